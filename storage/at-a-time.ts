@@ -1,4 +1,4 @@
-/** Does the work for each item, so many at a time; gives the results in the order of the items. The first rejection ends it. */
+/** Works on the items, `count` at a time. Returns the results in the order of the items; the first rejection ends it. */
 export async function atATime<Item, Result>(
   items: readonly Item[],
   count: number,

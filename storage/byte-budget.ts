@@ -1,6 +1,6 @@
 /**
- * Bounds the bytes that reads hold at one time, whatever the clients ask for together: each takes its bytes first and waits,
- * in order, while they are not free. One request larger than the whole budget runs alone.
+ * Bounds the bytes that reads hold at one time, whatever clients ask for together. Each read takes its bytes first, and waits in order until they
+ * are free. A read larger than the whole budget runs alone.
  */
 export class ByteBudget {
   readonly #totalBytes: number;
@@ -11,7 +11,7 @@ export class ByteBudget {
     this.#totalBytes = totalBytes;
   }
 
-  /** Runs `work` once `bytes` are free, and gives them back when it has settled. */
+  /** Runs `work` when `bytes` are free, and gives them back when it has settled. */
   async run<T>(bytes: number, work: () => Promise<T>): Promise<T> {
     if (this.#waiting.length > 0 || !this.#fits(bytes)) {
       await new Promise<void>((start) => this.#waiting.push({ bytes, start }));

@@ -4,20 +4,20 @@ import { type FileSystem, type StoreFile, writeFully } from "../disk/file-system
 import type { WriteRoom } from "../disk/write-room.js";
 import type { Durable } from "../log/log-options.js";
 
-/** What a capture file needs of its store. */
+/** What a capture file needs from its store. */
 export interface CaptureFileHost {
   readonly room: WriteRoom;
-  /** Opens the file, when a descriptor is to be had, in a folder that is seen to; the first time cuts what stands behind `keptBytes`. */
+  /** Opens the file as soon as a descriptor is free, and makes its folder durable. `keptBytes`, if given, is where the file is cut first. */
   open(path: string, keptBytes: number | null): Promise<StoreFile>;
   close(file: StoreFile): Promise<void>;
-  /** Makes the file's name durable, unless it is known to be. */
+  /** Makes the file's name durable, unless it already is. */
   syncName(path: string): Promise<void>;
-  /** The file is in use: it becomes the last that the store would close. */
+  /** Marks the file as used most recently, so that the store closes others first. */
   touch(file: CaptureFile): void;
   /** Throws after a failure. */
   assertWorking(): void;
   fail(error: unknown): void;
-  /** Bytes whose writing has begun (positive) or ended (negative). */
+  /** Counts bytes whose writing has begun (positive) or ended (negative). */
   count(bytes: number): void;
 }
 
@@ -26,9 +26,9 @@ interface Handle {
 }
 
 /**
- * The bytes of one run, of one kind. An append reserves its place at once and is written beside others; `makeDurable` is what a record
- * that names the place waits for. A failure of any write or sync is the store's, and final. A write that finds no room waits for some and
- * is made again at its place: no record names the place before every write of it is done, and nobody else writes there.
+ * One of a run's two files with stored bytes. An append reserves its place at once; the write follows. A record that names the place waits for
+ * `makeDurable`. A failed write or sync ends the whole store for good. A write that finds no room waits, and is made again at its place: that is
+ * safe, because no record names the place before the write is done, and nobody else writes there.
  */
 export class CaptureFile implements Durable {
   readonly path: string;
@@ -37,19 +37,19 @@ export class CaptureFile implements Durable {
   #endOffset: number;
   #handle: Handle | null = null;
   #isPrepared = false;
-  /** The store itself has taken, or is about to take, the file's name away. */
+  /** True when the store itself has removed the file's name, or is about to. */
   #losesName = false;
   readonly #writes = new Set<Promise<void>>();
-  /** The last append's: a file is written by one thread at a time, as others would only spin on the file's lock. */
+  /** The last append's write. Writes to a file go one after another: in parallel they would only wait for the kernel's lock of the file. */
   #lastWrite: Promise<void> = Promise.resolve();
-  /** Appends so far, and how many of them are durable. */
+  /** Count of appends so far; `#synced` says how many of them are durable. */
   #appended = 0;
   #synced = 0;
   #sync: Promise<void> | null = null;
-  /** The last letting go of a descriptor, while it is under way: it syncs what was written through it. */
+  /** The release of a descriptor that is under way. It syncs what was written through it. */
   #releasing: Promise<void> | null = null;
 
-  /** @param committedEnd where the bytes that records name end; what stands behind was never acknowledged and is overwritten */
+  /** @param committedEnd where the bytes that records name end; bytes behind it were never acknowledged and are overwritten */
   constructor(host: CaptureFileHost, path: string, committedEnd: number) {
     this.#host = host;
     this.path = path;
@@ -57,7 +57,7 @@ export class CaptureFile implements Durable {
     this.#endOffset = committedEnd;
   }
 
-  /** Where the next append goes. */
+  /** Offset of the next append. */
   get endOffset(): number {
     return this.#endOffset;
   }
@@ -93,7 +93,7 @@ export class CaptureFile implements Durable {
     await this.whenWritten();
     while (this.#synced < target) {
       if (this.#handle === null && this.#releasing !== null) {
-        // Opened once more, the file of a run that has ended would stay open, and its bytes with it when retention unlinks it.
+        // Opening the file again could leave it open after its run has ended; after retention unlinks it, its bytes would stay on the disk.
         await this.#releasing;
         this.#host.assertWorking();
         continue;
@@ -108,12 +108,12 @@ export class CaptureFile implements Durable {
     }
   }
 
-  /** The store is about to unlink the file. */
+  /** Called before the store unlinks the file. */
   loseName(): void {
     this.#losesName = true;
   }
 
-  /** False when the name of the file that is open is gone or another file's, by nothing that the store did. Never rejects. */
+  /** False when somebody else removed the open file or put another file in its place. Never rejects. */
   async hasName(fileSystem: FileSystem): Promise<boolean> {
     const handle = this.#handle;
     if (handle === null) return true;
@@ -123,12 +123,12 @@ export class CaptureFile implements Durable {
       const isNamed = status?.identity === (await file.identity());
       return isNamed || this.#losesName || handle !== this.#handle;
     } catch {
-      // Closed meanwhile, or the disk does not answer: a write or sync will say so.
+      // The file was closed meanwhile, or the disk does not answer: then a write or sync will fail.
       return true;
     }
   }
 
-  /** Lets go of the descriptor, once all is written and synced. The file can be used on. */
+  /** Closes the descriptor once all is written and synced. The file can still be appended to: it opens again. */
   release(): Promise<void> {
     const handle = this.#handle;
     if (handle === null) return Promise.resolve();
@@ -143,7 +143,7 @@ export class CaptureFile implements Durable {
   async #release(handle: Handle): Promise<void> {
     const target = this.#appended;
     await Promise.all(this.#writes);
-    // A sync under way may be using this descriptor.
+    // A sync under way may use this descriptor.
     while (this.#sync !== null) await this.#sync;
     if (this.#synced < target) await this.#syncUpTo(target, handle.file);
     try {
@@ -153,7 +153,7 @@ export class CaptureFile implements Durable {
     }
   }
 
-  /** Never rejects: the host knows of the failure. */
+  /** Never rejects: it tells the host of a failure. */
   async #write(
     payload: Uint8Array,
     offset: number,
@@ -164,7 +164,7 @@ export class CaptureFile implements Durable {
       const file = await opened;
       await previous;
       await this.#host.room.attempt(() => {
-        // Of another attempt: something else may have failed while this one waited for room.
+        // Something else may have failed while this write waited for room.
         this.#host.assertWorking();
         return writeFully(file, payload, offset, this.path);
       });
@@ -173,7 +173,7 @@ export class CaptureFile implements Durable {
     }
   }
 
-  /** Never rejects: the host knows of the failure. Everything up to `target` is written. */
+  /** Called when the appends up to `target` are written. Never rejects: it tells the host of a failure. */
   async #syncUpTo(target: number, opened: Promise<StoreFile>): Promise<void> {
     try {
       const file = await opened;

@@ -3,23 +3,23 @@ import type { RecordLocation } from "../log/log-batch.js";
 import type { CapturesIndex, StoredSummary } from "../records/record-index.js";
 
 /**
- * Most runs that one slice of retention marks, and so the most whose files a crash can leave behind: a slice's files are unlinked, durably,
- * before the next slice is marked. A store may have been left so by an earlier release: this number may grow and never shrink.
+ * The most runs that one slice of retention marks. The files of a slice are unlinked, durably, before the next slice is marked, so a crash leaves
+ * the files of at most so many runs behind. The number may grow and never shrink, because an earlier release may have left a store that way.
  */
 export const RETENTION_SLICE_RUNS = 32;
 
-/** An ended run that keeps captured bytes. */
+/** An ended run that still has captured bytes. */
 export interface KeptCaptures {
-  /** Of the run; no two runs have the same, and it rises with the run's id but where the store's clock was set back. */
+  /** When the run was created. It is unique, and rises with the run's id unless the store's clock was set back. */
   createdAtUs: number;
   completedAtUs: number;
-  /** Bytes of the capture file; null where the record, of before retention, does not say. */
+  /** Bytes of the capture file; null in a record from before retention, which does not say. */
   bytes: number | null;
-  /** Of the run's consolidated record. */
+  /** Where the run's consolidated record lies. */
   location: RecordLocation;
 }
 
-/** What the consolidated record of a run says, by its index section. */
+/** What the index section of a run's consolidated record says about captures. */
 export function keptCaptures(
   { summary, captures }: { summary: StoredSummary; captures: CapturesIndex },
   location: RecordLocation,
@@ -39,9 +39,9 @@ const INITIAL_ROWS = 256;
 const UNKNOWN = -1;
 
 /**
- * What retention goes by, folded from the index sections of consolidated records: the runs that keep captures, oldest first, with
- * their bytes, 48 bytes a run; and the runs removed last, whose files may still be there. Without `keepsRuns`, and after
- * `forgetRuns`, only the latter.
+ * What retention needs to know, folded from the index sections of consolidated records: the runs that keep captures, oldest first, with
+ * their bytes (48 bytes of memory a run), and the runs that were removed last, whose files may still be there. Without `keepsRuns`, and after
+ * `forgetRuns`, it keeps only the latter.
  */
 export class CaptureIndex {
   #keepsRuns: boolean;
@@ -51,7 +51,7 @@ export class CaptureIndex {
   #end = 0;
   #bytes = 0;
   #unknown = 0;
-  /** Runs that count no more until they are taken back, by creation. */
+  /** Runs that do not count until they are taken back, by creation time. */
   readonly #aside = new Map<number, KeptCaptures>();
   /** Oldest first. */
   #lastRemoved: RemovedRun[] = [];
@@ -65,7 +65,7 @@ export class CaptureIndex {
     return this.#end - this.#head;
   }
 
-  /** Captured bytes of these runs, as far as they are known. */
+  /** Captured bytes of these runs, as far as known. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -74,7 +74,7 @@ export class CaptureIndex {
     return this.#rows.byteLength;
   }
 
-  /** Where nothing is ever removed, the runs are of use for the sum of their bytes alone. @returns that sum, as far as it is known */
+  /** Forgets the single runs, for a service that never removes captures. @returns the sum of their captured bytes, as far as known */
   forgetRuns(): number {
     const bytes = this.#bytes;
     this.#keepsRuns = false;
@@ -87,12 +87,12 @@ export class CaptureIndex {
     return bytes;
   }
 
-  /** Creation of the oldest run that keeps captures. */
+  /** Creation time of the oldest run that keeps captures; null without one. */
   get oldestCreatedAtUs(): number | null {
     return this.runs === 0 ? null : this.#at(this.#head, 0);
   }
 
-  /** A run has ended with captures, or its record has moved. */
+  /** Adds a run that has ended with captures, or notes the new place of its record. */
   keep(run: KeptCaptures): void {
     if (!this.#keepsRuns || run.bytes === 0) return;
     this.#aside.delete(run.createdAtUs);
@@ -113,7 +113,7 @@ export class CaptureIndex {
     this.#count(row, 1);
   }
 
-  /** Records of a segment lie elsewhere in it now. */
+  /** Notes where compaction has moved records of a segment. */
   moved({ segmentBase, runs: { createdAtUs, offsets, lengths } }: SegmentMoves): void {
     for (const [at, created] of createdAtUs.entries()) {
       const aside = this.#aside.get(created);
@@ -127,13 +127,13 @@ export class CaptureIndex {
     }
   }
 
-  /** Where the run's record lies by now; undefined for one that keeps no captures. */
+  /** Where the run's record lies now; undefined for a run that keeps no captures. */
   locationOf(createdAtUs: number): RecordLocation | undefined {
     const row = this.#lowerBound(createdAtUs);
     return this.#isRow(row, createdAtUs) ? this.#run(row).location : undefined;
   }
 
-  /** Nothing can be done about the run's captures for now: until `takeBack` they count no more, and others have their turn. */
+  /** Leaves the run out until `takeBack`, because its captures cannot be removed now and others should not wait for it. */
   setAside(createdAtUs: number): void {
     const row = this.#lowerBound(createdAtUs);
     if (!this.#isRow(row, createdAtUs)) return;
@@ -142,30 +142,30 @@ export class CaptureIndex {
     this.#aside.set(createdAtUs, run);
   }
 
-  /** What was set aside counts again. */
+  /** Counts all runs that were set aside again. */
   takeBack(): void {
     for (const run of [...this.#aside.values()]) this.keep(run);
   }
 
-  /** The run's captures count no more: they have a tombstone, or there are none. */
+  /** Forgets a run whose captures have a tombstone, or that has none. */
   drop(createdAtUs: number): void {
     this.#aside.delete(createdAtUs);
     const row = this.#lowerBound(createdAtUs);
     if (!this.#isRow(row, createdAtUs)) return;
     this.#count(row, -1);
-    // What goes is the oldest, or close to it: the few before it move up.
+    // The run is the oldest, or close to it: only the few rows before it move up.
     this.#rows.copyWithin((this.#head + 1) * STRIDE, this.#head * STRIDE, row * STRIDE);
     this.#head++;
   }
 
-  /** A tombstone was recorded: the file may still be there. */
+  /** Notes that a tombstone was recorded. The file may still be there. */
   removed(createdAtUs: number, runId: string, removedAtUs: number): void {
     this.drop(createdAtUs);
     const last = this.#lastRemoved;
     let at = last.length;
-    // Nearly always behind all others: the log is in order of time, but for what compaction moved.
+    // Nearly always the last: the log is in order of time, except for what compaction moved.
     while (at > 0 && (last[at - 1]?.removedAtUs ?? 0) > removedAtUs) at--;
-    // Recorded again, as when formats come late: compaction drops the record before, which must make no difference.
+    // A tombstone can be recorded twice, when formats come late. Compaction drops the first one, which must make no difference.
     for (let before = at - 1; last[before]?.removedAtUs === removedAtUs; before--) {
       if (last[before]?.runId === runId) {
         last.splice(before, 1);
@@ -190,7 +190,7 @@ export class CaptureIndex {
     return this.#lastRemoved.map(({ runId }) => runId);
   }
 
-  /** Their files are gone, durably. */
+  /** Notes that the files of all removed runs are gone, durably. */
   finish(): void {
     this.#lastRemoved = [];
   }
@@ -212,7 +212,7 @@ export class CaptureIndex {
     for (let row = 0; row < this.#end; row++) this.#count(row, 1);
   }
 
-  /** The first run created after that whose bytes are not known. */
+  /** The first run created after `createdAfterUs` whose bytes are not known. */
   nextUnknown(createdAfterUs: number): KeptCaptures | undefined {
     if (this.#unknown === 0) return undefined;
     for (let row = this.#lowerBound(createdAfterUs + 1); row < this.#end; row++) {
@@ -222,10 +222,10 @@ export class CaptureIndex {
   }
 
   /**
-   * The run to remove next: the oldest while there are more than `maximumBytes`, else the oldest that ended at `endedByUs` or before.
-   * Null: that bound is off.
+   * The run to remove next: the oldest while all captures together exceed `maximumBytes`, else the oldest that ended at `endedByUs` or before. A
+   * bound that is null is off.
    *
-   * @param lastTimeUs of the store's clock: runs that were created later are from before it was set back, and go before all that came since
+   * @param lastTimeUs of the store's clock; runs that were created later are from before the clock was set back, and go first
    */
   next(endedByUs: number | null, maximumBytes: number | null, lastTimeUs: number): KeptCaptures | undefined {
     if (this.runs === 0) return undefined;
@@ -234,7 +234,7 @@ export class CaptureIndex {
       return this.#run(ahead < this.#end ? ahead : this.#head);
     }
     if (endedByUs === null) return undefined;
-    // A run ends after it was created: behind the first that is too young, all are.
+    // A run ends after it was created. So behind the first run that was created too late, all are too young.
     for (let row = this.#head; row < this.#end && this.#at(row, 0) <= endedByUs; row++) {
       if (this.#at(row, 1) <= endedByUs) return this.#run(row);
     }
@@ -273,7 +273,7 @@ export class CaptureIndex {
     else this.#bytes += sign * bytes;
   }
 
-  /** The first row whose run was not created before. */
+  /** The first row whose run was created at `createdAtUs` or later. */
   #lowerBound(createdAtUs: number): number {
     let low = this.#head;
     let high = this.#end;
@@ -286,7 +286,7 @@ export class CaptureIndex {
     return low;
   }
 
-  /** Makes room for a row there; gives the place that it has then. */
+  /** Makes room for a new row at `row`; returns where it is then. */
   #insert(row: number): number {
     let at = row;
     if ((this.#end + 1) * STRIDE > this.#rows.length) {

@@ -7,21 +7,21 @@ const BITS: Record<string, number> = { cap: 1, rep: 2 };
 const MONTH = /^\d{6}$/;
 
 export interface CaptureFileEntry {
-  /** Below the captures folder. */
+  /** Relative to the captures folder. */
   path: string;
   sizeBytes: number;
-  /** Null for a file that is none of the service's. */
+  /** Null for a file that does not belong to the service. */
   runId: string | null;
 }
 
 /**
- * Which capture files records name, 27 to 40 bytes a run, held against those that are there: a file that no record names is what a crash
- * left of messages that were never acknowledged, or what is left of records that are lost.
+ * The capture files that records name, to find the files that none names: a crash left those of messages that were never acknowledged, or their
+ * records are lost. It takes 27 to 40 bytes a run.
  */
 export class CaptureInventory {
   readonly #named = new UuidTable();
 
-  /** @param path below the captures folder */
+  /** @param path relative to the captures folder */
   note(path: string): void {
     const file = captureFileOf(path);
     if (file !== null) this.#named.set(file.runId, (this.#named.get(file.runId) ?? 0) | file.bit);

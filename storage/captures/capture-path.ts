@@ -2,8 +2,8 @@ import { uuidV7TimeMs } from "../../core/identifiers.js";
 import type { StoredKind } from "../../core/run/run-state.js";
 
 /**
- * What a run stores beside its records, in two files: `capture` (ending .cap) takes frames, series and what was made from them, which
- * retention removes; `report` (ending .rep) takes reports, which stay.
+ * The two files that a run has beside its records. `capture` (ending .cap) holds frames, series and what was made from them; retention removes
+ * it. `report` (ending .rep) holds reports, which stay.
  */
 export type CaptureKind = "capture" | "report";
 
@@ -13,8 +13,8 @@ const ENDINGS = { capture: "cap", report: "rep" } as const;
 export const FILE_OF_KIND: Readonly<Record<StoredKind, CaptureKind>> = { captures: "capture", reports: "report" };
 
 /**
- * `<yyyymm>/<run id>-000.<cap|rep>` below the captures folder. The month is the run id's own (UTC), so that the path follows from the id,
- * and no folder grows without bound. The number leaves room for a run's bytes to be continued in another file.
+ * `<yyyymm>/<run id>-000.<cap|rep>`, relative to the captures folder. The month (UTC) comes from the run's id, so the path follows from the id,
+ * and no folder grows without bound. The number 000 is for a later release that continues a run in another file.
  */
 export function capturePath(runId: string, kind: CaptureKind): string {
   return `${captureMonth(runId)}/${runId}-000.${ENDINGS[kind]}`;

@@ -7,18 +7,18 @@ import { StorageError } from "../storage-error.js";
 import { fileEndText, readExtentCrc } from "./extent-crc.js";
 import { VerifiedFile } from "./verified-file.js";
 
-/** An extent is checked in pieces of at most so many bytes: one may have 64 MiB. */
+/** An extent can have 64 MiB, so it is checked in pieces of this size. */
 const PIECE_BYTES = 1024 * 1024;
 
 /** Extents of one file, read as if they were one file of `sizeBytes`. */
 export interface SliceReader {
   readonly sizeBytes: number;
   /**
-   * Reads exactly `length` bytes from `position`, less only at the end. A range of bytes has no CRC of its own: every extent that it touches
-   * is verified as a whole before, but for what was a short time ago.
+   * Reads exactly `length` bytes from `position`, fewer only at the end. A range has no CRC of its own, so every extent that it touches is first
+   * verified as a whole, unless that was done a short time ago.
    *
-   * @param into memory that is filled and given back in part, instead of fresh one; at least of that length
-   * @throws StorageError `capture_damaged` when an extent does not match its CRC, or the file ends before
+   * @param into at least `length` bytes of memory to fill, instead of new memory; the result is a part of it
+   * @throws StorageError `capture_damaged` when an extent does not match its CRC, or the file ends before its end
    */
   read(position: number, length: number, into?: Uint8Array): Promise<Uint8Array>;
   close(): void;
@@ -30,15 +30,15 @@ interface OpenFile {
   isEvicted: boolean;
 }
 
-/** The reading side of the stored bytes of runs, for any thread. A file stays open while somebody reads it. */
+/** Reads the stored bytes of runs, from any thread. A file stays open while somebody reads it. */
 export class CaptureReader {
   readonly #fileSystem: FileSystem;
   readonly #nowMs: () => number;
   readonly #open: LRUCache<string, OpenFile>;
-  /** Counts calls of `forget`: a file that was being opened meanwhile may be the one that goes. */
+  /** Count of calls of `forget`: a file that was being opened meanwhile may be the one to forget. */
   #forgotten = 0;
 
-  /** @param options.nowMs monotonic; what was verified counts by it for some time */
+  /** @param options.nowMs a monotonic clock, by which a verified extent counts as verified for some time */
   constructor(options: { fileSystem: FileSystem; maximumOpenFiles?: number; nowMs?: () => number }) {
     this.#fileSystem = options.fileSystem;
     this.#nowMs = options.nowMs ?? (() => performance.now());
@@ -51,10 +51,10 @@ export class CaptureReader {
     });
   }
 
-  /** @throws StorageError `capture_missing` when there is no such file, `capture_damaged` when it is none */
+  /** @throws StorageError `capture_missing` when the file does not exist, `capture_damaged` when something else has its name */
   async openSlices(path: string, slices: readonly Extent[]): Promise<SliceReader> {
     const open = await this.#file(path);
-    // ends[n]: where slice n ends in the whole.
+    // ends[n] is where slice n ends in the whole.
     const ends = new Float64Array(slices.length);
     let sizeBytes = 0;
     for (const [position, slice] of slices.entries()) {
@@ -88,13 +88,13 @@ export class CaptureReader {
     };
   }
 
-  /** The file is about to be unlinked: whoever reads it reads to the end, nobody else gets at it, and then it is closed. */
+  /** Called before the file is unlinked. Whoever reads it may finish; then it is closed, and nobody else gets it. */
   forget(path: string): void {
     this.#forgotten++;
     this.#open.delete(path);
   }
 
-  /** Closes what is open once nobody reads it. */
+  /** Closes each file as soon as nobody reads it. */
   close(): void {
     this.#open.clear();
   }
@@ -108,7 +108,7 @@ export class CaptureReader {
     const forgotten = this.#forgotten;
     try {
       const file = withUnreadableAsDamage(await this.#fileSystem.open(path, "read"), (offset, { code }) => {
-        const message = `${path}, offset ${offset}: the disk does not give it (${code})`;
+        const message = `${path}, offset ${offset}: the disk cannot read these bytes (${code})`;
         return new StorageError("capture_damaged", message, { path, offset });
       });
       const meanwhile = this.#open.get(path);
@@ -128,7 +128,7 @@ export class CaptureReader {
   }
 }
 
-/** What is wrong with an extent. */
+/** An extent whose bytes are not what was stored. */
 export interface ExtentDamage {
   extent: Extent;
   reason: string;
@@ -137,7 +137,7 @@ export interface ExtentDamage {
 /**
  * Compares stored bytes with their CRCs, in bounded memory.
  *
- * @throws StorageError `capture_missing` when there is no such file, `capture_damaged` when it is none
+ * @throws StorageError `capture_missing` when the file does not exist, `capture_damaged` when something else has its name
  */
 export async function verifyExtents(
   fileSystem: FileSystem,
@@ -171,9 +171,9 @@ export async function verifyExtents(
 }
 
 function notOpened(path: string, error: unknown): unknown {
-  if (isMissing(error)) return new StorageError("capture_missing", `${path} is not there`, { path });
+  if (isMissing(error)) return new StorageError("capture_missing", `${path} does not exist`, { path });
   if (!isNoFile(error)) return error;
-  return new StorageError("capture_damaged", `${path} is no file (${error.message})`, { path });
+  return new StorageError("capture_damaged", `${path} is not a file (${error.message})`, { path });
 }
 
 function firstAbove(ends: Float64Array, position: number): number {

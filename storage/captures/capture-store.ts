@@ -6,24 +6,24 @@ import { StorageError, type StorageErrorData } from "../storage-error.js";
 import { CaptureFile, type CaptureFileHost } from "./capture-file.js";
 import { type CaptureKind, captureMonth, capturePath } from "./capture-path.js";
 
-/** A capture file that is still there although it was to be removed, or the folder of its month. */
+/** A capture file, or the folder of its month, that should have been removed and is still there. */
 export interface KeptFile {
   runId: string;
-  /** What the file system said. */
+  /** The file system's error. */
   error: FileSystemError;
 }
 
 /** What `CaptureStore.removeCaptures` did. */
 export interface RemovedCaptures {
-  /** Files that were there and are removed. */
+  /** Count of files that existed and were removed. */
   files: number;
-  /** What could not be removed; the file system may allow it later. */
+  /** What could not be removed; it may be possible later. */
   kept: readonly KeptFile[];
 }
 
 /**
- * The writing side of the stored bytes of runs: one file per run and kind, appended to while the run goes on. A failed write or sync ends
- * it for good, as it does the log: nothing that waited for it is acknowledged. Only for room, descriptors and memory it waits.
+ * Writes the stored bytes of runs: one file for each run and kind, which grows while the run goes on. A failed write or sync ends the store for
+ * good, as it ends the log: nothing that waited for it is acknowledged. It waits only when room, descriptors or memory are lacking.
  */
 export class CaptureStore {
   readonly #fileSystem: FileSystem;
@@ -33,9 +33,9 @@ export class CaptureStore {
   readonly #open: LRUCache<CaptureFile, true>;
   readonly #releases = new Set<Promise<void>>();
   readonly #months = new Map<string, Promise<void>>();
-  /** Files whose names this process has made and not synced yet. Those that were there before are synced with their month. */
+  /** Files that this process has created and whose names are not durable yet. Names that existed before are synced with their month. */
   readonly #newNames = new Set<string>();
-  /** Descriptors that may be open at once: those kept, and as many that are being let go. So there is always one that becomes free. */
+  /** Descriptors that may be open at once: those kept, and as many again that are being closed. So there is always one that becomes free. */
   readonly #maximumDescriptors: number;
   #descriptors = 0;
   readonly #waiters: (() => void)[] = [];
@@ -47,13 +47,13 @@ export class CaptureStore {
 
   constructor(options: {
     fileSystem: FileSystem;
-    /** Folder of the months. It exists. */
+    /** The folder that holds the folders of the months. It exists. */
     capturesPath: string;
     /** Descriptors kept open; for a moment there can be twice as many. */
     maximumOpenFiles?: number;
-    /** As `LogOptions.onFailure`. */
+    /** Called like `LogOptions.onFailure`. */
     onFailure?: (failure: StorageErrorData) => void;
-    /** What becomes of what finds no room, or no descriptor: see write-room.ts; default: it fails, and the store with it. */
+    /** What to do when room or descriptors are lacking (write-room.ts). By default the operation fails, and the store with it. */
     room?: WriteRoom;
   }) {
     const room = options.room ?? FAILS_WITHOUT_ROOM;
@@ -88,12 +88,12 @@ export class CaptureStore {
     this.#hosts = { capture: hostOf("capture"), report: hostOf("report") };
   }
 
-  /** Bytes appended and not yet written: what the payloads hold in memory. */
+  /** Bytes appended and not yet written: their payloads are still in memory. */
   get pendingBytes(): number {
     return this.#pendingBytes;
   }
 
-  /** Bytes appended since this was made, to files of each kind. */
+  /** Bytes appended to files of each kind since the store was made. */
   get appendedBytes(): Readonly<Record<CaptureKind, number>> {
     return this.#appendedBytes;
   }
@@ -103,9 +103,9 @@ export class CaptureStore {
   }
 
   /**
-   * The run's file of that kind, the same one until `finish`.
+   * The run's file of that kind; it stays the same object until `finish`.
    *
-   * @param committedEnd where the bytes that the log's records name end; counts only when the file is not in use yet
+   * @param committedEnd where the bytes that the log's records name end; used only by the first call for this file
    */
   file(runId: string, kind: CaptureKind, committedEnd: number): CaptureFile {
     const path = `${this.#capturesPath}/${capturePath(runId, kind)}`;
@@ -117,7 +117,7 @@ export class CaptureStore {
     return file;
   }
 
-  /** The run stores nothing more: its files are closed once written and synced. */
+  /** Closes the run's files once they are written and synced. The run stores nothing more. */
   finish(runId: string): void {
     for (const kind of ["capture", "report"] as const) {
       const path = `${this.#capturesPath}/${capturePath(runId, kind)}`;
@@ -128,16 +128,16 @@ export class CaptureStore {
     }
   }
 
-  /** As `Log.verifyName`, of the files that are open for writing. Never rejects. */
+  /** Does what `Log.verifyName` does, for all files that are open for writing. Never rejects. */
   async verifyNames(): Promise<void> {
     for (const [path, file] of this.#files) {
       if ((await file.hasName(this.#fileSystem)) || this.#files.get(path) !== file) continue;
-      this.#fail(new Error(`${path} was removed or replaced`), "a file that is being written is gone");
+      this.#fail(new Error(`somebody removed or replaced ${path}`), "a file that the service was writing is gone");
       return;
     }
   }
 
-  /** Closes all files, once written and synced. */
+  /** Closes all files once they are written and synced. */
   async close(): Promise<void> {
     this.#open.clear();
     while (this.#releases.size > 0) await Promise.all(this.#releases);
@@ -150,13 +150,13 @@ export class CaptureStore {
   }
 
   /**
-   * Removes captures of ended runs for good: unlinks the files, then makes that durable, then removes the folders of months that nothing
-   * is left in. A file that is gone already is no error: this is also how a removal that a crash cut off is taken up again. One that
-   * cannot be unlinked holds up no other: it is told, and so is a folder, by a run that was in it.
+   * Removes the captures of ended runs for good: unlinks the files, makes that durable, then removes the folders of months that are empty now. A
+   * missing file is no error, so a removal that a crash interrupted can simply be repeated. A file that cannot be unlinked does not hold up the
+   * others; it is returned in `kept`, and so is a folder, with a run that was in it.
    *
-   * @param mayRemoveMonth false for a month that new runs can still fall into
-   * @throws FileSystemError for a failed sync; some files may be removed then. It is the store's failure, as any is: what it left undone a
-   * later sync would not do, and a removal must not be called durable.
+   * @param mayRemoveMonth false for a month into which new runs can still fall
+   * @throws FileSystemError for a failed sync; some files may be removed then. The store fails with it: a later sync could succeed without doing
+   * what the failed one left undone, and the removal must not count as durable.
    */
   async removeCaptures(
     runIds: readonly string[],
@@ -164,7 +164,7 @@ export class CaptureStore {
   ): Promise<RemovedCaptures> {
     let files = 0;
     const kept: KeptFile[] = [];
-    /** With a run of each. */
+    /** Months of the removed files, each with a run in it. */
     const months = new Map<string, string>();
     for (const runId of runIds) {
       const path = `${this.#capturesPath}/${capturePath(runId, "capture")}`;
@@ -180,7 +180,7 @@ export class CaptureStore {
     let hasRemovedMonth = false;
     for (const [month, runId] of months) {
       const path = `${this.#capturesPath}/${month}`;
-      // Also where every file was gone: what removed it may not have come as far as this.
+      // Also when every file was gone: whoever removed it may have crashed before this sync.
       const isThere = await this.#syncDirectory(path);
       if (!isThere || !mayRemoveMonth(month)) continue;
       this.#months.delete(month);
@@ -195,7 +195,7 @@ export class CaptureStore {
     return { files, kept };
   }
 
-  /** False when there is no such folder. */
+  /** False when the folder does not exist. */
   async #syncDirectory(path: string): Promise<boolean> {
     try {
       await this.#room.attempt(() => this.#fileSystem.syncDirectory(path));
@@ -216,7 +216,7 @@ export class CaptureStore {
       const file = await this.#openInMonth(path);
       try {
         const sizeBytes = await file.size();
-        // Made just now, also in place of one that records name and that is gone; or by a process that came no further.
+        // An empty file is new. It may replace a lost one that records name, or come from a process that crashed before it wrote.
         if (sizeBytes === 0) this.#newNames.add(path);
         if (keptBytes !== null && sizeBytes > keptBytes) await file.truncate(keptBytes);
       } catch (error) {
@@ -237,7 +237,7 @@ export class CaptureStore {
       return await this.#fileSystem.open(path, "createOrUpdate");
     } catch (error) {
       if (!isMissing(error)) throw error;
-      // Retention found the folder empty just now. It does not come back to it within this moment. Or somebody has removed it, or all.
+      // Retention has just removed the folder as empty, or somebody else has removed it. So it is made once more.
       this.#months.delete(month);
       await this.#ensureMonth(month);
       return this.#fileSystem.open(path, "createOrUpdate");
@@ -256,15 +256,15 @@ export class CaptureStore {
   }
 
   /**
-   * The folder of a month, durably there with the names in it. Once per month and process: neither the folder nor the files that an earlier
-   * process has left need be durable, since it may have acknowledged without a sync.
+   * Makes the folder of a month, and syncs it with the names in it, once for each month and process. Folder and files of an earlier process need
+   * not be durable, because it may have acknowledged without a sync.
    */
   #ensureMonth(month: string): Promise<void> {
     let ensured = this.#months.get(month);
     if (ensured === undefined) {
       ensured = this.#makeMonth(`${this.#capturesPath}/${month}`);
       this.#months.set(month, ensured);
-      // A folder that there was no room for is made by the next attempt; after any other failure there is none.
+      // If there was no room for the folder, the next attempt makes it. After any other failure there is no next attempt.
       ensured.catch(() => this.#months.delete(month));
     }
     return ensured;
@@ -285,7 +285,7 @@ export class CaptureStore {
     const cause = error instanceof Error ? error.message : String(error);
     this.#failure = {
       code: "capture_failed",
-      message: `no more captures are stored since ${isWithoutRoom ? "there was no room for one" : what}: ${cause}`,
+      message: `no captures are stored any more, because ${isWithoutRoom ? "there was no room for one" : what}: ${cause}`,
       params: { cause, since: new Date().toISOString(), without_room: isWithoutRoom },
     };
     this.#onFailure(this.#failure);

@@ -3,8 +3,8 @@ import type { Extent } from "../../core/capture/capture.js";
 import { readFully, type StoreFile } from "../disk/file-system.js";
 
 /**
- * What the file holds of an extent, read into `piece` again and again: its CRC-32, and how many bytes there are, which is less than the
- * extent has where the file ends within it. One that is not longer than `piece` stands in it then.
+ * Reads an extent piece by piece into `piece`, and returns the CRC-32 and the count of the bytes that the file has of it. The count is below the
+ * extent's length if the file ends too early. An extent that is not longer than `piece` stands in it afterwards.
  */
 export async function readExtentCrc(
   file: Pick<StoreFile, "read">,
@@ -23,7 +23,7 @@ export async function readExtentCrc(
   return { crc, readBytes };
 }
 
-/** Where a file ends of which a read at `offset` gave so many bytes and no more: of one that gave none, nothing but that it is not behind that. */
+/** Says where a file ends, after a read at `offset` gave `readBytes` bytes and no more. If it gave none, the file may end before `offset`. */
 export function fileEndText(offset: number, readBytes: number): string {
   return readBytes > 0 ? `ends at ${offset + readBytes}` : `ends at ${offset} or before`;
 }

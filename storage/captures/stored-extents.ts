@@ -5,7 +5,7 @@ import type { RunState, StoredFile } from "../../core/run/run-state.js";
 import type { NamedExtents } from "../repair/check-store.js";
 import { type CaptureKind, capturePath, FILE_OF_KIND } from "./capture-path.js";
 
-/** The stored bytes that a change of a run which has not ended names. */
+/** The stored bytes that a change names, of a run that has not ended. */
 export function extentsOfChange(change: Change): NamedExtents[] {
   switch (change.kind) {
     case "frame_lines_stored":
@@ -22,7 +22,7 @@ export function extentsOfChange(change: Change): NamedExtents[] {
   }
 }
 
-/** All stored bytes that a run names, whether retention has removed them or not: of each of its files, if any. */
+/** All stored bytes that a run names, by file, whether retention has removed them or not. */
 export function extentsOfRun(run: RunState): NamedExtents[] {
   const stored: Record<CaptureKind, Extent[]> = { capture: [], report: [] };
   for (const frame of run.frames) stored.capture.push(...frame.batches);

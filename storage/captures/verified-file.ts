@@ -3,19 +3,19 @@ import { readFully, type StoreFile } from "../disk/file-system.js";
 import { StorageError } from "../storage-error.js";
 import { fileEndText, readExtentCrc } from "./extent-crc.js";
 
-/** A slice of a download: memory of a client that waits for an extent of 64 MiB is no more than of one that takes its bytes. */
+/** Extents are verified in pieces of this size, so that a large one needs no more memory than a slice of a download. */
 const PIECE_BYTES = 256 * 1024;
-/** Extents that are remembered: a download in order needs a few at a time. */
+/** How many verified extents are remembered. A download from front to end needs only a few at a time. */
 const MAXIMUM_EXTENTS = 1_024;
-/** Then they are read against their CRCs again: bytes may rot while a file stays open. */
+/** After this an extent is verified again, because bytes may rot while a file stays open. */
 const VERIFIED_MS = 60_000;
 
-/** A file of stored bytes that gives no byte of an extent before all of the extent was compared with its CRC. */
+/** A file of stored bytes that returns bytes of an extent only after the whole extent was compared with its CRC. */
 export class VerifiedFile {
   readonly #path: string;
   readonly #file: Pick<StoreFile, "read" | "close">;
   readonly #nowMs: () => number;
-  /** When an extent was verified, oldest first. */
+  /** When each extent was verified, oldest first. */
   readonly #verifiedAtMs = new Map<string, number>();
   readonly #running = new Map<string, Promise<Uint8Array | undefined>>();
 
@@ -27,7 +27,8 @@ export class VerifiedFile {
 
   /**
    * Fills `into` from byte `within` of the extent on.
-   * @throws StorageError `capture_damaged` when the extent does not match its CRC, or the file ends before its end
+   *
+   * @throws StorageError `capture_damaged` when the extent does not match its CRC, or the file ends before the extent does
    */
   async read(extent: Extent, within: number, into: Uint8Array): Promise<void> {
     const whole = await this.#verified(extent);
@@ -43,12 +44,12 @@ export class VerifiedFile {
     return this.#file.close();
   }
 
-  /** The bytes of a short extent that had to be read for this; else they are to be read. */
+  /** Verifies the extent unless that was done recently. Gives its bytes if the extent is short and had to be read for it, else undefined. */
   #verified(extent: Extent): Promise<Uint8Array | undefined> | undefined {
     const key = `${extent.offset} ${extent.lengthBytes} ${extent.crc32}`;
     const atMs = this.#verifiedAtMs.get(key);
     if (atMs !== undefined && this.#nowMs() - atMs < VERIFIED_MS) return undefined;
-    // One that several clients wait for is read once.
+    // If several clients wait for the same extent, it is read once.
     let running = this.#running.get(key);
     if (running === undefined) {
       running = this.#verify(extent, key).finally(() => this.#running.delete(key));
@@ -57,7 +58,7 @@ export class VerifiedFile {
     return running;
   }
 
-  /** In pieces, with a turn of the event loop at each. */
+  /** Reads in pieces, with a turn of the event loop at each. */
   async #verify(extent: Extent, key: string): Promise<Uint8Array | undefined> {
     const { offset, lengthBytes } = extent;
     const startedMs = this.#nowMs();

@@ -1,31 +1,31 @@
 /**
- * The slots of an open-addressing hash table whose entries lie elsewhere, numbered 0, 1, 2, … and never removed: each
- * slot holds an entry's number. Linear probing; a slot table is at most 3/4 full.
+ * The slots of an open-addressing hash table with linear probing. The entries lie elsewhere, are numbered 0, 1, 2, … and are never removed; a slot
+ * holds an entry's number. The table is at most 3/4 full.
  *
- * A byte beside each slot, its tag, is 0 for a free one, else 7 bits of its entry's hash: 64 tags share a line of the processor's
- * cache, while each entry that is looked at is a line that no cache has. So an unknown entry, which at 3/4 has to pass eight others on
- * average, looks at next to none of them.
+ * Beside each slot is a byte, its tag: 0 for a free slot, otherwise 7 bits of the entry's hash. 64 tags share a cache line, while each entry to look
+ * at is a cache miss. A search for an unknown entry passes eight others on average when the table is 3/4 full, and with the tags it looks at
+ * hardly any of them.
  *
- * Growth never pauses: a table twice as large is allocated (the system hands out zeroed pages as they are touched), each
- * later `add` enters two entries of the old one, in the order of their numbers, in which their hashes lie side by side; until all are
- * there `find` looks into both. The old slots are not changed meanwhile, so an entry that stands in both is found in either.
+ * Growth never pauses. A table twice as large is allocated (the system hands out zeroed pages as they are touched), and each later `add` moves two
+ * entries of the old table, in the order of their numbers, in which their hashes lie side by side. Until all are moved, `find` looks into both
+ * tables. The old slots do not change meanwhile, so an entry that stands in both is found in either.
  *
- * Memory: 5 bytes a slot, thus 6.7 to 8.9 bytes an entry, and 13.3 to 20 while entries move, which is during half of all adds.
+ * Memory: 5 bytes a slot. That is 6.7 to 8.9 bytes an entry, and 13.3 to 20 while entries move, which they do during half of all adds.
  */
 const INITIAL_SLOTS = 64;
-/** A table twice as large has room for as many entries again: all have moved when half of those have come. */
+/** A table twice as large has room for as many entries again. All old ones have moved when half of the new ones have come. */
 const ENTRIES_MOVED_PER_ADD = 2;
 
-/** What the table asks the owner of the entries. */
+/** What the table asks of the owner of the entries. */
 export interface SlotEntries {
   /** The hash of an entry, u32, the same as it was at `add`. */
   hashOf(entry: number): number;
-  /** Whether the entry is, byte for byte, the one being looked for: the hash only says where to look. */
+  /** Whether the entry equals, byte for byte, the one being looked for: the hash only says where to look. */
   isWanted(entry: number): boolean;
 }
 
 interface Slots {
-  /** An entry's number where there is a tag. */
+  /** An entry's number; valid where the tag is not 0. */
   readonly entries: Uint32Array;
   readonly tags: Uint8Array;
 }
@@ -34,7 +34,7 @@ function emptySlots(count: number): Slots {
   return { entries: new Uint32Array(count), tags: new Uint8Array(count) };
 }
 
-/** Of the bits that say least about the slot. */
+/** The tag comes from those bits of the hash that say least about the slot. */
 function tagOf(hash: number): number {
   return 0x80 | (hash >>> 25);
 }
@@ -51,9 +51,9 @@ export class HashSlots {
   readonly #entries: SlotEntries;
   #slots = emptySlots(INITIAL_SLOTS);
   #outgrown: Slots | undefined;
-  /** Of the entries in `#outgrown`, those below are in `#slots` too. */
+  /** Entries of `#outgrown` below this number are in `#slots` too. */
   #moved = 0;
-  /** How many entries `#outgrown` has. */
+  /** Count of the entries in `#outgrown`. */
   #toMove = 0;
   #count = 0;
 
@@ -75,7 +75,7 @@ export class HashSlots {
     return entry >= 0 || this.#outgrown === undefined ? entry : this.#findIn(this.#outgrown, hash);
   }
 
-  /** Adds the next entry by number, which `find` has not found. */
+  /** Adds the entry with the next number. `find` must not have found it. */
   add(hash: number, entry: number): void {
     if ((this.#count + 1) * 4 > this.#slots.tags.length * 3) {
       this.#outgrown = this.#slots;
@@ -88,7 +88,7 @@ export class HashSlots {
     if (this.#outgrown !== undefined) this.#moveSome();
   }
 
-  /** Takes the entries 0, 1, 2, … by their hashes, all different, in place of what it held. */
+  /** Replaces all entries by 0, 1, 2, …, given their hashes; the entries are all different. */
   load(hashes: Uint32Array): void {
     let length = INITIAL_SLOTS;
     while (hashes.length * 4 > length * 3) length *= 2;

@@ -1,18 +1,18 @@
 /**
  * Append-only lists of run ordinals, one per key (a program, a serial number), each run in one list at most.
  *
- * Short lists, by the million, cost no object: per key the newest ordinal and a count, per run the previous ordinal of
- * its list: 8 bytes a key, 4 a run. A list that reaches `LONG_LIST_LENGTH` also gets a column of its ordinals (position
- * by arithmetic, rank by binary search) and bitmaps of states over its positions: some 10 bytes a run of a long list.
+ * There can be millions of short lists, so they cost no object: each key has its newest ordinal and a count (8 bytes), each run the previous ordinal
+ * of its list (4 bytes). A list that reaches `LONG_LIST_LENGTH` also gets a column of its ordinals (position by arithmetic, rank by binary search)
+ * and bitmaps of states over its positions, about 10 bytes a run.
  */
 import { StateBitmaps } from "../view/state-bitmaps.js";
 import { TypedColumn } from "./typed-column.js";
 
-/** Short enough to be walked link by link in microseconds, long enough that a long list's objects weigh little. */
+/** Short enough that a list is walked link by link in microseconds, and long enough that the objects of a long list do not matter. */
 export const LONG_LIST_LENGTH = 512;
 
 const LONG_LIST_CHUNK = 512;
-/** What a Map entry and the objects of a long list weigh beside their arrays; an estimate, for the accounting. */
+/** Estimated memory of a Map entry and the objects of a long list, without their arrays. */
 const LONG_LIST_OVERHEAD_BYTES = 600;
 
 /** A list with its ordinals, ascending, and its states by position in the list. */
@@ -38,10 +38,10 @@ export class LongList {
 }
 
 export class OrdinalLists {
-  /** Per key: the newest ordinal plus 1, 0 for an empty list; and the length. */
+  /** By key: the newest ordinal plus 1, or 0 for an empty list. */
   readonly #newest = new TypedColumn(Uint32Array);
   readonly #counts = new TypedColumn(Uint32Array);
-  /** Per run: the previous ordinal of its list plus 1, 0 at the end. */
+  /** By run: the previous ordinal of its list plus 1, or 0 at the end. */
   readonly #previous = new TypedColumn(Uint32Array);
   readonly #longLists = new Map<number, LongList>();
 
@@ -62,8 +62,9 @@ export class OrdinalLists {
   }
 
   /**
-   * Appends the next run, whose ordinal is the number of runs appended before it, to the key's list, or to none.
-   * @param stateOf the state of any run up to this one, asked when a list becomes long.
+   * Appends the next run to the key's list, or to none. Its ordinal is the count of runs appended before it.
+   *
+   * @param stateOf gives the state of any run up to this one; called when a list becomes long
    */
   append(key: number | undefined, stateOf: (ordinal: number) => number): void {
     const ordinal = this.#previous.length;
@@ -95,8 +96,9 @@ export class OrdinalLists {
   }
 
   /**
-   * Takes these lists in place of what it held, as `append` run by run would make them.
-   * @param keys by ordinal, below `keyCount`; any other stands for no list.
+   * Replaces all lists by those that `append` would make run by run.
+   *
+   * @param keys by ordinal, below `keyCount`; any other value means no list
    */
   load(keys: Uint32Array, keyCount: number, states: Uint8Array): void {
     const newest = new Uint32Array(keyCount);
@@ -127,7 +129,7 @@ export class OrdinalLists {
     }
   }
 
-  /** Tells a long list that one of its runs changed state; a short list keeps none. */
+  /** Notes that a run changed its state. Only long lists keep states. */
   moveState(key: number, ordinal: number, from: number, to: number): void {
     const list = this.#longLists.get(key);
     list?.states.move(list.rank(ordinal), from, to);

@@ -1,4 +1,4 @@
-/** Sets of run ordinals as a query sees them: how many, how many below one, and the members downwards from any rank. */
+/** Sets of run ordinals for queries: how many there are, how many lie below an ordinal, and the members downwards from any rank. */
 import type { LongList } from "./ordinal-lists.js";
 import type { RankedBitmap } from "./ranked-bitmap.js";
 
@@ -52,7 +52,7 @@ export class ListedOrdinals implements OrdinalSet {
   readonly #list: LongList;
   readonly #positions: OrdinalSet;
 
-  /** @param positions the set's positions in the list; all of them if left out. */
+  /** @param positions the set's positions in the list; default: all */
   constructor(list: LongList, positions?: RankedBitmap) {
     this.#list = list;
     this.#positions = positions === undefined ? new AllOrdinals(list.ordinals.length) : new BitmapOrdinals(positions);
@@ -71,7 +71,7 @@ export class ListedOrdinals implements OrdinalSet {
   }
 }
 
-/** Ascending ordinals that a query has found by enumerating. */
+/** Ascending ordinals that a query has found one by one. */
 export class FoundOrdinals implements OrdinalSet {
   readonly #ordinals: ArrayLike<number>;
 

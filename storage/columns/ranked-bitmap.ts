@@ -1,6 +1,5 @@
 /**
- * A growing bitmap that counts: how many bits are set below a position (rank), and where the k-th set bit is (select),
- * both in O(log n) while bits change.
+ * A growing bitmap with rank (how many bits are set below a position) and select (where the k-th set bit is), both in O(log n) while bits change.
  *
  * The bits lie in 32-bit words; a Fenwick tree (P. Fenwick, "A new data structure for cumulative frequency tables",
  * 1994) over blocks of 512 bits holds the counts. Memory: 1 bit a position and 1/16 of that for the tree, both
@@ -32,7 +31,7 @@ export class RankedBitmap {
     return this.#words.byteLength + this.#tree.byteLength;
   }
 
-  /** The bitmap of these bits, 32 positions a word, lowest first. O(words). */
+  /** Makes a bitmap from words of 32 bits, lowest position first. O(words). */
   static of(bits: Uint32Array): RankedBitmap {
     const bitmap = new RankedBitmap();
     let blocks = 1;

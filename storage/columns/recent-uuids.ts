@@ -4,8 +4,8 @@ const SLOTS = 64;
 const UUID_BYTES = 16;
 
 /**
- * The text of UUIDs that come again and again, as those of the runs that go on do: one that was read before is found by its bytes and given
- * again, with the hash that the engine keeps of it. One a slot, the newest.
+ * Texts of UUIDs that are read again and again, such as those of the runs that go on. A UUID that was read before is found by its bytes, and its
+ * text is returned again, with the hash that the engine keeps of it. Each slot holds the newest one.
  */
 export class RecentUuids {
   readonly #bytes = new Uint8Array(SLOTS * UUID_BYTES);
@@ -17,7 +17,7 @@ export class RecentUuids {
   }
 
   read(bytes: Uint8Array, at: number): string {
-    // Random in a UUID of any version that is in use.
+    // These bytes are random in UUIDs of all versions in use.
     const slot = ((bytes[at + 15] as number) ^ (bytes[at + 9] as number)) & (SLOTS - 1);
     const known = slot * UUID_BYTES;
     for (let nth = UUID_BYTES - 1; nth >= 0; nth--) {

@@ -6,7 +6,7 @@ import { TypedColumn } from "./typed-column.js";
 
 export interface LocationColumns {
   segmentBases: Float64Array;
-  /** By ordinal: the place of the segment's base in `segmentBases`. */
+  /** By ordinal: the index of the segment's base in `segmentBases`. */
   segments: Uint32Array;
   offsets: Uint32Array;
   /** 0 while there is no record. */
@@ -37,7 +37,7 @@ export class RecordLocations {
     this.#lengths.set(ordinal, length);
   }
 
-  /** Takes these in place of what it held. */
+  /** Replaces all locations by these. */
   load({ segmentBases, segments, offsets, lengths }: LocationColumns): void {
     this.#ordinals.load(segmentBases);
     this.#segments.load(segments);

@@ -1,9 +1,9 @@
-/** Small numbers for segments, in order of appearance, where a base of 53 bits would take twice the room a million times. */
+/** Numbers segments in order of appearance. A small number takes half the room of a base, a million times. */
 export class SegmentOrdinals {
   readonly #bases: number[] = [];
   readonly #ordinals = new Map<number, number>();
 
-  /** The segment's number; a new one for a segment that has none yet. */
+  /** The segment's number; a new segment gets the next one. */
   ordinalOf(segmentBase: number): number {
     let ordinal = this.#ordinals.get(segmentBase);
     if (ordinal === undefined) {
@@ -14,19 +14,19 @@ export class SegmentOrdinals {
     return ordinal;
   }
 
-  /** Takes these bases, by number, in place of what it held. */
+  /** Replaces all segments by those with these bases, in order of their numbers. */
   load(bases: Iterable<number>): void {
     this.#bases.length = 0;
     this.#ordinals.clear();
     for (const base of bases) this.ordinalOf(base);
   }
 
-  /** All bases, by number. */
+  /** All bases, in order of the segments' numbers. */
   bases(): number[] {
     return [...this.#bases];
   }
 
-  /** The base of the segment that was given this number. */
+  /** The base of the segment with this number. */
   baseOf(ordinal: number): number {
     return this.#bases[ordinal]!;
   }

@@ -1,17 +1,17 @@
-/** Keys, ids, types and statuses; beyond it, one call that makes the text costs less than the loop over its bytes. */
+/** Keys, ids, types and statuses are shorter. For a longer text, decoding costs less than the loop over its bytes. */
 export const SHORT_TEXT_BYTES = 64;
 const SLOTS = 512;
 
 /**
- * The short texts that messages and records repeat: keys, types, the id of the run. A text that was read before is found by its bytes and
- * given again, which makes no string: a call into the engine, a string to collect and, of a key, a look-up in the engine's own table
- * cost 0.3 µs each, and a small message has a dozen. One text a slot, the newest: memory is bounded whatever comes.
+ * Short texts that messages and records repeat: keys, types, the id of the run. A text that was read before is found by its bytes and returned
+ * again, so no new string is made. Making one costs 0.3 µs (a call into the engine, garbage, and for a key a look-up in the engine's own table),
+ * and a small message has a dozen. Each slot holds the newest text, so memory is bounded.
  */
 export class ShortTexts {
   readonly #texts: string[] = new Array<string>(SLOTS).fill("");
   readonly #areKeys: boolean;
 
-  /** @param use `keys` for what becomes names of properties: these are given as the engine compares them fastest */
+  /** @param use `keys` for names of properties, which are returned in the form that the engine compares fastest */
   constructor(use: "keys" | "values") {
     this.#areKeys = use === "keys";
   }
@@ -29,7 +29,7 @@ export class ShortTexts {
   }
 }
 
-/** By the length and six of the bytes, at both ends and within: to look at all of them would cost as much as to compare them. */
+/** The slot follows from the length and six of the bytes. Using all bytes would cost as much as comparing them. */
 function slotOf(bytes: Uint8Array, start: number, end: number): number {
   const length = end - start;
   if (length === 0) return 0;
@@ -49,7 +49,7 @@ function isTextOf(text: string, bytes: Uint8Array, start: number, end: number): 
   return true;
 }
 
-/** The same text as the engine keeps names of properties: one object for each, compared by its address. */
+/** The same text in the form in which the engine keeps names of properties: one object for each name, compared by its address. */
 function internalized(text: string): string {
   return Object.keys({ [text]: 0 })[0] as string;
 }

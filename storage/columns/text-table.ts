@@ -1,10 +1,9 @@
 /**
- * Distinct texts numbered in order of arrival, found again by content: serial number → serial ordinal, for texts by the
- * million.
+ * Numbers distinct texts in order of arrival and finds them by content, for millions of texts: serial number → serial ordinal.
  *
- * The UTF-8 bytes lie end to end in one column; beside them, per text, where it ends (4 bytes), its hash (4) and a hash
- * slot (7 to 9, 13 to 20 while slots move): some 16 to 28 bytes a text over its own. A hash only says where to look: texts are compared in full, so two
- * with equal hashes are two texts. Lone surrogates, which UTF-8 cannot hold, count as U+FFFD, as they do in the log.
+ * The UTF-8 bytes lie end to end in one column. Each text also takes 4 bytes for its end, 4 for its hash, and a hash slot of 7 to 9 (13 to 20 while
+ * slots move). A hash only says where to look; texts are compared in full. Lone surrogates, which UTF-8 cannot hold, count as U+FFFD, as they do in
+ * the log.
  */
 import { HashSlots } from "./hash-slots.js";
 import { TypedColumn } from "./typed-column.js";
@@ -42,7 +41,7 @@ export class TextTable {
     return this.#bytes.bytesUsed + this.#ends.bytesUsed + this.#hashes.bytesUsed + this.#slots.bytesUsed;
   }
 
-  /** The ordinal of a text that is there, or -1. */
+  /** The ordinal of a text, or -1 for an unknown one. */
   find(text: string): number {
     this.#want(text);
     return this.#slots.find(this.#wantedHash);
@@ -68,7 +67,7 @@ export class TextTable {
     return decoder.decode(bytes);
   }
 
-  /** Takes these texts, all different, in place of what it held: their bytes end to end, and where each ends. */
+  /** Replaces all texts by these, which are all different: their bytes end to end, and where each ends. */
   load(bytes: Uint8Array, ends: Uint32Array): void {
     const hashes = new Uint32Array(ends.length);
     for (let ordinal = 0, start = 0; ordinal < ends.length; ordinal++) {

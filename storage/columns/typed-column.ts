@@ -1,12 +1,12 @@
 /**
  * A growing column of numbers in typed arrays: one value per row, appended at the end, read and replaced anywhere.
  *
- * It grows by whole chunks instead of by doubling one array: no copy, so no pause, and never more than one chunk of
- * spare memory. A snapshot can write the chunks as they lie.
+ * It grows by whole chunks instead of by doubling one array. So nothing is copied, nothing pauses, and at most one chunk of memory is spare. A
+ * snapshot can write the chunks as they are.
  */
 type ColumnArray = Uint8Array | Uint16Array | Uint32Array | Float64Array;
 
-/** The array type without regard to what buffer it is a view of. */
+/** The array type over any kind of buffer. */
 type OfAnyBuffer<A extends ColumnArray> = A extends Uint8Array
   ? Uint8Array
   : A extends Uint16Array
@@ -30,7 +30,7 @@ export class TypedColumn<A extends ColumnArray> {
   #chunks: A[] = [];
   #length = 0;
 
-  /** @param chunkValues values per chunk, a power of two. */
+  /** @param chunkValues values of a chunk, a power of two */
   constructor(Type: ColumnArrayType<A>, chunkValues = DEFAULT_CHUNK_VALUES) {
     const shift = 31 - Math.clz32(chunkValues);
     if (1 << shift !== chunkValues) throw new RangeError(`chunkValues must be a power of two, not ${chunkValues}`);
@@ -48,7 +48,7 @@ export class TypedColumn<A extends ColumnArray> {
     return this.#chunks.length * (this.#mask + 1) * this.#Type.BYTES_PER_ELEMENT;
   }
 
-  /** The value of a row below `length`; the caller keeps to that range. */
+  /** The value of a row, which must be below `length`: this is not checked. */
   get(row: number): number {
     return this.#chunks[row >>> this.#shift]![row & this.#mask]!;
   }
@@ -67,7 +67,7 @@ export class TypedColumn<A extends ColumnArray> {
     this.#chunks[chunk]![row & this.#mask] = value;
   }
 
-  /** Takes these values as all its rows, in place of what it held; whole chunks of them are kept by reference. */
+  /** Replaces all rows by these values. Whole chunks of them are kept by reference. */
   load(values: OfAnyBuffer<A>): void {
     const chunkValues = this.#mask + 1;
     const chunks: A[] = [];
@@ -92,7 +92,7 @@ export class TypedColumn<A extends ColumnArray> {
     }
   }
 
-  /** The chunk that holds `row`: rows that share a chunk lie side by side in it, from `row & (chunkValues - 1)` on. */
+  /** The chunk that holds `row`, at `row & (chunkValues - 1)`. */
   chunkOf(row: number): A {
     return this.#chunks[row >>> this.#shift]!;
   }

@@ -1,6 +1,6 @@
 /**
- * UUIDs in strictly ascending order, 16 bytes each: row → id by position, id → row by binary search. Run ids are so
- * ordered by contract (a run's id is above every earlier one's), which makes a hash table needless.
+ * UUIDs in strictly ascending order, 16 bytes each: row → id by position, id → row by binary search. Run ids ascend by contract, so they need no
+ * hash table.
  */
 import { formatUuidWords } from "../../core/identifiers.js";
 import { TypedColumn } from "./typed-column.js";
@@ -18,7 +18,7 @@ export class UuidColumn {
     return this.#words.bytesUsed;
   }
 
-  /** @throws RangeError for text that is no canonical UUID or not above the last one. */
+  /** @throws RangeError for text that is no canonical UUID, or not above the last one */
   push(id: string): void {
     if (!parseUuidWords(id, this.#wanted, 0)) throw new RangeError(`not a canonical UUID: ${JSON.stringify(id)}`);
     if (this.length > 0 && this.#compareWanted(this.length - 1) <= 0) {
@@ -49,7 +49,7 @@ export class UuidColumn {
     return -1;
   }
 
-  /** Takes these ids, ascending, four words each, in place of what it held. */
+  /** Replaces all ids by these, in ascending order, four words each. */
   load(words: Uint32Array): void {
     this.#words.load(words);
   }

@@ -1,17 +1,16 @@
 /**
  * A compact map from UUID to a u32 value, for ids by the million: frame id → run ordinal.
  *
- * Keys (16 bytes) and values (4 bytes) lie in columns in order of arrival; slots of 5 bytes point into them. That is 27 to
- * 29 bytes an entry, and 33 to 40 while a grown slot table takes entries over, which is half of the time that a table grows. No insert
- * pauses for a rehash (hash-slots.ts).
- * Keys are compared in full: a hash only says where to look.
+ * Keys (16 bytes) and values (4 bytes) lie in columns in order of arrival; slots of 5 bytes point into them. That is 27 to 29 bytes an entry, and 33
+ * to 40 while entries move into a larger slot table. No insert pauses for that (hash-slots.ts). Keys are compared in full: a hash only says where to
+ * look.
  */
 import { formatUuidWords } from "../../core/identifiers.js";
 import { HashSlots } from "./hash-slots.js";
 import { TypedColumn } from "./typed-column.js";
 import { parseUuidWords, readUuidWords } from "./uuid-words.js";
 
-/** murmur3's finalizer over the words: producers' ids need not be random, neighbours must still spread. */
+/** murmur3's finalizer over the words. Producers' ids need not be random, and neighbouring ids must still spread over the slots. */
 function hashWords(a: number, b: number, c: number, d: number): number {
   let hash = Math.imul(a, 0xcc9e_2d51) ^ Math.imul(b, 0x1b87_3593) ^ Math.imul(c, 0x9e37_79b1) ^ d;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85eb_ca6b);
@@ -20,7 +19,7 @@ function hashWords(a: number, b: number, c: number, d: number): number {
 }
 
 export class UuidTable {
-  /** Four words an entry, most significant first. */
+  /** Four words for each entry, most significant first. */
   readonly #keys = new TypedColumn(Uint32Array);
   readonly #values = new TypedColumn(Uint32Array);
   readonly #wanted = new Uint32Array(4);
@@ -30,7 +29,7 @@ export class UuidTable {
       return hashWords(this.#keys.get(row), this.#keys.get(row + 1), this.#keys.get(row + 2), this.#keys.get(row + 3));
     },
     isWanted: (entry) => {
-      // From the least significant word: ids of one moment differ there.
+      // The least significant word comes first, because ids of one moment differ there.
       const row = entry * 4;
       return (
         this.#keys.get(row + 3) === this.#wanted[3] &&
@@ -60,23 +59,25 @@ export class UuidTable {
   }
 
   /**
-   * Stores a u32 under `id`, in place of what was there.
-   * @throws RangeError for text that is no canonical lower-case UUID.
+   * Stores a u32 under `id`, replacing an earlier one.
+   *
+   * @throws RangeError for text that is no canonical lower-case UUID
    */
   set(id: string, value: number): void {
     this.#values.set(this.enter(id), value);
   }
 
   /**
-   * The entry of `id`, as `entryOf`; a new one, with the value 0, for an unknown id: then it is what `size` was before.
-   * @throws RangeError for text that is no canonical lower-case UUID.
+   * The entry of `id`, as `entryOf`. An unknown id gets a new entry with the value 0, numbered by the `size` before.
+   *
+   * @throws RangeError for text that is no canonical lower-case UUID
    */
   enter(id: string): number {
     if (!parseUuidWords(id, this.#wanted, 0)) throw new RangeError(`not a canonical UUID: ${JSON.stringify(id)}`);
     return this.#enterWanted();
   }
 
-  /** As `enter`, of the id whose 16 bytes begin there: a text of it is neither made nor read. */
+  /** As `enter`, for the id whose 16 bytes begin at `at`, without making its text. */
   enterBytes(bytes: Uint8Array, at: number): number {
     readUuidWords(bytes, at, this.#wanted);
     return this.#enterWanted();
@@ -94,7 +95,7 @@ export class UuidTable {
     return entry;
   }
 
-  /** The value of an entry, below `size`. */
+  /** The value of an entry, which must be below `size`. */
   valueAt(entry: number): number {
     return this.#values.get(entry);
   }
@@ -103,12 +104,12 @@ export class UuidTable {
     this.#values.set(entry, value);
   }
 
-  /** When the id arrived among the others, from 0; -1 for an unknown one. */
+  /** The id's number in order of arrival, from 0; -1 for an unknown one. */
   entryOf(id: string): number {
     return this.#find(id);
   }
 
-  /** The id that was the `entry`th to arrive, from 0; below `size`. */
+  /** The id with this number, which must be below `size`. */
   idAt(entry: number): string {
     const keys = this.#keys;
     const row = entry * 4;
@@ -120,7 +121,7 @@ export class UuidTable {
     for (let entry = 0; entry < this.#values.length; entry++) this.#values.set(entry, map(this.#values.get(entry)));
   }
 
-  /** Takes these entries in place of what it held: four words an id, as `keyParts` gives them, all different, and a value each. */
+  /** Replaces all entries by these: ids that are all different, four words each as `keyParts` gives them, and a value for each. */
   load(words: Uint32Array, values: Uint32Array): void {
     const hashes = new Uint32Array(values.length);
     for (let entry = 0, at = 0; entry < hashes.length; entry++, at += 4) {

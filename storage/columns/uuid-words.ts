@@ -1,9 +1,8 @@
 /**
- * UUIDs as four 32-bit words, most significant first, so that comparing words in order compares the UUIDs as their
- * canonical text does.
+ * UUIDs as four 32-bit words, most significant first, so that words compare like the canonical texts.
  *
- * Only the canonical lower-case form is read (8-4-4-4-12 hex digits): what is stored formats back to exactly the text
- * that came in, and any other spelling is another id, hence unknown.
+ * Only the canonical lower-case form is read (8-4-4-4-12 hex digits). So a stored id formats back to exactly the text that came in, and any other
+ * spelling is an unknown id.
  */
 const TEXT_LENGTH = 36;
 

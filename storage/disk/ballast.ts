@@ -1,12 +1,11 @@
 import { type FileSystem, isMissing, isNoRoom, TEMPORARY_SUFFIX, writeFully } from "./file-system.js";
 
-/** `ballast.bin` in the data directory. */
 const NAME = "ballast.bin";
 const PIECE_BYTES = 256 * 1024;
 
 /**
- * A file that does nothing but take up room, so that there is some to give back when others have filled the disk: for the records of what
- * was taken, and for the tombstones with which retention frees more. Its name stands for a file that is whole and durable.
+ * The file `ballast.bin` in the data directory only takes up room. When the disk is full, the service removes it and has room for the records of
+ * what it has accepted, and for the tombstones with which retention frees more. Under its name the file is always complete and durable.
  */
 export class Ballast {
   readonly #fileSystem: FileSystem;
@@ -26,7 +25,7 @@ export class Ballast {
     return this.#isThere;
   }
 
-  /** Takes over what an earlier process left. One of another size goes: the next `create` makes it as it should be. */
+  /** Takes over the file of an earlier process. One of another size is removed; the next `create` makes it right. */
   async find(): Promise<void> {
     const path = `${this.#directory}/${NAME}`;
     await this.#remove(`${path}${TEMPORARY_SUFFIX}`);
@@ -39,9 +38,9 @@ export class Ballast {
   }
 
   /**
-   * Makes it, durably; nothing when it is there. False when there is no room for it, or when it was released meanwhile.
+   * Makes the file durably, unless it exists. False when there is no room for it, or when it was released meanwhile.
    *
-   * @throws FileSystemError for any other failure; nothing is left of it then
+   * @throws FileSystemError for any other failure; then nothing of the file is left
    */
   create(): Promise<boolean> {
     if (this.#isThere || this.sizeBytes === 0) return Promise.resolve(this.#isThere);
@@ -55,7 +54,7 @@ export class Ballast {
   async #create(): Promise<boolean> {
     const path = `${this.#directory}/${NAME}`;
     const temporary = `${path}${TEMPORARY_SUFFIX}`;
-    // Bytes that no file system can make smaller, or not store at all, as it can with zeros.
+    // Random bytes, because file systems can compress zeros, or not store them at all.
     const piece = new Uint8Array(Math.min(PIECE_BYTES, this.sizeBytes));
     for (let at = 0; at < piece.length; at += 65_536) crypto.getRandomValues(piece.subarray(at, at + 65_536));
     try {
@@ -83,11 +82,11 @@ export class Ballast {
     }
   }
 
-  /** Gives its room back. False when there was none to give. */
+  /** Gives the room back. False when there was no file. */
   async release(): Promise<boolean> {
     this.#isCancelled = true;
     if (this.#creating !== null) {
-      // It takes itself away, and what it had taken of the room is free then.
+      // The unfinished `create` removes what it has written.
       await this.#creating.catch(() => false);
       return true;
     }
@@ -96,7 +95,7 @@ export class Ballast {
     return true;
   }
 
-  /** Resolves when nothing is done to the file any more. */
+  /** Resolves when no work on the file is under way. */
   async settled(): Promise<void> {
     await this.#creating?.catch(() => false);
   }

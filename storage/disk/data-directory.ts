@@ -1,13 +1,13 @@
 /**
  * The data directory:
  *
- *     format.json            what wrote it: {"format": 1, "service": "inspection-results-service"}
- *     lock/                  who has it: see directory-lock.ts
+ *     format.json            the format and the service: {"format": 1, "service": "inspection-results-service"}
+ *     lock/                  which process uses it: see directory-lock.ts
  *     meta/                  segments of the log: see segment.ts
- *     snapshot/              what the log adds up to, a shortcut for opening: see snapshot-format.ts
+ *     snapshot/              the state at a place in the log, for a faster start: see snapshot-format.ts
  *     captures/<yyyymm>/     stored bytes of runs: see capture-path.ts
  *     ballast.bin            room to give back when the disk is full: see ballast.ts
- *     quarantine/            bytes that were damaged, as they were found
+ *     quarantine/            copies of damaged bytes, as they were found
  *     cell.sock              the cell link's socket
  */
 import { isPlainObject } from "../../core/json/json.js";
@@ -25,16 +25,16 @@ import {
   TEMPORARY_SUFFIX,
 } from "./file-system.js";
 
-/** Of the directory as a whole: raised when a release could no longer make sense of what a newer one keeps in it. */
+/** Format of the directory as a whole. It is raised when earlier releases could not read it any more. */
 export const DATA_FORMAT = 1;
 
 const FORMAT_FILE = "format.json";
 const SERVICE = "inspection-results-service";
 const FORMAT_TEXT = `${JSON.stringify({ format: DATA_FORMAT, service: SERVICE })}\n`;
 const LOG_FOLDER = "meta";
-/** Made before `format.json`, and empty until it is there. */
+/** A first start makes these before `format.json`, and they are empty until it exists. */
 const LEFT_BY_FIRST_START: ReadonlySet<string> = new Set([LOG_FOLDER, "captures", "quarantine", "snapshot"]);
-/** Of a first start too; and what the root of a file system of its own holds. */
+/** A first start can leave these too; `lost+found` stands in the root of every ext4 file system. */
 const ALWAYS_ALLOWED: ReadonlySet<string> = new Set(["lock", `${FORMAT_FILE}${TEMPORARY_SUFFIX}`, "lost+found"]);
 
 export interface DataDirectory {
@@ -43,12 +43,12 @@ export interface DataDirectory {
   capturesPath: string;
   quarantinePath: string;
   snapshotPath: string;
-  /** Lets another process have the directory. Everything in it must be closed. */
+  /** Unlocks the directory for other processes. Everything in it must be closed. */
   release(): Promise<void>;
 }
 
 export interface LockedDataDirectory extends DataDirectory {
-  /** False once somebody has taken the file of the lock away. */
+  /** False when somebody has removed the lock's file. */
   isLockIntact(): Promise<boolean>;
 }
 
@@ -61,13 +61,13 @@ export interface DataDirectoryOptions {
   lock?: typeof lockDirectory;
 }
 
-/** A path in the directory, as it stands in that; any other as it is. */
+/** A path relative to the data directory; a path outside of it stays as it is. */
 export function nameIn({ path }: Pick<DataDirectory, "path">, inside: string): string {
   return inside.startsWith(`${path}/`) ? inside.slice(path.length + 1) : inside;
 }
 
 /**
- * Takes the directory for this process alone, and makes what is missing of its layout.
+ * Locks the directory for this process, and makes the missing parts of its layout.
  *
  * @throws StorageError `directory_locked` while another process has it, `directory_unusable`, `format_unsupported`, `store_missing`,
  *   `log_missing`, `format_missing`
@@ -113,9 +113,9 @@ async function open(
 }
 
 /**
- * Refuses, before anything is made there, a folder that is not the store's: one without `format.json` that holds anything but what a
- * first start can have left before it came as far as that file. So no store begins among somebody's files, and a store whose
- * `format.json` got lost is not taken for one of this release's format in silence.
+ * Refuses a folder that holds no store but other files, before anything is made in it. A folder without `format.json` may only hold what an
+ * interrupted first start leaves. So no store begins among somebody's files, and a store that has lost its `format.json` is not silently taken
+ * for one of this release's format.
  */
 async function requireStoreOrRoom(fileSystem: FileSystem, path: string, creates: boolean): Promise<void> {
   const hasFormat = () => fileSystem.exists(`${path}/${FORMAT_FILE}`);
@@ -129,12 +129,12 @@ async function requireStoreOrRoom(fileSystem: FileSystem, path: string, creates:
     const isLeft = LEFT_BY_FIRST_START.has(name) && (await namesIn(fileSystem, `${path}/${name}`)).length === 0;
     if (!isLeft && !ALWAYS_ALLOWED.has(name)) foreign.push(name);
   }
-  // Another process may have begun the store meanwhile: its lock is what decides then.
+  // Another process may have begun the store meanwhile; then its lock decides.
   if (await hasFormat()) return;
   if (logged.length > 0) {
     throw new StorageError(
       "format_missing",
-      `${path} has the log of a store and no ${FORMAT_FILE}, which says what wrote it: put it back. For a store of this release it holds ` +
+      `${path} holds the log of a store, but no ${FORMAT_FILE}. Put that file back; for a store of this release it holds ` +
         FORMAT_TEXT.trim(),
       { path },
     );
@@ -144,12 +144,12 @@ async function requireStoreOrRoom(fileSystem: FileSystem, path: string, creates:
   const shown = foreign.slice(0, 3).join(", ") + (foreign.length > 3 ? `, … (${foreign.length} in all)` : "");
   throw new StorageError(
     "store_missing",
-    `${path} holds no store but other files (${shown}): a store needs a folder of its own, which is created if it is missing`,
+    `${path} holds no store, but other files (${shown}): give the store a folder of its own; a missing folder is created`,
     { path },
   );
 }
 
-/** Names in the folder; none where there is no folder. */
+/** Names in the folder; none if there is no folder. */
 async function namesIn(fileSystem: FileSystem, path: string): Promise<string[]> {
   try {
     const entries = await fileSystem.readDirectory(path);
@@ -160,7 +160,7 @@ async function namesIn(fileSystem: FileSystem, path: string): Promise<string[]> 
   }
 }
 
-/** What the file system refuses, said in terms of the data directory; undefined for what is no matter of the directory as such. */
+/** Turns a file system's refusal into an error about the data directory; undefined when the error is about something else. */
 async function unusable(
   fileSystem: FileSystem,
   path: string,
@@ -173,24 +173,24 @@ async function unusable(
     const found = await nearestThere(fileSystem, path);
     if (found !== path) reason = `lies below ${found}, which ${reason}`;
   } else if (error.code === "EEXIST") {
-    // Of the link, which may stand above the directory or within it.
+    // The error names the link, which may lie above the directory or within it.
     if (path.startsWith(`${error.path}/`)) reason = `lies below ${error.path}, which ${reason}`;
     else if (error.path !== path) subject = error.path;
   } else if (error.code === "ELOOP") {
-    // Of the directory itself, where it cannot be looked at either; else of what is in it.
+    // The refusal is about the directory itself if that cannot be inspected either; otherwise about something in it.
     const isOwn = await fileSystem.statusOf(path).then(
       () => false,
       () => true,
     );
     if (!isOwn) subject = error.path;
   } else if (error.code === "ENOENT") {
-    // Whatever is not there is made: here nothing can be.
+    // Missing folders are made, so only a failed mkdir is about the directory.
     if (error.operation !== "mkdir") return undefined;
   }
   return new StorageError("directory_unusable", `${subject} ${reason} (${error.message})`, { path, cause: error.code });
 }
 
-/** The path, or the nearest above it that is there. */
+/** The path, or the nearest existing folder above it. */
 async function nearestThere(fileSystem: FileSystem, path: string): Promise<string> {
   let at = path;
   while (parentOf(at) !== at && (await fileSystem.statusOf(at)) === null) at = parentOf(at);
@@ -199,17 +199,17 @@ async function nearestThere(fileSystem: FileSystem, path: string): Promise<strin
 
 const UNUSABLE: Readonly<Record<string, string>> = {
   ENOTDIR: "is not a folder",
-  EROFS: "is on a read-only file system; every command takes the directory's lock, which is written there",
+  EROFS: "is on a read-only file system; every command writes its lock there",
   EACCES: "may not be read and written by this account",
   EPERM: "may not be read and written by this account",
-  EEXIST: "is a symbolic link to what is not there: mount it, or remove the link",
-  ELOOP: "leads through symbolic links that come back to themselves",
+  EEXIST: "is a symbolic link whose target does not exist: mount the target, or remove the link",
+  ELOOP: "leads through a loop of symbolic links",
   ENOENT: "cannot be made there",
 };
 
 /**
- * A new store's folder may have been made with folders above it: the name of each is durable only once the folder that holds it is synced.
- * What this account may not read it has not made, nor anything above that.
+ * Syncs the folders above a new store's folder, because they may be new too: a name is durable only when the folder that holds it is synced. A
+ * folder that this account may not read was not made by it, nor was anything above that.
  */
 async function syncAbove(fileSystem: FileSystem, path: string): Promise<void> {
   for (let at = path; parentOf(at) !== at; at = parentOf(at)) {
@@ -222,7 +222,7 @@ async function syncAbove(fileSystem: FileSystem, path: string): Promise<void> {
   }
 }
 
-/** True when the format is said and is this release's; false when the directory is new. */
+/** True when `format.json` names this release's format; false when the directory is new. @throws StorageError for any other format */
 async function checkFormat(fileSystem: FileSystem, path: string): Promise<boolean> {
   let text: string;
   try {
@@ -236,19 +236,19 @@ async function checkFormat(fileSystem: FileSystem, path: string): Promise<boolea
   throw new StorageError(
     "format_unsupported",
     format === null
-      ? `${path}/${FORMAT_FILE} does not say the format of a store of this service: it holds ${JSON.stringify(text.slice(0, 100))}`
+      ? `${path}/${FORMAT_FILE} does not name the format of a store of this service: it holds ${JSON.stringify(text.slice(0, 100))}`
       : `the store in ${path} has format ${format}; this release reads format ${DATA_FORMAT}: ` +
           "open it with the release that wrote it, or a newer one",
     { path, format, readable: DATA_FORMAT },
   );
 }
 
-/** The folder of the log is made before the format is said: a store without it has lost it, and must not begin anew in silence. */
+/** The log's folder is made before `format.json`. So a store without it has lost its log, and must not silently begin a new one. */
 async function requireLog(fileSystem: FileSystem, path: string, metaPath: string): Promise<void> {
   if (await fileSystem.exists(metaPath)) return;
   throw new StorageError(
     "log_missing",
-    `the store in ${path} has lost its log: there is no ${metaPath}. Put it back, or start with another directory`,
+    `the store in ${path} has lost its log: the folder ${metaPath} does not exist. Put it back, or start with another directory`,
     { path: metaPath },
   );
 }

@@ -13,13 +13,12 @@ const FILES = [
 ] as const;
 
 /**
- * Looks whether what stands in a data directory is of the right kind and may be read and written, before anything in it is changed: what
- * was found only when it is needed would be found halfway through a start, or while a process serves. What is missing is no matter of
- * this.
+ * Checks before a start that everything in a data directory is a file or a folder as it should be, and may be read and written. Otherwise the
+ * service would find out halfway through its start, or while it serves. Missing things are no fault here.
  *
- * @param forCaptures whether captures will be stored: then also the folder that those of this month go to
- * @throws StorageError `directory_unusable`, for what is of the wrong kind
- * @throws FileSystemError of what this account may not read or write
+ * @param forCaptures true when captures will be stored: then the folder for this month's captures is checked too
+ * @throws StorageError `directory_unusable` for a file in place of a folder, and the like
+ * @throws FileSystemError for what this account may not read or write
  */
 export async function requireUsable(fileSystem: FileSystem, path: string, forCaptures: boolean): Promise<void> {
   if (!(await isThere(fileSystem, path, "directory"))) return;
@@ -38,7 +37,7 @@ export async function requireUsable(fileSystem: FileSystem, path: string, forCap
       await fileSystem.assertAccess(segment, segment === segments.at(-1) ? "change" : "read");
     await namesOf(fileSystem, `${path}/snapshot`, snapshotSequenceOf);
   } catch (error) {
-    // Who only looks over a store is to tell what the disk does not give, beside all the rest.
+    // Unreadable bytes are not reported here: `check` and `inspect` name them beside all the rest.
     const isOfDisk = error instanceof FileSystemError && !ACCESS_CODES.has(error.code);
     if (forCaptures || !isOfDisk) throw error;
   }
@@ -46,7 +45,7 @@ export async function requireUsable(fileSystem: FileSystem, path: string, forCap
 
 const ACCESS_CODES: ReadonlySet<string> = new Set(["EACCES", "EPERM", "EROFS"]);
 
-/** The files of the folder whose name has a number, by that; all of them are files. */
+/** The files of the folder whose names have a number, sorted by it. @throws StorageError when one is not a file */
 async function namesOf(
   fileSystem: FileSystem,
   folder: string,
@@ -60,7 +59,7 @@ async function namesOf(
   return paths;
 }
 
-/** False when nothing is there. */
+/** False when nothing has this path. @throws StorageError when it is of another kind than expected */
 async function isThere(fileSystem: FileSystem, path: string, expected: "file" | "directory"): Promise<boolean> {
   const status = await fileSystem.statusOf(path);
   if (status === null || status.kind === expected) return status !== null;
@@ -68,7 +67,7 @@ async function isThere(fileSystem: FileSystem, path: string, expected: "file" | 
   const wanted = expected === "file" ? "a file" : "a folder";
   throw new StorageError(
     "directory_unusable",
-    `${path} is ${found}, and ${wanted} of the store is to stand there: move it away`,
+    `${path} is ${found}, but the store needs ${wanted} there: move it away`,
     { path },
   );
 }

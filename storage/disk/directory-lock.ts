@@ -1,21 +1,20 @@
 /**
- * One process per data directory. Node has no flock, so the lock is a listening Unix socket in the `lock` folder: the kernel closes it
- * with its process, however that ends, and a connection attempt tells at once whether its process lives (a stopped one too: the kernel
- * accepts for it). Being files, such sockets are seen by every process that sees the folder, also from another container.
+ * Lets only one process use a data directory. Node has no flock, so the lock is a listening Unix socket in the `lock` folder. The kernel closes it
+ * when its process ends, in whatever way, and a connection attempt shows at once whether the process lives (also when it is stopped: the kernel
+ * accepts for it). Sockets are files, so every process that sees the folder sees them, also from another container.
  *
  * Protocol. Every starter
- * 1. listens on a socket under a temporary name, then renames it to an entry of its own, `<process id>-<random>.sock`: an entry that
- *    exists was listening before it existed, so one that refuses a connection is of a dead process, for good, and is removed;
- * 2. only then lists the folder and tries the entries of all others;
- * 3. holds the lock if none of them lives; else takes its own entry back.
+ * 1. listens on a socket under a temporary name, then renames it to its own entry, `<process id>-<random>.sock`. An entry listens before it
+ *    exists, so an entry that refuses a connection belongs to a dead process, and is removed;
+ * 2. then lists the folder and connects to all other entries;
+ * 3. holds the lock if none of them lives; otherwise removes its own entry.
  *
- * Two cannot both hold it: of two starters the one that lists later finds the other's entry, which was there before that one listed.
- * Both may find each other; an entry therefore says on connection whether its process holds the lock or is still asking, and who met
- * only askers tries again after a random pause.
+ * Two processes cannot both hold the lock: of two starters, the one that lists later finds the other's entry, which existed before that one
+ * listed. Both may find each other. So an entry answers a connection with whether its process holds the lock or still asks for it, and a
+ * starter that met only askers tries again after a random pause.
  *
- * Files can be removed, by a person or a script that takes them for leftovers. So every starter takes a name first that no file stands
- * for (name-lock.ts): where the holder is seen by it, a second process is refused before it has touched anything, whatever became of the
- * folder.
+ * A person or a script may remove the files as leftovers. So every starter first takes a name that is no file (name-lock.ts). Where that name is
+ * visible, a second process is refused before it has touched anything, whatever happened to the folder.
  */
 import { connect, createServer, type Server } from "node:net";
 import { StorageError } from "../storage-error.js";
@@ -24,22 +23,22 @@ import { type NameHolder, type NameLock, takeName } from "./name-lock.js";
 
 export interface DirectoryLock {
   release(): Promise<void>;
-  /** False once somebody has taken the lock's entry away: a process that does not see the name (name-lock.ts) could get the directory. */
+  /** False when somebody has removed the lock's entry. A process that does not see the name (name-lock.ts) could then take the directory. */
   isIntact(): Promise<boolean>;
 }
 
 const ENTRY = /^(\d+)-[0-9a-f]{16}\.sock$/;
-/** A holder that does not say so within this is stopped or busy, but alive. */
+/** A process that does not answer within this time is stopped or busy, but alive. */
 const ANSWER_TIMEOUT_MS = 1_000;
-/** Askers that meet draw lots; so many draws without a winner do not happen by chance. */
+/** Askers that meet each other pause at random and try again. So many tries without a winner do not happen by chance. */
 const MAXIMUM_ATTEMPTS = 20;
 const MAXIMUM_PAUSE_MS = 50;
 
 type EntryState = "dead" | "asking" | "holding";
 
 /**
- * @param directory folder of the lock, in the one that is to be locked, which is there
- * @throws StorageError `directory_locked`, whose params name the holder's process id
+ * @param directory the lock's folder, inside the existing folder that is to be locked
+ * @throws StorageError `directory_locked`; its params name the process id of the holder
  */
 export async function lockDirectory(fileSystem: FileSystem, directory: string): Promise<DirectoryLock> {
   const name = await acquireName(fileSystem, directory);
@@ -71,7 +70,7 @@ async function acquireName(fileSystem: FileSystem, directory: string): Promise<N
   }
 }
 
-/** A holder that does not answer is known by the entry that it has left, if that is there. */
+/** The error for a held lock. If the holder did not answer, its process id comes from its entry, if that exists. */
 async function lockedBy(fileSystem: FileSystem, directory: string, { processId }: NameHolder): Promise<StorageError> {
   if (processId !== null) return locked(directory, processId);
   const entries = await fileSystem.readDirectory(directory).catch(() => []);
@@ -80,14 +79,14 @@ async function lockedBy(fileSystem: FileSystem, directory: string, { processId }
 }
 
 function locked(place: string, processId: number | null): StorageError {
-  const who = processId === null ? "another process, which does not answer" : `process ${processId}`;
+  const who = processId === null ? "another process that does not answer" : `process ${processId}`;
   return new StorageError("directory_locked", `the data directory is in use by ${who} (${place})`, {
     process_id: processId,
     directory: place,
   });
 }
 
-/** The part of the lock that files stand for. */
+/** The part of the lock that consists of entries in the folder. */
 export async function lockByEntries(fileSystem: FileSystem, directory: string): Promise<DirectoryLock> {
   await fileSystem.makeDirectory(directory);
   const open = await fileSystem.openDirectory(directory);
@@ -132,7 +131,7 @@ async function enter(fileSystem: FileSystem, directory: string) {
   let isHolding = false;
   const server = createServer((socket) => {
     socket.on("error", () => socket.destroy());
-    // A process that asks and is stopped must not keep this one from ending.
+    // A stopped process at the other end must not keep this one from ending.
     socket.end(isHolding ? "holding" : "asking", () => socket.destroy());
   });
   const random = Buffer.from(crypto.getRandomValues(new Uint8Array(8))).toString("hex");
@@ -141,7 +140,7 @@ async function enter(fileSystem: FileSystem, directory: string) {
   await listen(server, `${path}${TEMPORARY_SUFFIX}`);
   server.unref();
   const leave = async (): Promise<void> => {
-    // The name first: an entry must never refuse a connection while its process could still take it for its own.
+    // The entry goes first: an entry must never refuse a connection while its process may still count on it.
     await removeEntry(fileSystem, path);
     await new Promise<void>((resolve) => server.close(() => resolve()));
   };
@@ -174,7 +173,7 @@ function listen(server: Server, path: string): Promise<void> {
   });
 }
 
-/** The first of the other entries whose process lives, one that holds before one that asks; removes those of dead ones. */
+/** Finds another entry whose process lives, preferring one that holds the lock. Removes the entries of dead processes. */
 async function findRival(fileSystem: FileSystem, directory: string, own: string) {
   let asking: { entry: string; processId: number; state: EntryState } | null = null;
   for (const { name } of await fileSystem.readDirectory(directory)) {
@@ -205,7 +204,7 @@ function stateOf(path: string): Promise<EntryState> {
       answer += text;
     });
     socket.on("error", (error: NodeJS.ErrnoException) => {
-      // Only these two say that nobody listens. Of one that ended just now, or let go, whoever asks again sees.
+      // Only these two errors mean that nobody listens.
       if (error.code === "ECONNREFUSED" || error.code === "ENOENT") resolve("dead");
       // Whatever else fails, the entry counts as alive.
       else resolve(error.code === "ECONNRESET" ? "asking" : "holding");

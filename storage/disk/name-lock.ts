@@ -1,25 +1,25 @@
 /**
- * A lock that nobody can take away by a name: a listening socket in Linux's abstract namespace, called after the folder's device and
- * inode. The kernel frees it with its process, as it does the sockets of directory-lock.ts, and no `rm` reaches it. It is seen within one
- * network namespace only, which is why it stands beside those sockets and not in their place.
+ * A lock that no `rm` can remove: a listening socket in Linux's abstract namespace, named after the folder's device and inode. The kernel frees it
+ * when its process ends, like the sockets of directory-lock.ts. It is visible only within one network namespace, so it is used beside those sockets
+ * and not instead of them.
  *
- * Any account of the machine may use such a name: one that wants to keep the service from starting can. It learns nothing by it. Where
- * the machine's rules give this account no such names, they give them to no process of it, and the files stand alone.
+ * Any account of the machine may take such a name, and so keep the service from starting; it learns nothing by that. If the machine's rules deny
+ * this account such names, they deny them to all its processes, and the entries in the folder are the only lock.
  */
 import { connect, createServer } from "node:net";
 
 const FORBIDDEN_CODES: ReadonlySet<string | undefined> = new Set(["EACCES", "EPERM"]);
-/** A holder that does not say so within this is stopped or busy, but alive. */
+/** A process that does not answer within this time is stopped or busy, but alive. */
 const ANSWER_TIMEOUT_MS = 1_000;
 const PREFIX = "\0inspection-results-service/";
 
 export interface NameLock {
-  /** Who asks from now on is told that the folder is held, and not merely asked for. */
+  /** From now on, tells others that this process holds the folder and no longer only asks for it. */
   hold(): void;
   release(): Promise<void>;
 }
 
-/** Who has the name. `isHolding`: false for one that asks itself, and may not get the folder. */
+/** The process that has the name. `isHolding` is false for one that still asks, and may not get the folder. */
 export interface NameHolder {
   processId: number | null;
   isHolding: boolean;
@@ -33,7 +33,7 @@ export async function takeName(identity: string): Promise<NameLock | NameHolder>
   let isHolding = false;
   const server = createServer((socket) => {
     socket.on("error", () => socket.destroy());
-    // Whoever keeps the connection open, which any account can, must keep neither a descriptor of this process nor its end.
+    // Any account can keep the connection open. That must neither hold a descriptor of this process nor keep it from ending.
     socket.end(`${isHolding ? "holding" : "asking"} ${process.pid}`, () => socket.destroy());
   });
   const failure = await new Promise<NodeJS.ErrnoException | null>((resolve) => {
@@ -66,7 +66,7 @@ function holderOf(name: string): Promise<NameHolder> {
     socket.on("data", (text) => {
       answer += text;
     });
-    // Of a process that has ended, or is about to let go: whoever asks again sees.
+    // The process has ended, or is about to release the name. The next try will see.
     socket.on("error", () => resolve({ processId: null, isHolding: false }));
     socket.on("close", () => {
       const [, state, processId] = /^(holding|asking) (\d+)$/.exec(answer) ?? [];

@@ -2,10 +2,10 @@ import type { DataDirectory } from "./data-directory.js";
 import type { FileSystem } from "./file-system.js";
 
 /**
- * Makes anew the folders of a data directory that somebody has removed while it is served. Not the log's: an empty one would hide at the
- * next start that the log was lost.
+ * Makes folders of a data directory again that somebody has removed while the service runs. It does not make the log's folder: an empty one would
+ * hide at the next start that the log was lost.
  *
- * @returns the folders that it has made
+ * @returns the folders that it made
  * @throws FileSystemError
  */
 export async function restoreLayout(

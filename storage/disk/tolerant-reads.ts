@@ -1,14 +1,14 @@
 import { type FileSystem, FileSystemError, isMissing, isUnreadable, type StoreFile } from "./file-system.js";
 
-/** What one read of a failing disk can hide: reads are tried again in pieces of this size, the block of most disks and file systems. */
+/** A failed read is tried again in pieces of this size, the block size of most disks and file systems. */
 const BLOCK_BYTES = 4096;
 
-/** Told of each place when it is met, which can be more than once; of a folder, or a file as a whole, with offset and length 0. */
+/** Called for each unreadable place, possibly more than once. Offset and length are 0 for a folder or a whole file. */
 export type OnUnreadable = (path: string, offset: number, lengthBytes: number, error: FileSystemError) => void;
 
 /**
- * A file system for whoever looks over a store on a failing disk: bytes that the disk does not give are told, and read as random ones,
- * which are no record and match no CRC. Only for reading, and never for opening a store: what is behind them could still be there.
+ * A file system for checking a store on a failing disk. It reports bytes that the disk cannot read, and gives random bytes for them, which are no
+ * record and match no CRC. It is only for reading, and never for opening a store: a later read of the same bytes may succeed.
  */
 export function tolerantReads(fileSystem: FileSystem, onUnreadable: OnUnreadable): FileSystem {
   return {
@@ -28,7 +28,7 @@ export function tolerantReads(fileSystem: FileSystem, onUnreadable: OnUnreadable
             Math.min(into.length, sizeBytes - position, BLOCK_BYTES - (position % BLOCK_BYTES)),
           );
           const block = into.subarray(0, lengthBytes);
-          // The block alone: a longer read fails as a whole when any part of it does.
+          // Read the block alone: a longer read fails as a whole when any part of it does.
           if (lengthBytes < into.length) return await readAround(source, block, position);
           crypto.getRandomValues(block as Uint8Array<ArrayBuffer>);
           onUnreadable(path, position, lengthBytes, error);
@@ -40,8 +40,8 @@ export function tolerantReads(fileSystem: FileSystem, onUnreadable: OnUnreadable
 }
 
 /**
- * As `tolerantReads`, of what is asked about names: a folder that cannot be listed is told and taken for an empty one, a file that the
- * disk says nothing of for one of no bytes, or for none.
+ * As `tolerantReads`, for lookups of names. It reports a folder that cannot be listed and takes it for an empty one. A file whose status cannot
+ * be read counts as empty, or as missing.
  */
 export function tolerantLookups(fileSystem: FileSystem, onUnreadable: OnUnreadable): FileSystem {
   const answerOr = async <T>(path: string, answer: Promise<T>, otherwise: T): Promise<T> => {
@@ -61,14 +61,14 @@ export function tolerantLookups(fileSystem: FileSystem, onUnreadable: OnUnreadab
   };
 }
 
-/** As `tolerantReads`, of files that are known by their names: one that cannot be opened is told and gives no bytes, whatever its size. */
+/** As `tolerantReads`, for opening files. It reports a file that cannot be opened, and gives one without readable bytes instead. */
 export function tolerantOpens(fileSystem: FileSystem, onUnreadable: OnUnreadable): FileSystem {
   return {
     ...boundTo(fileSystem),
     async open(path, mode) {
       try {
         const file = await fileSystem.open(path, mode);
-        // Asked here, where it can still be told; nobody writes to the file.
+        // The size is read here, where a failure can still be reported. Nobody writes to the file.
         const sizeBytes = await file.size().catch((error: unknown) => file.close().then(() => Promise.reject(error)));
         return { ...fileBoundTo(file), size: async () => sizeBytes };
       } catch (error) {
@@ -80,7 +80,7 @@ export function tolerantOpens(fileSystem: FileSystem, onUnreadable: OnUnreadable
   };
 }
 
-/** All of these: for who is to get at whatever the disk still gives, of files that stand in listed folders. */
+/** All three together, to get at whatever the disk can still read. */
 export function tolerantDisk(fileSystem: FileSystem, onUnreadable: OnUnreadable): FileSystem {
   const lookups = tolerantLookups(fileSystem, onUnreadable);
   return tolerantOpens(tolerantReads(lookups, onUnreadable), onUnreadable);

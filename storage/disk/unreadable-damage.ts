@@ -2,8 +2,8 @@ import type { StorageError } from "../storage-error.js";
 import { type FileSystemError, isUnreadable, type StoreFile } from "./file-system.js";
 
 /**
- * The file, for reading, with what the disk does not give told as damage: like bytes that do not match their CRC, it costs what it is a
- * part of and nothing else, and health names it.
+ * The file for reading, which reports unreadable bytes as damage. Like bytes that do not match their CRC, they cost only what they are a part of,
+ * and health names them.
  */
 export function withUnreadableAsDamage(
   file: StoreFile,

@@ -1,7 +1,7 @@
 import { MAXIMUM_LISTED_FINDINGS } from "../recovery/recovery-report.js";
 import type { OnUnreadable } from "./tolerant-reads.js";
 
-/** What the disk does not give: bytes of a file; with offset and length 0 a file as a whole, or what a folder holds. */
+/** Bytes that the disk cannot read. Offset and length are 0 for a whole file, or for the list of a folder. */
 export interface UnreadablePlace {
   path: string;
   offset: number;
@@ -10,8 +10,8 @@ export interface UnreadablePlace {
 }
 
 /**
- * Collects what the disk does not give, each place once, blocks that follow one another as one. Of many the last 1,000: what is missing at the end of
- * the log, where nothing else tells of it, is among them.
+ * Collects unreadable places, each once; adjacent blocks count as one place. Of many it keeps the last 1,000, because at the end of the log nothing
+ * else tells that something is missing.
  */
 export class UnreadablePlaces {
   readonly all: UnreadablePlace[] = [];
@@ -31,7 +31,7 @@ export class UnreadablePlaces {
     if (this.all.length > MAXIMUM_LISTED_FINDINGS) this.all.shift();
   };
 
-  /** Of this file or folder it does not give all. */
+  /** True when a part of this file or folder is unreadable. */
   has(path: string): boolean {
     return this.#paths.has(path);
   }

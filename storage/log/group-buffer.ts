@@ -1,4 +1,4 @@
-import type { Durable } from "./log-options.js";
+import type { Durable, RecordInput } from "./log-options.js";
 import {
   LOG_RECORD_TYPE,
   RECORD_HEADER_BYTES,
@@ -6,22 +6,24 @@ import {
   setDurableUpTo,
   writeRecordHeader,
 } from "./record-format.js";
+import { assertContentFits } from "./segment.js";
 
-/** A group of some dozens of records of usual size; it doubles from there. */
+const FIRST_OWNER_TYPE = 16;
+/** Room for a few dozen records of usual size; it doubles from there. */
 const INITIAL_BYTES = 64 * 1024;
-/** A buffer that one group has made larger than this is given up with it. */
+/** A buffer that grew larger than this is not kept for the next group. */
 const KEPT_BYTES = 4 * 1024 * 1024;
 
 const NO_NEEDS: ReadonlySet<Durable> = new Set();
 
-/** Records that are written and synced together, encoded as they will stand on disk. Its buffer is used again and again. */
+/** Records that are written and synced together, encoded as they will stand on disk. The buffer is used again and again. */
 export class LogGroup {
   length = 0;
-  /** Of the first record in its segment. */
+  /** Offset of the first record in its segment. */
   offset = 0;
   firstSequence = 0;
   lastSequence = 0;
-  /** Of the last record that is not a mark; 0 when there is none. */
+  /** Sequence number of the last record that is not a mark; 0 when there is none. */
   lastDataSequence = 0;
   lastTimeUs = 0;
   #bytes = new Uint8Array(INITIAL_BYTES);
@@ -30,7 +32,7 @@ export class LogGroup {
   #claim = 0;
   #needs: Set<Durable> | null = null;
 
-  /** Empties it, for records from `firstSequence` on at this place. */
+  /** Empties the group for records from `firstSequence` on, which will stand at `offset`. */
   begin(salt: number, offset: number, firstSequence: number): void {
     this.clear();
     this.#salt = salt;
@@ -39,7 +41,7 @@ export class LogGroup {
     this.lastSequence = firstSequence - 1;
   }
 
-  /** Empties it and lets go of a large buffer. */
+  /** Empties the group and frees a large buffer. */
   clear(): void {
     this.length = 0;
     this.lastDataSequence = 0;
@@ -93,7 +95,7 @@ export class LogGroup {
     }
   }
 
-  /** The group's bytes, its first record claiming what is durable by now. Valid until the group is begun again. */
+  /** The group's bytes, valid until the next `begin`. The first record claims `durableUpTo`. */
   seal(durableUpTo: number): Uint8Array {
     if (durableUpTo > this.#claim) setDurableUpTo(this.#bytes, this.#view, 0, durableUpTo, this.#salt, this.offset);
     return this.#bytes.subarray(0, this.length);
@@ -105,4 +107,18 @@ export class LogGroup {
     this.#bytes = bytes;
     this.#view = new DataView(bytes.buffer);
   }
+}
+
+/**
+ * @throws RangeError when the type or the time is out of range
+ * @throws StorageError `record_too_large`
+ */
+export function assertRecordInput(input: RecordInput): void {
+  if (!(input.type >= FIRST_OWNER_TYPE && input.type <= 0xffff)) {
+    throw new RangeError(`the record's type is ${input.type}, but must be ${FIRST_OWNER_TYPE} to 65535`);
+  }
+  if (!(input.timeUs >= 0 && input.timeUs <= Number.MAX_SAFE_INTEGER)) {
+    throw new RangeError(`the record's time is ${input.timeUs}, but must be 0 to 2^53 - 1 microseconds`);
+  }
+  assertContentFits("a record", input.index.length, input.body.length);
 }

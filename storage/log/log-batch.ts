@@ -1,6 +1,6 @@
 import { LOG_RECORD_TYPE, RECORD_HEADER_BYTES, readRecordHeader, recordLength } from "./record-format.js";
 
-/** Where a record lies: in segment `segmentBase`, `length` bytes with header and padding, at `offset`. */
+/** Where a record lies: `length` bytes, with header and padding, at `offset` of segment `segmentBase`. */
 export interface RecordLocation {
   segmentBase: number;
   offset: number;
@@ -8,21 +8,21 @@ export interface RecordLocation {
 }
 
 /**
- * Whole consecutive records as on disk, their CRCs verified or just computed. Live commits and recovery deliver the same shape, so
- * that one fold serves both.
+ * Whole consecutive records as they are on disk, with CRCs that were verified or just computed. Live commits and recovery deliver the same shape, so
+ * one fold serves both.
  *
- * `bytes` is valid until the callback that got the batch returns (or, from recovery, until its promise resolves): copy what stays.
- * To send it to another thread, `slice()` it first and transfer the copy; a posted view would clone its whole buffer.
+ * `bytes` is valid until the callback that got the batch returns, or, from recovery, until its promise resolves. Copy what you keep. To send the
+ * bytes to another thread, `slice()` them first and transfer the copy, because posting a view clones its whole buffer.
  */
 export interface CommittedBatch {
   bytes: Uint8Array;
   segmentBase: number;
-  /** Of the first record in its segment. */
+  /** Offset of the first record in its segment. */
   offset: number;
-  /** The first number that it covers, opening states apart; above `lastSequence` in a batch of just an opening state. */
+  /** The first sequence number, without opening states; above `lastSequence` in a batch that holds only an opening state. */
   firstSequence: number;
   lastSequence: number;
-  /** The largest time in it. */
+  /** The largest time of its records. */
   lastTimeUs: number;
 }
 
@@ -38,7 +38,7 @@ export interface LogRecord {
 
 type BatchOfRecords = Pick<CommittedBatch, "bytes" | "segmentBase" | "offset">;
 
-/** Calls back for each record, in order. The log's own records are among them: see `isOwnRecord`. */
+/** Calls back for each record, in order. The log's own records (`isOwnRecord`) are included. */
 export function forEachRecord(
   batch: BatchOfRecords,
   callback: (record: LogRecord, location: RecordLocation) => void,
@@ -47,7 +47,7 @@ export function forEachRecord(
   for (let at = 0; at < batch.bytes.length; ) at += callBack(batch, view, at, callback);
 }
 
-/** As `forEachRecord`, one record at each step, for who has other things to do in between. */
+/** As `forEachRecord`, one record for each step of the generator, so that the caller can do other things in between. */
 export function* stepThroughRecords(
   batch: BatchOfRecords,
   callback: (record: LogRecord, location: RecordLocation) => void,
@@ -87,7 +87,7 @@ function callBack(
 
 const OWN_TYPES: ReadonlySet<number> = new Set(Object.values(LOG_RECORD_TYPE));
 
-/** True for the records that the log writes for itself; of these an opening state and a dropped stretch tell its owner something. */
+/** True for records that the log writes for itself. Of these, only opening states and dropped ranges matter to its owner. */
 export function isOwnRecord(type: number): boolean {
   return OWN_TYPES.has(type);
 }

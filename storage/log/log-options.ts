@@ -5,27 +5,27 @@ import type { StorageErrorData } from "../storage-error.js";
 import type { CommittedBatch } from "./log-batch.js";
 
 /**
- * When a record counts as committed, which is when its producer gets the acknowledgement:
+ * When a record counts as committed, so that its producer gets the acknowledgement:
  * - `full`: after write and fdatasync. Survives a power cut.
  * - `interval`: after the write; fdatasync every `intervalMs`. Survives the end of the process; a power cut can take the last interval.
  * - `none`: after the write; the system writes back when it likes. Survives the end of the process only.
  */
 export type Durability = "full" | "interval" | "none";
 
-/** Stored bytes that a record refers to: a capture file with writes under way. A failure of either fails the log. */
+/** Stored bytes that a record refers to: a capture file with writes under way. If a promise rejects, the log fails too. */
 export interface Durable {
   /** Resolves when everything appended so far has been written and synced, and its file's name too. */
   makeDurable(): Promise<void>;
-  /** Resolves when everything appended so far has been written, in the modes where a record does not wait for a sync. */
+  /** Resolves when everything appended so far has been written. For the modes in which a record does not wait for a sync. */
   whenWritten(): Promise<void>;
 }
 
 export interface RecordInput {
-  /** 16 to 65,535; below are the log's own. */
+  /** 16 to 65,535; lower types are the log's own. */
   type: number;
   /** Default 0. */
   flags?: number;
-  /** Of the service's clock. */
+  /** A time of the service's clock. */
   timeUs: number;
   /** Copied by `append`. */
   index: Uint8Array;
@@ -40,27 +40,27 @@ export interface RecordContent {
   body: Uint8Array;
 }
 
-/** A place behind a record that is known to be durable: a snapshot has everything up to there. */
+/** A place in the log behind a record that is known to be durable. A snapshot covers everything before it. */
 export interface LogStart {
-  /** Of that record. */
+  /** Sequence number of that record. */
   sequence: number;
   segmentBase: number;
-  /** Where the next record stands in that segment, and the first number that it covers: one above, or less where stretches were dropped. */
+  /** Offset of the next record in that segment. */
   offset: number;
   nextSequence: number;
   /** The largest time of any record up to there. */
   timeUs: number;
-  /** What that record claims to be durable. */
+  /** The sequence number that that record claims to be durable. */
   claimedSequence: number;
-  /** The last record up to there that is not a mark, at least. */
+  /** At least the last record up to there that is not a mark. */
   lastDataSequence: number;
 }
 
-/** What tells, beside the log, that it held records: see log-evidence.ts. */
+/** What proves, beside the log itself, that the log held records: see log-evidence.ts. */
 export interface LogEvidence {
-  /** Every record up to it was durable; 0 where it is not known how many there were. */
+  /** Every record up to this one was durable; 0 when it is not known how many there were. */
   sequence: number;
-  /** What says so, relative to the data directory. */
+  /** The file that proves it, relative to the data directory. */
   source: string;
 }
 
@@ -68,47 +68,47 @@ export interface LogOptions {
   fileSystem: FileSystem;
   /** Folder of the segments. It exists. */
   directory: string;
-  /** Folder that takes damaged bytes. It exists. */
+  /** Folder for copies of damaged bytes. It exists. */
   quarantineDirectory: string;
   durability: Durability;
-  /** Of mode `interval`; default 100. */
+  /** Time between syncs in mode `interval`; default 100. */
   intervalMs?: number;
-  /** A segment that reaches this size is closed; default 64 MiB. It can exceed it by one group. */
+  /** A segment that reaches this size is closed; default 64 MiB. It can be larger by one group. */
   segmentBytes?: number;
-  /** After so long without an append a mark proves the last group; default 250. */
+  /** After so long without an append, the log writes a mark that proves the last group; default 250. */
   idleMarkMs?: number;
-  /** Most bytes waiting to be committed; an append beyond is refused with `log_overloaded`. Default 256 MiB. */
+  /** The most bytes that may wait to be committed; an append beyond is refused with `log_overloaded`. Default 256 MiB. */
   maximumPendingBytes?: number;
-  /** The first sequence number that the store must have; default 1. Above it only once old segments were removed on purpose. */
+  /** The first sequence number that the store must have; default 1. It is higher only if old segments were removed on purpose. */
   firstSequence?: number;
-  /** Where to begin: behind what a snapshot has, which was held against the log before; default: at the log's start. */
+  /** Where to begin: behind what a snapshot covers, after it was compared with the log. Default: at the log's start. */
   from?: LogStart | undefined;
-  /** What tells of the log beside it: a log that ends before what that says has lost records. Not together with `from`. */
+  /** What proves how far the log went. A log that ends earlier has lost records. Not together with `from`. */
   evidence?: LogEvidence | null | undefined;
-  /** False for a type that the owner does not know: if such a record must be understood, the log does not open. */
+  /** False for a type that the owner does not know. If such a record has the must-understand flag, the log does not open. */
   understandsType(type: number): boolean;
   /**
-   * What must survive even when every earlier segment is gone: the state that exactly the records appended so far, or delivered so
-   * far by recovery, add up to. Called between tasks, never from within `append`: append a record and fold it in one go.
+   * The state that must survive when all earlier segments are gone. It must be the sum of exactly the records appended so far, or delivered so far
+   * by recovery. It is called between tasks and never from within `append`, so append a record and fold it in the same task.
    */
   openingState(): RecordContent;
-  /** Everything that the log holds, in order; the next batch is read when it resolves. */
+  /** Gets everything that the log holds, in order. The next batch is read when it resolves. */
   onRecords(batch: CommittedBatch): Promise<void> | void;
   /** Called for each group when it is committed, in order, before the promises of `whenCommitted` resolve. Must not throw. */
   onCommitted?(batch: CommittedBatch): void;
-  /** Called when a write or sync failed; again when one fails after a failure that was for want of room alone. */
+  /** Called when a write or sync failed. Called again if another fails after a failure that was only for lack of room. */
   onFailure?(failure: LogFailure): void;
   timers?: Timers;
-  /** What becomes of what finds no room, or no descriptor: see write-room.ts; default: it fails, and the log with it. */
+  /** What to do when room or descriptors are lacking (write-room.ts). By default the operation fails, and the log with it. */
   room?: WriteRoom;
-  /** 32 random bits for each new segment. */
+  /** Gives 32 random bits for a new segment. */
   createSalt?(): number;
 }
 
 /**
- * Why the log takes no more records. `params` tells the `cause` (what failed, with the system's code), `first_sequence` (the first
- * number that was not committed), `since` (wall clock, ISO 8601) and `without_room`: true where nothing is broken, and what was not
- * acknowledged found no room while the owner stopped.
+ * Why the log takes no more records. `params` has the `cause` (what failed, with the system's code), `first_sequence` (the first number that was
+ * not committed), `since` (wall clock, ISO 8601) and `without_room`: true when nothing is broken, but unacknowledged records found no room before
+ * the owner stopped.
  */
 export interface LogFailure extends StorageErrorData {
   code: "log_failed";

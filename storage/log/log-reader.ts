@@ -15,25 +15,22 @@ import {
 } from "./record-format.js";
 import { decodeSegmentHeader, SEGMENT_HEADER_BYTES, segmentName } from "./segment.js";
 
-/** Neighbouring records of a batch that are no further apart are read in one go: less than the cost of a read of its own. */
+/** Neighbouring records that are no further apart are read in one go: reading the gap costs less than a second read. */
 const JOINED_GAP_BYTES = 16 * 1024;
 const JOINED_READ_BYTES = 1024 * 1024;
 
-/** What all calls together may spend in blocking reads in one turn of the event loop, and one read. */
+/** How long all calls together may block in one turn of the event loop; the last read may go over it. */
 const BLOCKING_MS = 0.5;
-/** A blocking read that took longer was one of the disk: the page cache gives the largest in a tenth of that. */
+/** A blocking read that takes longer went to the disk: the page cache answers the largest one in a tenth of this. */
 const SLOW_READ_MS = 0.25;
-/** How long no call blocks after one that met a slow disk. */
+/** After a read that went to the disk, no call blocks for this long. */
 const NO_BLOCKING_MS = 50;
-/** A larger extent is never read blocking. */
+/** Larger extents are always read in the thread pool. */
 const BLOCKING_READ_BYTES = 128 * 1024;
-/**
- * Of one call, through the thread pool: each is a trip to a thread of Node's pool and back, which is most of the time of a page whose records lie apart. The
- * pool has four, and the recorder's writes and syncs need some of them.
- */
+/** Extents that one call reads at a time in Node's thread pool. The pool has four threads, and the recorder's writes and syncs need some of them. */
 const EXTENTS_AT_A_TIME = 3;
 
-/** Records that are read in one go: one extent of a segment, and their places among the locations asked for. */
+/** Records that are read in one go: an extent of a segment, and the positions of the records in the list of wanted locations. */
 interface RecordExtent extends RecordLocation {
   positions: number[];
 }
@@ -48,14 +45,13 @@ interface OpenSegment {
 }
 
 /**
- * Reads single records of the log by their locations, from any thread, verifying both CRCs. Segments are only ever appended to, so a
- * location stays good as long as its segment is there and is not compacted.
+ * Reads single records of the log by their locations, from any thread, and verifies both CRCs. A segment only grows, so a location is valid as long
+ * as its segment exists and is not compacted.
  *
- * Compaction gives a segment's name to another file, in which records lie elsewhere. Whoever has locations to change meanwhile holds the
- * old file: a record that is not where a location says in the new file is looked for in the held one. Neither file takes a record of
- * the other for its own, since their salts differ; but where a record lay in the old one, another as long may begin in the new one, which
- * the caller's `check` tells. Once all locations are changed the old file is let go, and a read that has an old one still fails: its
- * caller looks up where the record is now.
+ * Compaction gives a segment's name to a new file, in which records lie elsewhere. While the locations are being changed, the reader holds the old
+ * file, and looks there for a record that is not in the new one. The files have different salts, so neither accepts the other's records; but
+ * another record of the same length can stand at the old place, which the caller's `check` must find. Later a read with an old location fails, and
+ * its caller looks up the new one.
  */
 export class LogReader {
   readonly #fileSystem: FileSystem;
@@ -63,15 +59,15 @@ export class LogReader {
   readonly #open: LRUCache<number, OpenSegment>;
   readonly #nowMs: () => number;
   #noBlockingUntilMs = 0;
-  /** Spent in blocking reads in this turn of the event loop. */
+  /** Time spent in blocking reads in this turn of the event loop. */
   #blockedMs = 0;
-  /** Resolves in the next turn; undefined while nothing was spent in this one. */
+  /** Resolves in the next turn; undefined until a read has blocked in this one. */
   #nextTurn: Promise<void> | undefined;
   readonly #held = new Map<number, OpenSegment>();
-  /** Counts calls of `replaced`: a file that was being opened meanwhile may be the old one. */
+  /** Count of calls of `replaced`: a file that was being opened meanwhile may be the old one. */
   #replacements = 0;
 
-  /** @param options.nowMs of a clock that only ascends; default: that of the process */
+  /** @param options.nowMs a monotonic clock; default: that of the process */
   constructor(options: {
     fileSystem: FileSystem;
     directory: string;
@@ -105,7 +101,7 @@ export class LogReader {
   }
 
   /**
-   * As `read`, blocking: a few microseconds for a small record that the page cache holds. Not for what may be large or cold.
+   * As `read`, but blocking. It takes a few microseconds for a small record in the page cache; do not use it for large or old ones.
    *
    * @throws StorageError `record_missing`, `record_damaged`
    */
@@ -118,12 +114,12 @@ export class LogReader {
   }
 
   /**
-   * Reads many records, neighbours together; the results stand in the order of the locations. While the page cache answers, the reads
-   * block, for `BLOCKING_MS` and one read in a turn of the event loop: a page of fifty records that lie apart takes a quarter of the time
-   * so, and of the CPU time, that it takes through the thread pool. A disk that has to be waited for is left to the pool.
+   * Reads many records, neighbours together, and returns them in the order of the locations. While the page cache answers, the reads block, up to
+   * `BLOCKING_MS` in a turn of the event loop: for a page of fifty records that takes a quarter of the time, and of the CPU time, of the thread
+   * pool. Reads that have to wait for the disk go to the pool.
    *
-   * @param check as for `read`, of the record for the location at `position`; it counts as blocking, so that it should be quick
-   * @throws StorageError `record_missing`, `record_damaged`, for one that cannot be read; what `check` throws
+   * @param check as for `read`, for the location at `position`; it runs while the thread is blocked, so it should be quick
+   * @throws StorageError `record_missing`, `record_damaged`; what `check` throws
    */
   async readMany(
     locations: readonly RecordLocation[],
@@ -178,19 +174,19 @@ export class LogReader {
     });
   }
 
-  /** Keeps the segment's file open as it is now, whatever takes its name, until `letGo`. */
+  /** Keeps the segment's current file open until `letGo`, also when another file takes its name. */
   async hold(segmentBase: number): Promise<void> {
     this.letGo(segmentBase);
     this.#held.set(segmentBase, await this.#segment({ segmentBase, offset: 0, length: 0 }));
   }
 
-  /** Another file has taken the segment's name: from now on reads go there first. */
+  /** Called when another file has taken the segment's name. From now on reads go there first. */
   replaced(segmentBase: number): void {
     this.#replacements++;
     this.#open.delete(segmentBase);
   }
 
-  /** No location is of the held file any more. */
+  /** Closes the held file, when no location refers to it any more. */
   letGo(segmentBase: number): void {
     const segment = this.#held.get(segmentBase);
     if (segment === undefined) return;
@@ -198,13 +194,13 @@ export class LogReader {
     release(segment);
   }
 
-  /** Closes what is open once nobody reads it. */
+  /** Closes each file as soon as nobody reads it. */
   close(): void {
     this.#open.clear();
     for (const segmentBase of [...this.#held.keys()]) this.letGo(segmentBase);
   }
 
-  /** What `use` reads in the segment's file, or else in the one that is held for it. */
+  /** Calls `use` with the segment's file, and if the record is not there, with the held file. */
   async #tryFiles<T>(location: RecordLocation, use: (segment: OpenSegment) => Promise<T>): Promise<T> {
     const current = await this.#segment(location);
     try {
@@ -287,7 +283,7 @@ export class LogReader {
     if (header === null || header.base !== location.segmentBase)
       throw damaged(location, "the segment's header is damaged");
     const segment = { file, salt: header.salt, readers: 1, isEvicted: false };
-    // Another reader may have opened it meanwhile: then that one's is disposed of when its readers are done.
+    // Another reader may have opened the segment meanwhile. Its file is then evicted, and closed when its readers are done.
     if (replacements === this.#replacements) this.#open.set(location.segmentBase, segment);
     else segment.isEvicted = true;
     return segment;
@@ -296,11 +292,11 @@ export class LogReader {
 
 function readable(file: StoreFile, { segmentBase }: RecordLocation): ReadableFile {
   return withUnreadableAsDamage(file, (offset, { code }) =>
-    damaged({ segmentBase, offset, length: 0 }, `the disk does not give it (${code})`),
+    damaged({ segmentBase, offset, length: 0 }, `the disk cannot read these bytes (${code})`),
   );
 }
 
-/** Stretches in the order of the log. */
+/** Joins neighbouring records into extents, in the order of the log. */
 function joinNeighbours(locations: readonly RecordLocation[]): RecordExtent[] {
   const order = locations.map((_, position) => position);
   order.sort((left, right) => {
@@ -367,7 +363,7 @@ function allocate(location: RecordLocation): Uint8Array {
   return new Uint8Array(location.length);
 }
 
-/** The record in `bytes`, which must be all of it. Index section and body are views of the bytes. */
+/** Decodes the record that `bytes` should hold, exactly. Index section and body are views of the bytes. */
 function decodeRecord(bytes: Uint8Array, location: RecordLocation, salt: number): LogRecord {
   if (bytes.length < location.length) throw damaged(location, "the segment ends within the record");
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -400,5 +396,5 @@ function damaged(location: RecordLocation, reason: string): StorageError {
 
 function missing(location: RecordLocation): StorageError {
   const segment = segmentName(location.segmentBase);
-  return new StorageError("record_missing", `segment ${segment} is not there`, { segment, offset: location.offset });
+  return new StorageError("record_missing", `segment ${segment} does not exist`, { segment, offset: location.offset });
 }

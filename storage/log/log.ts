@@ -1,46 +1,35 @@
-import type { Timers } from "../../core/timers.js";
-import { type FileSystemError, isRepeatable, writeFully } from "../disk/file-system.js";
+import { type FileSystemError, isRepeatable } from "../disk/file-system.js";
 import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "../disk/write-room.js";
 import { randomSalt, recoverLog } from "../recovery/recovery.js";
 import type { RecoveryReport } from "../recovery/recovery-report.js";
 import { StorageError } from "../storage-error.js";
-import { LogGroup } from "./group-buffer.js";
+import { CommitWaiters } from "./commit-waiters.js";
+import { assertRecordInput, LogGroup } from "./group-buffer.js";
+import { failed, logFailure, withoutRoom } from "./log-failure.js";
 import type { Durability, Durable, LogFailure, LogOptions, RecordInput } from "./log-options.js";
+import { LogTimers } from "./log-timers.js";
 import { LOG_RECORD_TYPE } from "./record-format.js";
-import { assertContentFits, createSegment, encodeSegmentStart, type WritableSegment } from "./segment.js";
+import { createSegment, encodeSegmentStart, type WritableSegment, writeOrCutBack } from "./segment.js";
 
 const DEFAULT_SEGMENT_BYTES = 64 * 1024 * 1024;
-const DEFAULT_INTERVAL_MS = 100;
-/** Short enough that the last records of a busy cell are proven soon, long enough to cost nothing while records come. */
-const DEFAULT_IDLE_MARK_MS = 250;
-/** Several of the largest records, and a second of a fast disk. */
+/** Room for several of the largest records, and for a second of a fast disk. */
 const DEFAULT_MAXIMUM_PENDING_BYTES = 256 * 1024 * 1024;
-const FIRST_OWNER_TYPE = 16;
-const EMPTY = new Uint8Array(0);
-
-interface Waiter {
-  sequence: number;
-  resolve: () => void;
-  reject: (error: StorageError) => void;
-}
+const MARK = { type: LOG_RECORD_TYPE.mark, index: new Uint8Array(0), body: new Uint8Array(0) };
 
 /**
- * The log: one writer, group commit. Records are encoded as they are appended, straight into the bytes of the next group; while a
- * group is written and synced the next one fills. A failed write or sync ends the log for good: nothing that waited is acknowledged,
- * `append` throws, and what is committed can still be read.
+ * The log: one writer, group commit. `append` encodes a record straight into the bytes of the next group; while one group is written and synced, the
+ * next one fills. A failed write or sync ends the log for good: nothing that waited is acknowledged, `append` throws, and what is committed can
+ * still be read.
  *
- * The one exception is a write that failed for want of room or of memory: its group stays, and is written again, the same records under the
- * same numbers at the same place, when that is over (`LogOptions.room`). So does the next segment wait for room and for descriptors. The owner has folded these records in already, and what it decided
- * since stands on them, so they cannot be dropped. It is safe because nobody knows of the group yet: it has not been synced, no record
- * claims it, nothing of it was acknowledged or delivered; and because a refused write, unlike a failed sync, says nothing bad of the
- * bytes before it: those were synced, or a later sync of the same file will tell. What the write left behind the last committed record is
- * cut, and would be overwritten in any case; a crash before either finds a torn tail, as after any crash within a write.
+ * The one exception is a write that failed for lack of room or memory (`LogOptions.room`). Its group waits and is written again: the same records
+ * under the same numbers at the same place. A new segment waits for room and descriptors in the same way. The records cannot be dropped, because
+ * the owner has folded them in already and based later decisions on them. Writing again is safe for two reasons. Nobody knows of the group yet: it
+ * was not synced, claimed, acknowledged or delivered. And a refused write, unlike a failed sync, says nothing about the bytes before it.
  */
 export class Log {
   /** Reads the log that is there, or creates it, and delivers all its records: see `LogOptions`. */
   static async open(options: LogOptions): Promise<Log> {
-    const recovered = await recoverLog(options);
-    return new Log(options, recovered);
+    return new Log(options, await recoverLog(options));
   }
 
   /** What opening found. */
@@ -49,42 +38,39 @@ export class Log {
   readonly #durability: Durability;
   readonly #segmentBytes: number;
   readonly #maximumPendingBytes: number;
-  readonly #timers: Timers;
+  readonly #timers: LogTimers;
   readonly #room: WriteRoom;
   #segment: WritableSegment;
-  /** Fills; belongs to the segment and the offset that it was begun for. */
+  /** Takes appended records. It belongs to the segment and the offset that it was begun for. */
   #filling: LogGroup;
-  /** Being written, or empty. */
+  /** Is being written, or is empty. */
   #writing: LogGroup;
   #nextSequence: number;
   #committedSequence: number;
   #durableSequence: number;
-  /** Last record written that is not a mark. */
+  /** Sequence number of the last written record that is not a mark. */
   #lastDataSequence: number;
-  /** Largest durable_up_to on disk. */
+  /** The largest durable_up_to on disk. */
   #claimedSequence: number;
   #lastTimeUs: number;
   #failure: LogFailure | null = null;
-  /** Why nothing more can be written, while all that was appended is committed: the owner stops on a full disk. Null while it can. */
+  /** Set when the owner stops on a full disk and nothing more can be written, although all that was appended is committed. */
   #noRoom: FileSystemError | null = null;
   #closing: Promise<void> | null = null;
   #isScheduled = false;
   /** Resolves when the commits under way are done. */
   #running: Promise<void> | null = null;
-  #waiters: Waiter[] = [];
-  /** In the modes that do not wait for a sync: what must be synced with the log, and whether anything must. */
+  readonly #waiters = new CommitWaiters();
+  /** In the modes that do not wait for a sync: what must be synced together with the log. */
   #unsyncedNeeds = new Set<Durable>();
   #sync: Promise<void> | null = null;
-  #intervalTimer: unknown = null;
-  #idleTimer: unknown = null;
-  #sequenceAtIdleTimer = 0;
 
   private constructor(options: LogOptions, recovered: Awaited<ReturnType<typeof recoverLog>>) {
     this.#options = options;
     this.#durability = options.durability;
     this.#segmentBytes = options.segmentBytes ?? DEFAULT_SEGMENT_BYTES;
     this.#maximumPendingBytes = options.maximumPendingBytes ?? DEFAULT_MAXIMUM_PENDING_BYTES;
-    this.#timers = options.timers ?? nodeTimers;
+    this.#timers = new LogTimers(options);
     this.#room = options.room ?? FAILS_WITHOUT_ROOM;
     this.recovery = recovered.report;
     this.#segment = recovered.segment;
@@ -105,12 +91,12 @@ export class Log {
     return this.#nextSequence;
   }
 
-  /** Everything up to it is committed under the durability mode in force: this may be acknowledged. */
+  /** Everything up to this number is committed under the durability mode in force, and may be acknowledged. */
   get committedSequence(): number {
     return this.#committedSequence;
   }
 
-  /** Everything up to it has been synced. */
+  /** Everything up to this number has been synced. */
   get durableSequence(): number {
     return this.#durableSequence;
   }
@@ -125,7 +111,7 @@ export class Log {
     return this.#lastTimeUs;
   }
 
-  /** Why the log takes no more records; null while it does. */
+  /** Why the log takes no more records; null while it takes them. */
   get failure(): LogFailure | null {
     return this.#failure;
   }
@@ -134,49 +120,37 @@ export class Log {
    * Adds a record to the next group.
    *
    * @returns its sequence number
-   * @throws StorageError `log_failed`, `log_closed`, `log_overloaded`, `record_too_large`; nothing is appended then
+   * @throws StorageError `log_failed`, `log_closed`, `log_overloaded`, `record_too_large`; then nothing was appended
    */
   append(input: RecordInput): number {
     if (this.#noRoom !== null) this.#fail(this.#noRoom);
     if (this.#failure !== null) throw failed(this.#failure);
     if (this.#closing !== null) throw new StorageError("log_closed", "the log was closed");
-    if (!(input.type >= FIRST_OWNER_TYPE && input.type <= 0xffff)) {
-      throw new RangeError(`record type ${input.type}: allowed are ${FIRST_OWNER_TYPE} to 65535`);
-    }
-    if (!(input.timeUs >= 0 && input.timeUs <= Number.MAX_SAFE_INTEGER)) {
-      throw new RangeError(`record time ${input.timeUs}: allowed are 0 to 2^53 - 1 microseconds`);
-    }
-    assertContentFits("a record", input.index.length, input.body.length);
+    assertRecordInput(input);
     const length = input.index.length + input.body.length;
     if (this.pendingBytes + length > this.#maximumPendingBytes) {
-      throw new StorageError("log_overloaded", `${this.pendingBytes} bytes wait to be committed`, {
-        pending_bytes: this.pendingBytes,
-        maximum_pending_bytes: this.#maximumPendingBytes,
-      });
+      throw new StorageError(
+        "log_overloaded",
+        `${this.pendingBytes} bytes wait to be committed, and ${this.#maximumPendingBytes} may`,
+        {
+          pending_bytes: this.pendingBytes,
+          maximum_pending_bytes: this.#maximumPendingBytes,
+        },
+      );
     }
-    return this.#append(input.type, input.flags ?? 0, input.timeUs, input.index, input.body, input.needs);
+    return this.#append(input);
   }
 
-  /** Resolves when the record is committed under the durability mode in force; rejects with `log_failed` when it will not be. */
+  /** Resolves when the record is committed under the durability mode in force. Rejects with `log_failed` when it never will be. */
   whenCommitted(sequence: number): Promise<void> {
     if (sequence <= this.#committedSequence) return Promise.resolve();
     if (this.#failure !== null) return Promise.reject(failed(this.#failure));
     if (this.#noRoom !== null) return Promise.reject(withoutRoom(this.#noRoom));
-    if (sequence >= this.#nextSequence) throw new RangeError(`sequence ${sequence} was not appended yet`);
-    return new Promise((resolve, reject) => {
-      const waiters = this.#waiters;
-      let at = waiters.length;
-      while (at > 0 && (waiters[at - 1]?.sequence ?? 0) > sequence) at--;
-      const waiter = { sequence, resolve, reject };
-      if (at === waiters.length) waiters.push(waiter);
-      else waiters.splice(at, 0, waiter);
-    });
+    if (sequence >= this.#nextSequence) throw new RangeError(`record ${sequence} was not appended yet`);
+    return this.#waiters.wait(sequence);
   }
 
-  /**
-   * Resolves when the record has been synced, under every durability mode: for what must not be done before. Rejects with `log_failed`
-   * when it will not be.
-   */
+  /** Resolves when the record has been synced, in every durability mode. Rejects with `log_failed` when it never will be. */
   async whenDurable(sequence: number): Promise<void> {
     await this.whenCommitted(sequence);
     while (this.#durableSequence < sequence) {
@@ -186,8 +160,8 @@ export class Log {
   }
 
   /**
-   * Makes the names in the log's folder durable, for who renames one. Its failure is the log's: the names of new segments lie in the same
-   * folder, and once a sync has failed, a later one can succeed without having written what the first one lost.
+   * Makes the names in the log's folder durable, after somebody renamed a file there. A failure fails the log too: the names of new segments lie in
+   * the same folder, and after a failed sync a later one can succeed without having written what the first one lost.
    *
    * @throws StorageError `log_failed`
    */
@@ -198,8 +172,8 @@ export class Log {
   }
 
   /**
-   * Looks whether the newest segment still has its name: a file that was unlinked or replaced takes writes and syncs as ever, and the next
-   * start finds nothing of them. Then the log ends, as on a failed disk. Never rejects.
+   * Fails the log if somebody removed or replaced the newest segment's file. Such a file accepts writes and syncs as before, but the next start would
+   * find nothing of them. Never rejects.
    */
   async verifyName(): Promise<void> {
     const segment = this.#segment;
@@ -208,25 +182,25 @@ export class Log {
       const status = await this.#options.fileSystem.statusOf(segment.path);
       isNamed = status?.identity === (await segment.file.identity());
     } catch {
-      // Closed meanwhile, or the disk does not answer: a write or sync will say so.
+      // The file was closed meanwhile, or the disk does not answer: then a write or sync will fail.
       return;
     }
     if (isNamed || segment !== this.#segment || this.#closing !== null) return;
-    this.#fail(new Error(`${segment.path} was removed or replaced`), "the file that it writes is gone");
+    this.#fail(new Error(`somebody removed or replaced ${segment.path}`), "the file that it was writing is gone");
   }
 
-  /** Commits and syncs what is pending, proves it with a mark, and closes the files. After a failure it only closes. */
+  /** Commits and syncs what is pending, proves it with a mark, and closes the files. After a failure it only closes the files. */
   close(): Promise<void> {
     this.#closing ??= this.#close();
     return this.#closing;
   }
 
   async #close(): Promise<void> {
-    this.#clearTimers();
+    this.#timers.clear();
     await this.#commitPending();
     await this.#syncAll();
     if (this.#failure === null && this.#noRoom === null && this.#lastDataSequence > this.#claimedSequence) {
-      this.#append(LOG_RECORD_TYPE.mark, 0, this.#lastTimeUs, EMPTY, EMPTY, undefined);
+      this.#append({ ...MARK, timeUs: this.#lastTimeUs });
       await this.#commitPending();
       await this.#syncAll();
     }
@@ -239,20 +213,13 @@ export class Log {
     while (this.#running !== null) await this.#running;
   }
 
-  #append(
-    type: number,
-    flags: number,
-    timeUs: number,
-    index: Uint8Array,
-    body: Uint8Array,
-    needs: Durable | undefined,
-  ): number {
+  #append({ type, flags = 0, timeUs, index, body, needs }: RecordInput): number {
     const sequence = this.#nextSequence++;
     if (timeUs > this.#lastTimeUs) this.#lastTimeUs = timeUs;
     this.#filling.add(type, flags, sequence, this.#durableSequence, timeUs, index, body, needs);
     if (this.#running === null && !this.#isScheduled) {
       this.#isScheduled = true;
-      // Whatever else arrives in this turn of the event loop goes into the same group.
+      // Everything that arrives in this turn of the event loop goes into the same group.
       setImmediate(() => {
         this.#isScheduled = false;
         if (this.#running === null && this.#filling.length > 0 && this.#failure === null) this.#start();
@@ -262,7 +229,7 @@ export class Log {
   }
 
   #start(): void {
-    // Not at once: until this is set, nothing may see that nobody commits.
+    // Deferred, so that `#running` is set before the commit begins.
     this.#running = Promise.resolve().then(() => this.#commitAll());
   }
 
@@ -270,14 +237,14 @@ export class Log {
     try {
       while (this.#filling.length > 0 && this.#failure === null) {
         await this.#commitGroup();
-        // Whoever waited for this group answers now, and its answer belongs in the next one.
+        // Producers that waited for this group answer now, and their next records belong in the next group.
         await new Promise<void>((resolve) => setImmediate(resolve));
       }
     } catch (error) {
       const hasData = this.#writing.lastDataSequence > 0 || this.#filling.lastDataSequence > 0;
       const isWithoutRoom = endedWithoutRoom(error, this.#room);
       if (isWithoutRoom && isRepeatable(error) && !hasData) this.#endWithoutRoom(error);
-      else this.#fail(error, isWithoutRoom ? "there was no room for what came last" : undefined, isWithoutRoom);
+      else this.#fail(error, isWithoutRoom ? "there was no room for the last records" : undefined, isWithoutRoom);
     } finally {
       this.#running = null;
       this.#writing.clear();
@@ -311,7 +278,7 @@ export class Log {
       for (const need of group.needs) this.#unsyncedNeeds.add(need);
       this.#armIntervalTimer();
     }
-    // A sync beside the write may have failed meanwhile: then nothing more is acknowledged.
+    // A sync in parallel may have failed meanwhile: then nothing more is acknowledged.
     if (this.#failure !== null) return;
     if (group.lastDataSequence > 0) this.#lastDataSequence = group.lastDataSequence;
     this.#committedSequence = group.lastSequence;
@@ -323,23 +290,18 @@ export class Log {
       lastSequence: group.lastSequence,
       lastTimeUs: group.lastTimeUs,
     });
-    this.#resolveWaiters();
+    this.#waiters.resolve(group.lastSequence);
     group.clear();
     if (rotation !== null) await this.#rotate(rotation);
   }
 
   async #write(segment: WritableSegment, bytes: Uint8Array, offset: number): Promise<void> {
-    // Of another attempt: a sync may have failed while it waited for room.
+    // A sync may have failed while this write waited for room.
     if (this.#failure !== null) throw failed(this.#failure);
-    try {
-      await writeFully(segment.file, bytes, offset, segment.path);
-    } catch (error) {
-      if (isRepeatable(error)) await cutBack(segment, offset);
-      throw error;
-    }
+    await writeOrCutBack(segment, bytes, offset);
   }
 
-  /** Decided when a group leaves, so that the opening state is that of everything appended so far. */
+  /** Plans the next segment when its predecessor's last group begins to be written, so that the opening state covers everything appended so far. */
   #planRotation(group: LogGroup): { base: number; salt: number; start: Uint8Array } {
     const salt = (this.#options.createSalt ?? randomSalt)();
     const base = group.lastSequence + 1;
@@ -353,16 +315,16 @@ export class Log {
     const { fileSystem, directory } = this.#options;
     const closed = this.#segment;
     const { base, salt, start } = rotation;
-    // Repeatable: until it succeeds nothing has been written to the segment but its start, which is the same each time.
+    // This can be repeated: until it succeeds, only the segment's start has been written, which is the same each time.
     this.#segment = await this.#room.attempt(() => createSegment(fileSystem, directory, base, salt, start));
     this.#claimedSequence = rotation.base - 1;
     await closed.file.close();
   }
 
-  /** Makes all that is committed durable. One sync at a time: the segment's file must not be closed under one. Never rejects. */
+  /** Makes everything committed durable. There is one sync at a time, because the segment's file must not be closed during one. Never rejects. */
   async #syncAll(): Promise<void> {
     while (this.#sync !== null) await this.#sync;
-    // What is committed is made durable also where what came behind it found no room.
+    // Committed records are made durable even if later ones found no room.
     if (this.#isBroken || this.#durableSequence >= this.#committedSequence) return;
     this.#sync = this.#syncCommitted(this.#committedSequence)
       .catch((error: unknown) => this.#fail(error))
@@ -372,7 +334,7 @@ export class Log {
     await this.#sync;
   }
 
-  /** First what the records refer to, then the records. */
+  /** Syncs first what the records refer to, then the records. */
   async #syncCommitted(sequence: number): Promise<void> {
     const needs = this.#unsyncedNeeds;
     this.#unsyncedNeeds = new Set();
@@ -383,105 +345,55 @@ export class Log {
   }
 
   #armIntervalTimer(): void {
-    if (this.#durability !== "interval" || this.#intervalTimer !== null || this.#closing !== null) return;
-    this.#intervalTimer = this.#timers.set(() => {
-      this.#intervalTimer = null;
+    if (this.#durability !== "interval" || this.#closing !== null) return;
+    this.#timers.armInterval(() => {
       void this.#syncAll().then(() => {
         if (this.#failure !== null) return;
         if (this.#durableSequence < this.#committedSequence) this.#armIntervalTimer();
         this.#armIdleTimer();
       });
-    }, this.#options.intervalMs ?? DEFAULT_INTERVAL_MS);
+    });
   }
 
-  /** When nothing is appended for a while, a mark proves the last records: damage to them is corruption then, not a torn tail. */
+  /** When nothing is appended for a while, a mark proves the last records. Damage to them then counts as corruption, not as a torn tail. */
   #armIdleTimer(): void {
-    if (this.#idleTimer !== null || this.#closing !== null || this.#noRoom !== null || !this.#wantsMark()) return;
-    this.#sequenceAtIdleTimer = this.#nextSequence;
-    this.#idleTimer = this.#timers.set(() => {
-      this.#idleTimer = null;
+    if (this.#closing !== null || this.#noRoom !== null || !this.#wantsMark()) return;
+    const { nextSequence } = this;
+    this.#timers.armIdle(() => {
       if (this.#failure !== null || this.#closing !== null || !this.#wantsMark()) return;
-      if (this.#nextSequence !== this.#sequenceAtIdleTimer || this.#running !== null) this.#armIdleTimer();
-      else this.#append(LOG_RECORD_TYPE.mark, 0, this.#lastTimeUs, EMPTY, EMPTY, undefined);
-    }, this.#options.idleMarkMs ?? DEFAULT_IDLE_MARK_MS);
+      if (this.#nextSequence !== nextSequence || this.#running !== null) this.#armIdleTimer();
+      else this.#append({ ...MARK, timeUs: this.#lastTimeUs });
+    });
   }
 
-  /** True when the last data is durable and no record on disk says so. */
+  /** True when the last data is durable, but no record on disk says so. */
   #wantsMark(): boolean {
     return this.#lastDataSequence > this.#claimedSequence && this.#durableSequence >= this.#lastDataSequence;
   }
 
-  #resolveWaiters(): void {
-    const waiters = this.#waiters;
-    let count = 0;
-    while (count < waiters.length && (waiters[count]?.sequence ?? 0) <= this.#committedSequence) count++;
-    if (count === 0) return;
-    this.#waiters = waiters.slice(count);
-    for (let at = 0; at < count; at++) waiters[at]?.resolve();
-  }
-
   /**
-   * There is no room for a mark, or for the next segment, and none is waited for any more, since the owner stops: nothing that anybody appended is without its
-   * place on the disk. Only what is appended from now on makes a failure of it.
+   * Ends writing when the owner stops and there is no room for a mark or the next segment. All appended records are on the disk, so this is no
+   * failure, unless somebody appends another record.
    */
   #endWithoutRoom(error: FileSystemError): void {
     this.#noRoom = error;
-    this.#clearTimers();
+    this.#timers.clear();
     this.#filling.clear();
-    const waiters = this.#waiters;
-    this.#waiters = [];
-    for (const waiter of waiters) waiter.reject(withoutRoom(error));
+    this.#waiters.rejectAll(() => withoutRoom(error));
   }
 
-  /** Nothing that a write or sync says counts any more. */
+  /** True when later writes and syncs do not count any more. */
   get #isBroken(): boolean {
     return this.#failure !== null && !this.#failure.params.without_room;
   }
 
   #fail(error: unknown, what = "a write or sync failed", isWithoutRoom = false): void {
     if (this.#isBroken || (isWithoutRoom && this.#failure !== null)) return;
-    const cause = error instanceof Error ? error.message : String(error);
-    const first = this.#committedSequence + 1;
-    this.#failure = {
-      code: "log_failed",
-      message: `the log takes no more records since ${what}: ${cause}`,
-      params: { cause, first_sequence: first, since: new Date().toISOString(), without_room: isWithoutRoom },
-    };
-    this.#clearTimers();
-    const waiters = this.#waiters;
-    this.#waiters = [];
-    for (const waiter of waiters) waiter.reject(failed(this.#failure));
+    const failure = logFailure(error, what, this.#committedSequence + 1, isWithoutRoom);
+    this.#failure = failure;
+    this.#timers.clear();
+    this.#waiters.rejectAll(() => failed(failure));
     this.#filling.clear();
-    this.#options.onFailure?.(this.#failure);
+    this.#options.onFailure?.(failure);
   }
-
-  #clearTimers(): void {
-    if (this.#intervalTimer !== null) this.#timers.clear(this.#intervalTimer);
-    if (this.#idleTimer !== null) this.#timers.clear(this.#idleTimer);
-    this.#intervalTimer = null;
-    this.#idleTimer = null;
-  }
-}
-
-const nodeTimers: Timers = {
-  set: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
-  clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
-};
-
-/** Gives back the room that a write took before it found no more, and leaves the segment as it was. */
-async function cutBack(segment: WritableSegment, endOffset: number): Promise<void> {
-  try {
-    await segment.file.truncate(endOffset);
-  } catch (error) {
-    // A file system that needs room to cut leaves what the next attempt overwrites.
-    if (!isRepeatable(error)) throw error;
-  }
-}
-
-function withoutRoom({ message }: FileSystemError): StorageError {
-  return new StorageError("log_failed", `there is no room for it: ${message}`, { cause: message });
-}
-
-function failed(failure: LogFailure): StorageError {
-  return new StorageError(failure.code, failure.message, failure.params);
 }

@@ -1,11 +1,11 @@
 import { isReadDamage } from "./read-damage.js";
 
-/** An intact record, and another one than was looked for there. Where nothing was written anew, a fault of the service, and no damage. */
+/** An intact record, but not the wanted one. If compaction has not rewritten the segment, this is a fault of the service, not damage. */
 export class MisplacedRecordError extends Error {
   override name = "MisplacedRecordError";
 }
 
-/** True for what a read may end with where compaction has moved the record meanwhile: the file before has it, or another place. */
+/** True for an error that can mean that compaction has moved the record meanwhile: the old file or a new place has it. */
 export function mayHaveMoved(error: unknown): boolean {
   return isReadDamage(error) || error instanceof MisplacedRecordError;
 }

@@ -2,7 +2,7 @@ import { formatTimeUs } from "../../core/timestamps.js";
 import { isUnreadable } from "../disk/file-system.js";
 import { StorageError, type StorageErrorCode } from "../storage-error.js";
 
-/** What a read says when the bytes on disk are not the ones that were stored; any other failure may pass. */
+/** Errors of a read when the bytes on disk differ from what was stored. Any other failure may pass. */
 const DAMAGE_CODES: ReadonlySet<StorageErrorCode> = new Set([
   "record_damaged",
   "record_missing",
@@ -11,23 +11,23 @@ const DAMAGE_CODES: ReadonlySet<StorageErrorCode> = new Set([
   "snapshot_damaged",
 ]);
 
-/** Places that are told apart: a disk that dies has any number of them, and the first ones say enough. */
+/** How many places are counted one by one. A dying disk has any number of them, and the first ones say enough. */
 const MAXIMUM_PLACES = 1_000;
 
-/** True for an error that tells of stored bytes that are damaged or gone, and will be at the next read too. */
+/** True for an error that means that stored bytes are damaged or gone, now and at the next read. */
 export function isReadDamage(error: unknown): error is StorageError {
   return error instanceof StorageError && DAMAGE_CODES.has(error.code);
 }
 
-/** The damage that an error of reading the log tells of, as bytes that the disk does not give are; null when it is something else. */
+/** The damage that an error of reading the log means; unreadable bytes count as damage. Null for any other error. */
 export function asReadDamage(error: unknown): StorageError | null {
   if (isReadDamage(error)) return error;
   if (!isUnreadable(error)) return null;
   const { path, code } = error;
-  return new StorageError("record_damaged", `${path}: the disk does not give it (${code})`, { path });
+  return new StorageError("record_damaged", `${path}: the disk cannot read these bytes (${code})`, { path });
 }
 
-/** Damage that reads have met since the store was opened: what opening itself finds is in its report. */
+/** Damage that reads have met since the store was opened. What opening found is in the recovery report. */
 export class ReadDamage {
   readonly #places = new Set<string>();
   readonly #onNew: (error: StorageError) => void;
@@ -35,13 +35,13 @@ export class ReadDamage {
   #first = "";
   #sinceUs = 0;
 
-  /** `onNew` is told once of each place. */
+  /** @param onNew called once for each place */
   constructor(onNew: (error: StorageError) => void, nowUs: () => number) {
     this.#onNew = onNew;
     this.#nowUs = nowUs;
   }
 
-  /** Notes the error if it tells of damage. */
+  /** Notes the error if it means damage. */
   note(error: unknown): void {
     if (!isReadDamage(error) || this.#places.has(error.message) || this.#places.size >= MAXIMUM_PLACES) return;
     if (this.#places.size === 0) {

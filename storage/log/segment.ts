@@ -1,9 +1,8 @@
 /**
- * A segment: one file of the log, `<base sequence, 16 digits>.seg`: header, opening state, then records in order of their
- * sequence numbers, from the base on. A segment's records end where the next segment's base begins: whatever stands behind that
- * was superseded by recovery.
+ * A segment is one file of the log, `<base sequence, 16 digits>.seg`. It holds a header, an opening state, then records in order of their sequence
+ * numbers, from the base on. Its records end before the next segment's base: recovery has superseded whatever stands behind that.
  *
- * The header, twice over, so that no damage in one place makes the whole segment unreadable:
+ * The header stands there twice, so that damage in one place does not make the whole segment unreadable:
  *
  * | offset | size | field | |
  * |---|---|---|---|
@@ -17,13 +16,19 @@
  *
  * The first record stands at offset 64.
  *
- * A segment appears under its name only when its header and opening state are durable (temporary file, fdatasync, rename, folder
- * fsync) and everything before it is: so with a segment's name everything before its base is proven, and a segment whose header is
- * damaged, or that is shorter than it, is never just an interrupted rotation.
+ * A segment gets its name only when its header, its opening state and everything before it are durable (temporary file, fdatasync, rename, folder
+ * fsync). So a segment's name proves everything before its base, and a crash cannot leave a segment with a damaged or cut header.
  */
 import { crc32 } from "node:zlib";
 import bin from "typed-binary";
-import { type FileSystem, readFully, type StoreFile, TEMPORARY_SUFFIX, writeFully } from "../disk/file-system.js";
+import {
+  type FileSystem,
+  isRepeatable,
+  readFully,
+  type StoreFile,
+  TEMPORARY_SUFFIX,
+  writeFully,
+} from "../disk/file-system.js";
 import { StorageError } from "../storage-error.js";
 import type { RecordContent } from "./log-options.js";
 import {
@@ -44,7 +49,7 @@ const CRC_OFFSET = 28;
 const MAGIC_LOW = 0x4c535249;
 const MAGIC_HIGH = 0x3153474f;
 const HIGH = 0x1_0000_0000;
-/** More records than a segment has: the default size of one and the largest group that can end it have room for 24 million. */
+/** More records than a segment can have: its default size and the largest group that can end it have room for 24 million. */
 const MOST_RECORDS = 2 ** 25;
 
 const HEADER = bin.object({
@@ -77,8 +82,8 @@ export function segmentBaseOf(name: string): number | undefined {
 }
 
 /**
- * The base of the segment that recovery begins behind one of which nothing tells how many records it had: none of the numbers that may
- * have been used in that is used again. It is a round number, by which later starts see that so many were never there.
+ * The base of a new segment behind one whose count of records nobody knows. It is so high that no number is used twice, and a round number, by which
+ * later starts see that the numbers in between were never used.
  */
 export function baseBehindUnknownEnd(base: number, sizeBytes: number): number {
   const most = Math.max(MOST_RECORDS, Math.ceil(sizeBytes / RECORD_HEADER_BYTES));
@@ -107,10 +112,10 @@ export function encodeSegmentHeader(header: SegmentHeader): Uint8Array {
   return bytes;
 }
 
-/** What the two copies of a segment's header say; `header` is null when neither is intact. */
+/** What the two copies of a segment's header say. `header` is null when neither is intact. */
 export interface SegmentHeaderReading {
   header: SegmentHeader | null;
-  /** 0 or 1 for the copy that is damaged beside an intact one. */
+  /** 0 or 1 when that copy is damaged and the other one is intact. */
   damagedCopy: 0 | 1 | null;
 }
 
@@ -139,12 +144,12 @@ export async function readSegmentHeader(file: StoreFile): Promise<SegmentHeaderR
   return decodeSegmentHeader(bytes.subarray(0, count));
 }
 
-/** Refuses a segment of a format that this release does not read. */
+/** @throws StorageError `format_unsupported` for a segment of a format that this release does not read */
 export function assertReadableVersion(header: SegmentHeader, name: string): void {
   if (header.version === SEGMENT_FORMAT_VERSION) return;
   throw new StorageError(
     "format_unsupported",
-    `segment ${name} has format version ${header.version}; this release reads version ${SEGMENT_FORMAT_VERSION}: ` +
+    `segment ${name} has format version ${header.version}, but this release reads version ${SEGMENT_FORMAT_VERSION}: ` +
       "open the store with the release that wrote it, or a newer one",
     { segment: name, version: header.version, readable: SEGMENT_FORMAT_VERSION },
   );
@@ -156,7 +161,7 @@ export interface WritableSegment {
   salt: number;
   path: string;
   file: StoreFile;
-  /** Where the next record goes. */
+  /** Offset of the next record. */
   endOffset: number;
 }
 
@@ -164,7 +169,7 @@ export interface SegmentPlan {
   base: number;
   salt: number;
   openingState: RecordContent;
-  /** Of the opening state's record: the largest time so far, or where the clock was reset to. */
+  /** Time of the opening state's record: the largest so far, or the time to which the clock was reset. */
   timeUs: number;
 }
 
@@ -191,9 +196,9 @@ export function encodeSegmentStart(plan: SegmentPlan): Uint8Array {
 }
 
 /**
- * Creates a segment durably under its name, replacing a file that had it. Everything before its base must be durable already.
+ * Creates a segment durably under its name, replacing a file of that name. Everything before its base must be durable already.
  *
- * @param fill writes more records behind the opening state and gives the new end; they are as durable as the rest.
+ * @param fill writes more records behind the opening state and returns the new end offset; they become durable with the rest
  */
 export async function createSegment(
   fileSystem: FileSystem,
@@ -217,16 +222,40 @@ export async function createSegment(
   }
   await fileSystem.rename(temporary, path);
   await fileSystem.syncDirectory(directory);
-  // Opened anew so that an error names the file as it is called.
+  // Opened again, so that an error names the final file.
   return { base, salt, path, file: await fileSystem.open(path, "update"), endOffset };
 }
 
-/** Refuses what is over the limits of the format. */
+/**
+ * Writes the bytes at `offset`. If room or memory is lacking, cuts off what the write left, which gives its room back, so that the same write can be
+ * made again.
+ *
+ * @throws FileSystemError
+ */
+export async function writeOrCutBack(segment: WritableSegment, bytes: Uint8Array, offset: number): Promise<void> {
+  try {
+    await writeFully(segment.file, bytes, offset, segment.path);
+  } catch (error) {
+    if (isRepeatable(error)) await cutBack(segment, offset);
+    throw error;
+  }
+}
+
+async function cutBack(segment: WritableSegment, endOffset: number): Promise<void> {
+  try {
+    await segment.file.truncate(endOffset);
+  } catch (error) {
+    // Some file systems need room to truncate. Then the next attempt overwrites what is left.
+    if (!isRepeatable(error)) throw error;
+  }
+}
+
+/** @throws StorageError `record_too_large` when a part is over the limits of the format */
 export function assertContentFits(what: string, indexLength: number, bodyLength: number): void {
   if (indexLength <= MAXIMUM_INDEX_BYTES && bodyLength <= MAXIMUM_BODY_BYTES) return;
   throw new StorageError(
     "record_too_large",
-    `${what} has an index section of ${indexLength} bytes (at most ${MAXIMUM_INDEX_BYTES}) and a body of ${bodyLength} ` +
+    `${what} is too large: its index section has ${indexLength} bytes (at most ${MAXIMUM_INDEX_BYTES}), its body ${bodyLength} ` +
       `bytes (at most ${MAXIMUM_BODY_BYTES})`,
     {
       index_bytes: indexLength,

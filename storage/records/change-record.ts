@@ -1,5 +1,5 @@
 /**
- * How changes become a log record, and back. A record is a type, an index section (record-index.ts) and a MessagePack body.
+ * Turns changes into a log record, and back. A record has a type, an index section (record-index.ts) and a MessagePack body.
  *
  * | type | record | index section | body |
  * |---|---|---|---|
@@ -9,7 +9,7 @@
  * | 19 | run ended | origin, run summary with its frame ids, captured bytes | `{run: RunState}` |
  * | 20 | refusal | origin | `{refusal: Refusal}` |
  *
- * Types 21 and 22 are those of webhooks: webhook-record.ts.
+ * Types 21 and 22 belong to webhooks: webhook-record.ts.
  */
 import { isProcessingOpen } from "../../core/capture/artefact.js";
 import { isUuidV7 } from "../../core/identifiers.js";
@@ -20,19 +20,11 @@ import type { QualityCheck } from "../../core/run/quality.js";
 import { storedEnd } from "../../core/run/run-files.js";
 import { qualityStatusOf, type RunState, type RunSummary, summarizeRun } from "../../core/run/run-state.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
+import { encodeDeltaShared, encodeOrigin, encodeSummary } from "./index-encoder.js";
+import { DELTA_KINDS } from "./index-layout.js";
 import { decodeMessagePack, messagePackField, messagePackParts } from "./message-pack.js";
 import { MessagePackEncoder } from "./message-pack-encoder.js";
-import {
-  DELTA_KINDS,
-  encodeDeltaShared,
-  encodeOrigin,
-  encodeSummary,
-  type Origin,
-  RECORD_TYPE,
-  RecordDecodeError,
-  type RecordType,
-  type StoredSummary,
-} from "./record-index.js";
+import { type Origin, RECORD_TYPE, RecordDecodeError, type RecordType, type StoredSummary } from "./record-index.js";
 
 const encoder = new MessagePackEncoder();
 
@@ -43,7 +35,9 @@ export interface EncodedRecord {
 }
 
 /**
- * Encodes the changes of one record: cell changes together, or changes of one run. `run` is the run after them (any run change).
+ * Encodes the changes of one record: either cell changes, or changes of one run.
+ *
+ * @param run as it is after the changes; needed for run changes
  */
 export function encodeChanges(
   origin: Origin | null,
@@ -54,7 +48,7 @@ export function encodeChanges(
   return { type, index: index.slice(), body: Uint8Array.prototype.slice.call(body) };
 }
 
-/** As `encodeChanges`; the bytes are the encoders', and good until their next call: for who copies them at once, as the log does. */
+/** As `encodeChanges`, but the bytes are valid only until the next call: the encoders use their memory again. The log copies them at once. */
 export function encodeChangesShared(
   origin: Origin | null,
   changes: readonly Change[],
@@ -109,10 +103,10 @@ export function encodeRefusal(origin: Origin, refusal: Refusal): EncodedRecord {
 }
 
 /**
- * The events that an ended run emitted, from the body of its consolidated record; nothing else of it is decoded, and of an event its deliveries
- * only when they are looked at: there may be hundreds, and a page of deliveries has such an event for each of its items.
+ * The events that an ended run emitted, from the body of its consolidated record. Nothing else of the body is decoded. An event's deliveries are
+ * decoded only when they are used: there may be hundreds, and a page of deliveries needs such an event for each item.
  *
- * @throws {RecordDecodeError} The body is not one that `encodeChanges` makes.
+ * @throws {RecordDecodeError} when `encodeChanges` cannot have made the body
  */
 export function decodeEmitted(body: Uint8Array): EmittedEvent[] {
   return decoded(() => {
@@ -122,8 +116,8 @@ export function decodeEmitted(body: Uint8Array): EmittedEvent[] {
 }
 
 /**
- * The summary of a run's end. What the quality report says stands in the body alone where the record is of before; null if that cannot be read: whoever
- * asks for the run is told so.
+ * The summary of an ended run. In an older record the quality report's status stands only in the body; it is null if that cannot be read, and a
+ * request for the whole run reports the damage.
  */
 export function endedSummary(stored: StoredSummary, body: Uint8Array): RunSummary {
   const { status, qualityStatus } = stored;
@@ -156,7 +150,7 @@ function decodeEvent(bytes: Uint8Array): EmittedEvent {
   return Object.defineProperty(event, "deliveries", { get, enumerable: true }) as unknown as EmittedEvent;
 }
 
-/** An array. */
+/** Decodes an array. */
 function decoded<T>(decode: () => unknown): T[] {
   let value: unknown;
   try {
@@ -171,16 +165,16 @@ function decoded<T>(decode: () => unknown): T[] {
 }
 
 /**
- * Changes of a record of any type but refusal.
+ * The changes of a record of any type except refusal.
  *
- * @throws {RecordDecodeError} The body is not one that `encodeChanges` makes.
+ * @throws {RecordDecodeError} when `encodeChanges` cannot have made the body
  */
 export function decodeChanges(type: number, body: Uint8Array): Change[] {
   switch (type) {
     case RECORD_TYPE.runEnded: {
       const run = decodeBody(body).run;
       if (!isPlainObject(run) || !isId(run.id) || !RUN_LISTS.every((list) => Array.isArray(run[list]))) {
-        throw new RecordDecodeError("a run's end without its run");
+        throw new RecordDecodeError("the record of a run's end has no run");
       }
       return [{ kind: "run_ended", runId: run.id, run: run as unknown as RunState } satisfies RunEnded];
     }
@@ -192,9 +186,10 @@ export function decodeChanges(type: number, body: Uint8Array): Change[] {
       if (!Array.isArray(changes) || changes.length === 0) throw new RecordDecodeError("a record without changes");
       for (const change of changes) {
         if (!isPlainObject(change) || !kinds.includes(String(change.kind))) {
-          throw new RecordDecodeError(`a record of type ${type} with a change that is none of ${kinds.join(", ")}`);
+          throw new RecordDecodeError(`a record of type ${type} has a change other than ${kinds.join(", ")}`);
         }
-        if (!isAboutSomething(change)) throw new RecordDecodeError(`${String(change.kind)} without what it is about`);
+        if (!isAboutSomething(change))
+          throw new RecordDecodeError(`the change ${String(change.kind)} does not name what it is about`);
       }
       return changes as Change[];
     }
@@ -203,7 +198,7 @@ export function decodeChanges(type: number, body: Uint8Array): Change[] {
   }
 }
 
-/** What a change is about must be there: folds go by it, and paths of files are made of it. What it says of that, the fold reads as it is. */
+/** Whether a change names what it is about: folds need it, and paths of files are made from it. Its other fields are not checked. */
 function isAboutSomething(change: Record<string, unknown>): boolean {
   const { kind, cell, row, key, program, id, name, runId, of } = change;
   switch (kind) {
@@ -244,7 +239,7 @@ const RUN_LISTS = [
   "eventLog",
 ] as const satisfies readonly (keyof RunState)[];
 
-/** What a run's consolidated record has of a change: all of it. Another kind, which has its own life, is `false` here. */
+/** True for the kinds of changes that the run's consolidated record covers completely. */
 const IS_CONSOLIDATED: Readonly<Record<RunChange["kind"], boolean>> = {
   run_created: true,
   run_started: true,
@@ -264,14 +259,14 @@ const IS_CONSOLIDATED: Readonly<Record<RunChange["kind"], boolean>> = {
   artefact_failed: true,
   run_finalizing: true,
 };
-/** The heads of a map of one entry: `{changes: …}` and `{run: …}`. */
+/** How the MessagePack of a map with one entry begins: `{changes: …}` and `{run: …}`. */
 const ONLY_CHANGES = [0x81, 0xa7, ...Buffer.from("changes")];
 const ONLY_RUN = [0x81, 0xa3, ...Buffer.from("run")];
 
 /**
- * True when the record of a run says nothing that a later consolidated record of the run does not say too: then it is needless.
+ * True when a later consolidated record of the run says all that this record says, so that this one is not needed.
  *
- * @throws {RecordDecodeError} The body is not one that `encodeChanges` makes.
+ * @throws {RecordDecodeError} when `encodeChanges` cannot have made the body
  */
 export function saysOnlyTheRun(type: 17 | 18 | 19, body: Uint8Array): boolean {
   if (type === RECORD_TYPE.runEnded) return ONLY_RUN.every((byte, at) => body[at] === byte);
@@ -279,11 +274,10 @@ export function saysOnlyTheRun(type: 17 | 18 | 19, body: Uint8Array): boolean {
   return decodeChanges(type, body).every(({ kind }) => IS_CONSOLIDATED[kind as RunChange["kind"]] === true);
 }
 
-/** @throws {RecordDecodeError} The body is not one that `encodeRefusal` makes. */
+/** @throws {RecordDecodeError} when `encodeRefusal` cannot have made the body */
 export function decodeRefusal(body: Uint8Array): Refusal {
   const { refusal } = decodeBody(body);
-  if (!isPlainObject(refusal) || typeof refusal.code !== "string")
-    throw new RecordDecodeError("a refusal without code");
+  if (!isPlainObject(refusal) || typeof refusal.code !== "string") throw new RecordDecodeError("a refusal has no code");
   return refusal as unknown as Refusal;
 }
 

@@ -12,30 +12,30 @@ import type { DeliveryRow, ViewDeliveries } from "../view/view-deliveries.js";
 import { decodeStoredDelivery, isRecordOf, RECORD_TYPE } from "./record-index.js";
 import { decodeDeliveryBody } from "./webhook-record.js";
 
-/** A delivery with all that is stored of it. */
+/** A delivery with its history and its payload. */
 export interface DeliveryContent {
   delivery: Delivery;
   /** Oldest first. */
   history: DeliveryAttempt[];
-  /** JSON text, as it is posted. */
+  /** The JSON text that is posted. */
   payload: string;
 }
 
-/** What of a run tells its deliveries. */
+/** What of a run is needed to find its deliveries. */
 export interface EmittingRun {
   readonly id: string;
   readonly emitted?: readonly Omit<EmittedEvent, "payload">[] | undefined;
 }
 
-/** A record has its history beside it, up to a megabyte. */
+/** Records of a run's deliveries that are read at a time. Each carries its history, up to a megabyte. */
 const OF_RUN_AT_A_TIME = 16;
-/** With each, a run's record may be read, of many megabytes. */
+/** Deliveries of a page that are read at a time. For each, a run's record of many megabytes may be read. */
 const ROWS_AT_A_TIME = 4;
 const PAGES_AT_A_TIME = 4;
 
 type ReadRecord = Awaited<ReturnType<RecordReader["read"]>>;
 
-/** Reads deliveries: from their latest record, or from the run whose event they deliver. */
+/** Reads deliveries from their latest record or, before their first attempt, from the run whose event they deliver. */
 export class DeliveryRecords {
   readonly #reader: RecordReader;
   readonly #deliveries: ViewDeliveries;
@@ -52,7 +52,7 @@ export class DeliveryRecords {
     this.#eventsOf = eventsOf;
   }
 
-  /** @throws StorageError when what is stored of it is damaged or missing */
+  /** @throws StorageError when the delivery's stored data is damaged or missing */
   async content(row: DeliveryRow): Promise<DeliveryContent> {
     const record = await this.#record(row.id);
     if (record === undefined) {
@@ -65,9 +65,11 @@ export class DeliveryRecords {
   }
 
   /**
-   * As many of these, in their order, as a page may hold, one at least; a few are read at a time, and a few pages.
-   * @param throwIfCancelled ends the reading, by what it throws, when nobody waits for the page any more
-   * @throws StorageError when what is stored of one is damaged or missing
+   * A page of these deliveries, in their order: at least one, and as many as a page may hold. Only a few deliveries, and a few pages, are read at a
+   * time.
+   *
+   * @param throwIfCancelled ends the reading by throwing, when nobody waits for the page any more
+   * @throws StorageError when the stored data of a delivery is damaged or missing
    */
   page(
     rows: readonly DeliveryRow[],
@@ -90,7 +92,7 @@ export class DeliveryRecords {
     });
   }
 
-  /** Without its history, which no list shows. */
+  /** One item of a list. It has no history: no list shows it. */
   async #item(row: DeliveryRow, toBytes: (delivery: Delivery, payload: string) => Uint8Array): Promise<Uint8Array> {
     const record = await this.#record(row.id);
     if (record === undefined) {
@@ -102,7 +104,7 @@ export class DeliveryRecords {
     return toBytes(delivery, own ?? (await this.#event(delivery)).payload);
   }
 
-  /** Of a run, in the order they began. */
+  /** The deliveries of a run, in the order they began. */
   async ofRun(run: EmittingRun): Promise<Delivery[]> {
     const begun = (run.emitted ?? []).flatMap((event) =>
       event.deliveries.map((delivery) => newDelivery(delivery, event, run.id)),
@@ -113,7 +115,7 @@ export class DeliveryRecords {
     });
   }
 
-  /** As it is now: a pause that its record tells of, and that nobody waits for any more, is none. */
+  /** The delivery as it is now: a pause in its record does not count any more when nobody waits for its end. */
   #deliveryOf({ index }: ReadRecord): Delivery {
     const delivery = decodeStoredDelivery(index);
     return this.#deliveries.isPaused(delivery.id) ? delivery : { ...delivery, nextRetryAtUs: null };
@@ -127,7 +129,7 @@ export class DeliveryRecords {
       try {
         return await this.#reader.read(location, (record) => checkIsOf(id, record));
       } catch (error) {
-        // It may have moved, or a later one may have taken its place, while it was read.
+        // While it was read, the record may have moved, or a later record may have replaced it.
         if (!mayHaveMoved(error) || isSame(this.#deliveries.row(id)?.location, location)) throw error;
       }
     }
@@ -152,7 +154,7 @@ export class DeliveryRecords {
 
 function checkIsOf(id: string, record: ReadRecord): void {
   if (isRecordOf(record, RECORD_TYPE.delivery, id)) return;
-  throw new MisplacedRecordError(`the record of delivery ${id} is not where it was`);
+  throw new MisplacedRecordError(`the record of delivery ${id} is not at its place`);
 }
 
 function isSame(a: RecordLocation | undefined, b: RecordLocation): boolean {
@@ -161,5 +163,5 @@ function isSame(a: RecordLocation | undefined, b: RecordLocation): boolean {
 
 function lost(deliveryId: string, runId: string | null): StorageError {
   const params = { delivery_id: deliveryId, run_id: runId };
-  return new StorageError("record_missing", `the event of delivery ${deliveryId} is not there any more`, params);
+  return new StorageError("record_missing", `the event of delivery ${deliveryId} is lost`, params);
 }

@@ -1,4 +1,4 @@
-/** JSON values one after the other, each as its length in bytes (u32, little-endian) and MessagePack: for what no column holds. */
+/** Packs JSON values one after the other, each as its length in bytes (u32, little-endian) and its MessagePack. For data without a column. */
 import { decodeMessagePack } from "./message-pack.js";
 import { MessagePackEncoder } from "./message-pack-encoder.js";
 

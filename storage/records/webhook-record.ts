@@ -1,14 +1,14 @@
 /**
  * The records of webhooks and deliveries. All integers are little-endian; a 53-bit integer is two u32, low first; a time of 0 is null.
- * Each begins with an origin (record-index.ts), which is empty: no producer has a part in them.
+ * Each begins with an empty origin (index-layout.ts), because no producer sends them.
  *
  * | type | record | index section behind the origin | body |
  * |---|---|---|---|
- * | 21 | webhook | JSON text of what is shown of it, or `{"deleted":{id,name}}` | MessagePack `{secret}` |
+ * | 21 | webhook | JSON text `{"webhook":…}` of what is shown, or `{"deleted":{id,name}}` | MessagePack `{secret}` |
  * | 22 | delivery | below | MessagePack `{history, payload}` |
  *
- * The secret stands apart, in the body of a type whose answers, and what inspect and export show, are made of the index section alone.
- * Only the recorder takes it out; `check` decodes it and lets it go.
+ * The secret stands apart, in the body. Answers, `inspect` and `export` use only the index section. Only the recorder reads the secret; `check`
+ * decodes it and discards it.
  *
  * A delivery:
  *
@@ -21,7 +21,7 @@
  * | 64 | 1 | event name, its place in EVENT_NAMES |
  * | 65 | 1 | on_failure_mode, its place in ON_FAILURE_MODES |
  * | 66 | 1 | status, its place in DELIVERY_STATUSES |
- * | 67 | 1 | 1: the first failure follows the last error; 0: it does not, as in older records, where it is told by the last one |
+ * | 67 | 1 | 1: the first failure follows the last error; 0: it does not (in older records the last failure stands for it) |
  * | 68 | 4 | attempts |
  * | 72 | 4 | last status code, 0: null |
  * | 76 | 5 x 8 | created, updated, next retry, delivered, first failed at |
@@ -32,13 +32,6 @@
  * | 128 + n | e | its error |
  * | 128 + n + e | 4 | w, bytes of the webhook's name then; 0xffffffff: null |
  * | 132 + n + e | w | the name |
- *
- * The events that a run's record emits stand at the end of its index section (record-index.ts), for the deliveries that begin with them:
- *
- * | offset | size | field |
- * |---|---|---|
- * | 0 | 4 | e, count of events |
- * | 4 | … | of each: id (16), name (1), three zeros, time (8), d, count of deliveries (4), then d times: id (16), webhook id (16), on_failure_mode (1), settled (1), two zeros |
  */
 
 import { isUuidV7, readUuid, writeUuid } from "../../core/identifiers.js";
@@ -49,21 +42,17 @@ import {
   type DeliveryAttempt,
   type DeliveryFailure,
 } from "../../core/webhook/delivery.js";
-import type { EmittedDelivery, EmittedEvent } from "../../core/webhook/emitted-event.js";
-import { EVENT_NAMES, type EventName, ON_FAILURE_MODES, type Webhook } from "../../core/webhook/webhook.js";
+import { EVENT_NAMES, ON_FAILURE_MODES, type Webhook } from "../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../core/webhook/webhook-change.js";
-import { RecordDecodeError } from "../log/record-decode-error.js";
+import { NULL_LENGTH, named, setUint53, uint53 } from "./index-fields.js";
 import { decodeMessagePack } from "./message-pack.js";
 import { MessagePackEncoder } from "./message-pack-encoder.js";
+import { RecordDecodeError } from "./record-decode-error.js";
 
 export const WEBHOOK_RECORD_TYPE = { webhook: 21, delivery: 22 } as const;
 
 const ORIGIN_BYTES = 9;
 const DELIVERY_BYTES = 120;
-const EVENT_BYTES = 32;
-const EVENT_DELIVERY_BYTES = 36;
-const NULL_LENGTH = 0xffff_ffff;
-const HIGH = 0x1_0000_0000;
 const NO_RUN = "00000000-0000-0000-0000-000000000000";
 
 /** What the index section of a webhook's record shows. */
@@ -71,24 +60,16 @@ export type WebhookIndex =
   | { webhook: Webhook; deleted?: undefined }
   | { webhook?: undefined; deleted: Pick<Webhook, "id" | "name"> };
 
-/** What the view keeps of a delivery's record: ids by where their 16 bytes begin, no text of which is made. */
+/** What the view keeps of a delivery's record. Ids are given as the offsets of their 16 bytes, so that no text is made. */
 export interface DeliveryPlaces {
   readonly idAt: number;
   readonly webhookIdAt: number;
-  /** -1: it is of no run. */
+  /** -1 for a delivery of no run. */
   readonly runIdAt: number;
   readonly status: number;
   readonly createdAtUs: number;
-  /** Its next attempt is being waited for. */
+  /** True in the pause before the next attempt. */
   readonly isPaused: boolean;
-}
-
-/** An event as the index section of its run's record has it. */
-export interface IndexedEvent {
-  id: string;
-  name: EventName;
-  timeUs: number;
-  deliveries: EmittedDelivery[];
 }
 
 const encoder = new MessagePackEncoder();
@@ -114,24 +95,24 @@ export function decodeWebhookIndex(bytes: Uint8Array): WebhookIndex {
   try {
     shown = JSON.parse(textDecoder.decode(bytes));
   } catch {
-    throw new RecordDecodeError("a webhook that is not JSON in UTF-8");
+    throw new RecordDecodeError("the webhook is not JSON in UTF-8");
   }
   const one = isPlainObject(shown) ? (shown.webhook ?? shown.deleted) : undefined;
   if (!isPlainObject(one) || typeof one.id !== "string" || !isUuidV7(one.id) || typeof one.name !== "string") {
-    throw new RecordDecodeError("a webhook without id or name");
+    throw new RecordDecodeError("the webhook has no id or no name");
   }
   const { subscribedEvents, createdAtUs, updatedAtUs } = one;
   const hasTimes = Number.isSafeInteger(createdAtUs) && Number.isSafeInteger(updatedAtUs);
   if ((shown as WebhookIndex).webhook !== undefined && !(Array.isArray(subscribedEvents) && hasTimes)) {
-    throw new RecordDecodeError("a webhook without its events or times");
+    throw new RecordDecodeError("the webhook has no events or no times");
   }
   return shown as WebhookIndex;
 }
 
-/** For the recorder, and for `check`, which shows nothing of it. @throws RecordDecodeError */
+/** Only for the recorder, and for `check`, which does not show it. @throws RecordDecodeError */
 export function decodeWebhookSecret(body: Uint8Array): string | null {
   const { secret } = decodeMap(body);
-  if (secret !== null && typeof secret !== "string") throw new RecordDecodeError("a webhook's secret of another kind");
+  if (secret !== null && typeof secret !== "string") throw new RecordDecodeError("the webhook's secret is not a text");
   return secret;
 }
 
@@ -140,12 +121,12 @@ export function decodeDeliveryBody(body: Uint8Array): { history: DeliveryAttempt
   const { history, payload } = decodeMap(body);
   const isWhole = Array.isArray(history) && history.every(isPlainObject);
   if (!isWhole || (payload !== null && typeof payload !== "string")) {
-    throw new RecordDecodeError("a delivery without its history");
+    throw new RecordDecodeError("the delivery has no history, or a payload that is not a text");
   }
   return { history: history.map(attemptOf), payload };
 }
 
-/** How releases before `responseTruncated` said it: at the end of the body, and in a header of a name that no header can have. */
+/** How releases before `responseTruncated` marked a cut answer: at the end of the body, and by a header with an impossible name. */
 const CUT_BODY = /… \[cut: \d+ bytes kept\]$/;
 const CUT_HEADERS = "…";
 
@@ -195,7 +176,7 @@ function encodeDelivery(delivery: Delivery): Uint8Array {
   return bytes;
 }
 
-/** What of it stands behind the last error. */
+/** The part of a delivery behind the last error. */
 function encodeFailure(failure: DeliveryFailure | null): Uint8Array {
   if (failure === null) return new Uint8Array(0);
   const error = failure.error === null ? null : textEncoder.encode(failure.error);
@@ -211,7 +192,7 @@ function encodeFailure(failure: DeliveryFailure | null): Uint8Array {
   return bytes;
 }
 
-/** @param bytes all that stands behind the last error @throws RecordDecodeError */
+/** @param bytes everything behind the last error @throws RecordDecodeError */
 function decodeFailure(bytes: Uint8Array, atUs: number): DeliveryFailure {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let at = 4;
@@ -219,29 +200,31 @@ function decodeFailure(bytes: Uint8Array, atUs: number): DeliveryFailure {
     const length = at + 4 > bytes.length ? bytes.length : view.getUint32(at, true);
     at += 4;
     if (length === NULL_LENGTH) return null;
-    if (length > bytes.length - at) throw new RecordDecodeError("a delivery's first failure breaks off");
+    if (length > bytes.length - at) throw new RecordDecodeError("the delivery's first failure ends too early");
     at += length;
     return decodeText(bytes.subarray(at - length, at));
   };
   const [error, webhookName] = [text(), text()];
-  if (at !== bytes.length) throw new RecordDecodeError("bytes behind a delivery's first failure");
+  if (at !== bytes.length) throw new RecordDecodeError("there are bytes behind the delivery's first failure");
   return { atUs, statusCode: view.getUint32(0, true) || null, error, webhookName };
 }
 
 /** Where the part behind the last error begins. @throws RecordDecodeError */
 function lengthToError(bytes: Uint8Array, view: DataView): number {
-  if (bytes.length < DELIVERY_BYTES) throw new RecordDecodeError(`a delivery of ${bytes.length} bytes`);
+  if (bytes.length < DELIVERY_BYTES) throw new RecordDecodeError(`the delivery has only ${bytes.length} bytes`);
   const errorBytes = view.getUint32(116, true);
   const length = DELIVERY_BYTES + (errorBytes === NULL_LENGTH ? 0 : errorBytes);
   if (view.getUint8(67) === 1 ? bytes.length < length : bytes.length !== length)
-    throw new RecordDecodeError(`a delivery of ${bytes.length} bytes, ${length} expected`);
+    throw new RecordDecodeError(`the delivery has ${bytes.length} bytes instead of ${length}`);
   return length;
 }
 
 /**
- * Of a delivery what the view keeps: `decodeDelivery` makes texts of all ids. Of what else it refuses, codes of the event and the failure
- * mode and texts are not looked at: the recorder decodes all of a record before the view has it.
- * @param bytes behind the origin @throws RecordDecodeError
+ * What the view keeps of a delivery, without the texts that `decodeDelivery` makes. Event name, failure mode and texts are not checked: the recorder
+ * decodes the whole record before the view gets it.
+ *
+ * @param bytes behind the origin
+ * @throws RecordDecodeError
  */
 export function deliveryPlaces(bytes: Uint8Array): DeliveryPlaces {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
@@ -290,132 +273,10 @@ export function decodeDelivery(bytes: Uint8Array): Delivery {
   };
 }
 
-/** Bytes of the events at the end of an index section; none without events. */
-export function encodeEvents(events: readonly EmittedEvent[]): Uint8Array {
-  if (events.length === 0) return new Uint8Array(0);
-  const deliveries = events.reduce((sum, event) => sum + event.deliveries.length, 0);
-  const bytes = new Uint8Array(4 + EVENT_BYTES * events.length + EVENT_DELIVERY_BYTES * deliveries);
-  const view = new DataView(bytes.buffer);
-  view.setUint32(0, events.length, true);
-  let at = 4;
-  for (const event of events) {
-    writeUuid(event.id, bytes, at);
-    view.setUint8(at + 16, EVENT_NAMES.indexOf(event.name));
-    setUint53(view, at + 20, event.timeUs);
-    view.setUint32(at + 28, event.deliveries.length, true);
-    at += EVENT_BYTES;
-    for (const { id, webhookId, onFailureMode, settled } of event.deliveries) {
-      writeUuid(id, bytes, at);
-      writeUuid(webhookId, bytes, at + 16);
-      view.setUint8(at + 32, ON_FAILURE_MODES.indexOf(onFailureMode));
-      view.setUint8(at + 33, settled === true ? 1 : 0);
-      at += EVENT_DELIVERY_BYTES;
-    }
-  }
-  return bytes;
-}
-
-/** The events of an index section, as they lie there: of their deliveries, hundreds of an event, each reader takes what it wants. */
-export class IndexedEvents {
-  readonly #bytes: Uint8Array;
-  readonly #view: DataView;
-  /** Where each begins. */
-  readonly #heads: number[] = [];
-  /** Of all events together. */
-  readonly deliveryCount: number;
-
-  /** @param bytes all that stands behind the other parts of the index section; they are not copied @throws RecordDecodeError */
-  constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
-    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    let at = 0;
-    const take = (length: number): number => {
-      const start = at;
-      if (length > bytes.length - at) throw new RecordDecodeError("the events of an index section break off");
-      at += length;
-      return start;
-    };
-    const count = this.#view.getUint32(take(4), true);
-    for (let nth = 0; nth < count; nth++) {
-      const head = take(EVENT_BYTES);
-      named(EVENT_NAMES, bytes[head + 16] as number, "event name");
-      const first = take(EVENT_DELIVERY_BYTES * this.#view.getUint32(head + 28, true));
-      for (let of = first; of < at; of += EVENT_DELIVERY_BYTES) {
-        named(ON_FAILURE_MODES, bytes[of + 32] as number, "failure mode");
-      }
-      this.#heads.push(head);
-    }
-    if (count === 0 || at !== bytes.length) throw new RecordDecodeError("bytes behind the events of an index section");
-    this.deliveryCount = (at - 4 - EVENT_BYTES * count) / EVENT_DELIVERY_BYTES;
-  }
-
-  /**
-   * Tells of deliveries, in order, where the id and the webhook's begin in `bytes`, and when it began.
-   * @param start of the first, counted from 0 through all events @param end behind the last
-   */
-  forEachDelivery(
-    tell: (bytes: Uint8Array, idAt: number, webhookIdAt: number, timeUs: number) => void,
-    start = 0,
-    end = this.deliveryCount,
-  ): void {
-    let before = 0;
-    for (const head of this.#heads) {
-      const timeUs = uint53(this.#view, head + 20);
-      const count = this.#view.getUint32(head + 28, true);
-      for (let nth = Math.max(0, start - before); nth < Math.min(count, end - before); nth++) {
-        const at = head + EVENT_BYTES + EVENT_DELIVERY_BYTES * nth;
-        tell(this.#bytes, at, at + 16, timeUs);
-      }
-      before += count;
-    }
-  }
-
-  /** What tests, and people, see of it. */
-  toJSON(): IndexedEvent[] {
-    return this.list();
-  }
-
-  list(): IndexedEvent[] {
-    return this.#heads.map((head) => ({
-      id: readUuid(this.#bytes, head),
-      name: named(EVENT_NAMES, this.#bytes[head + 16] as number, "event name"),
-      timeUs: uint53(this.#view, head + 20),
-      deliveries: Array.from({ length: this.#view.getUint32(head + 28, true) }, (_, nth) =>
-        this.#delivery(head + EVENT_BYTES + EVENT_DELIVERY_BYTES * nth),
-      ),
-    }));
-  }
-
-  #delivery(at: number): EmittedDelivery {
-    const delivery: EmittedDelivery = {
-      id: readUuid(this.#bytes, at),
-      webhookId: readUuid(this.#bytes, at + 16),
-      onFailureMode: named(ON_FAILURE_MODES, this.#bytes[at + 32] as number, "failure mode"),
-    };
-    if (this.#bytes[at + 33] === 1) delivery.settled = true;
-    return delivery;
-  }
-}
-
-function named<const Name extends string>(names: readonly Name[], code: number, what: string): Name {
-  const name = names[code];
-  if (name === undefined) throw new RecordDecodeError(`${what} ${code}`);
-  return name;
-}
-
 function decodeText(bytes: Uint8Array): string {
   try {
     return textDecoder.decode(bytes);
   } catch {
-    throw new RecordDecodeError("an error text that is not UTF-8");
+    throw new RecordDecodeError("the error text is not UTF-8");
   }
-}
-
-function setUint53(view: DataView, at: number, value: number): void {
-  view.setUint32(at, value % HIGH, true);
-  view.setUint32(at + 4, Math.floor(value / HIGH), true);
-}
-
-function uint53(view: DataView, at: number): number {
-  return view.getUint32(at, true) + view.getUint32(at + 4, true) * HIGH;
 }

@@ -1,6 +1,6 @@
 /**
- * What tells, beside the log, that the log held records: so that a log which ends too early, or is not there at all, is never taken for
- * one that ends there, or for a new store.
+ * Finds what proves, beside the log itself, that the log held records. So a log that ends too early, or is gone, is never taken for a complete one
+ * or for a new store.
  */
 import type { DataDirectory } from "../disk/data-directory.js";
 import { type FileSystem, replaceFile, TEMPORARY_SUFFIX } from "../disk/file-system.js";
@@ -9,13 +9,13 @@ import { snapshotsIn } from "../snapshot/snapshot-folder.js";
 import { isOfLog, segmentBases } from "../snapshot/snapshot-place.js";
 import { SnapshotReader } from "../snapshot/snapshot-reader.js";
 
-/** In the quarantine folder: says that a log of unknown length was not there. A log of which the numbers are known tells it by its hole. */
+/** A file in the quarantine folder: it says that a log of unknown length was missing. If its length is known, the gap in the numbers says so. */
 const NOTE_FILE = "log_lost.json";
 
 /**
- * The newest snapshot of this log says up to which number records were durable, since none is made before they are (see
- * `SnapshotScheduleOptions.makeDurable`), whatever else is wrong with it. Where there is no segment, any file that only a store with a log
- * can have says that there was one. Null when nothing says anything.
+ * The newest snapshot proves up to which number records were durable, whatever else is wrong with it: no snapshot is made before its records are
+ * durable (see `SnapshotScheduleOptions.makeDurable`). Without any segment, a file that only a store with a log can have proves that there was one.
+ * Null when there is no proof.
  */
 export async function findLogEvidence(fileSystem: FileSystem, directory: DataDirectory): Promise<LogEvidence | null> {
   const hasFolder = await fileSystem.exists(directory.snapshotPath);
@@ -39,7 +39,7 @@ export async function findLogEvidence(fileSystem: FileSystem, directory: DataDir
   return null;
 }
 
-/** Leaves a note in the quarantine folder, durably, before a log begins anew in place of one of unknown length. */
+/** Leaves a durable note in the quarantine folder before a new log begins in place of a lost one of unknown length. */
 export async function noteLostLog(
   fileSystem: FileSystem,
   { quarantinePath }: DataDirectory,
@@ -47,7 +47,7 @@ export async function noteLostLog(
   foundAt: string,
 ): Promise<void> {
   if (sequence > 0 || (await fileSystem.exists(`${quarantinePath}/${NOTE_FILE}`))) return;
-  const note = { found_at: foundAt, message: `the log had no segment, and ${source} says that it held records` };
+  const note = { found_at: foundAt, message: `the log had no segment, but ${source} shows that it held records` };
   await replaceFile(fileSystem, quarantinePath, NOTE_FILE, new TextEncoder().encode(`${JSON.stringify(note)}\n`));
 }
 
@@ -57,7 +57,7 @@ async function headOf(fileSystem: FileSystem, path: string) {
     await reader.close();
     return reader.head;
   } catch {
-    // What is wrong with the file is for who loads it to say.
+    // Whoever loads the file reports what is wrong with it.
     return null;
   }
 }

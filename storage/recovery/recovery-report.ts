@@ -9,50 +9,50 @@ export interface RecoveryFinding {
   offset: number;
   lengthBytes: number;
   /**
-   * Sequence numbers that are lost with it: from, to; null when none is, `lastLost` also when it cannot be told: of the newest segment, and
-   * later of what recovery went on behind with a round number.
+   * The first and the last lost sequence number; null when none is lost. `lastLost` is also null when nobody knows it: in the newest segment, and
+   * later in the gap before the round number with which recovery went on.
    */
   firstLost: number | null;
   lastLost: number | null;
-  /** Name of the file in the quarantine folder that has the bytes; null when there is none. */
+  /** Name of the copy in the quarantine folder; null when there is none. */
   quarantineFile: string | null;
   detail: string;
 }
 
-/** Findings beyond this are counted, not listed: a report stays a thing that can be sent and read. */
+/** Findings beyond this are only counted, so that a report can be sent and read. */
 export const MAXIMUM_LISTED_FINDINGS = 1_000;
 
 export interface RecoveryReport {
   segments: number;
-  /** What a snapshot had, so that it was not read; null without one. */
+  /** The last record that a snapshot covered, so that the log was read only behind it; null without a snapshot. */
   snapshotSequence: number | null;
-  /** Records read, opening states and marks among them. */
+  /** Count of the records that were read, opening states and marks included. */
   records: number;
-  /** Bytes of the segments, as far as they were read. */
+  /** Bytes of the segments that were read. */
   bytes: number;
   lastSequence: number;
-  /** Every record up to this one was proven durable before the process ended. */
+  /** The log proves that every record up to this one was durable before the process ended. */
   provenSequence: number;
-  /** The largest time of any record: where the service's clock resumes. */
+  /** The largest time of any record; the service's clock goes on from there. */
   lastTimeUs: number;
   findings: RecoveryFinding[];
-  /** All findings, listed or not. */
+  /** Count of all findings, listed or not. */
   findingCount: number;
   corruptionCount: number;
-  /** Durable records that are lost, at least. */
+  /** Count of durable records that are lost, at least. */
   lostRecords: number;
-  /** False when more may be lost than that: it cannot be told how many there were. */
+  /** False when more may be lost, because nobody knows how many there were. */
   isLostCountExact: boolean;
   quarantinedBytes: number;
   /** Bytes of the torn tail. */
   cutBytes: number;
-  /** Base of the segment that recovery began for the records that were not proven durable; null when it went on in the newest one. */
+  /** Base of the segment that recovery began; null when it went on in the newest one. */
   newSegmentBase: number | null;
   /** How often each row of the decision table applied. */
   decisions: Partial<Record<RecoveryCase, number>>;
 }
 
-/** The numbers that are lost with a finding, for people; empty when none is. */
+/** The lost numbers of a finding, for people; empty when none is lost. */
 export function describeLost({ code, firstLost, lastLost }: RecoveryFinding): string {
   if (firstLost === null) return "";
   if (lastLost === null) return `, lost: ${firstLost} to an unknown number`;

@@ -1,19 +1,20 @@
 /**
- * How recovery decides, case by case. "Proven" is the largest sequence number P of which the log itself says that everything up to it
- * had been synced: the largest durable_up_to of any intact record header, and for all but the newest segment the next segment's base
- * less one, since a segment gets its name only when everything before it is durable. A snapshot of the log that is not begun from says it
- * too, of its position (log-evidence.ts).
+ * How recovery decides, case by case.
  *
- * What is proven was acknowledged and cannot be torn by a crash: damage to it is corruption, which is copied to the quarantine folder,
- * skipped, and reported. What is not proven is a prefix in order: it ends before the first damage or hole, and the rest is cut, since
- * what follows may depend on what is gone. What is whole but not proven is kept, but not where it lies: after a failed fsync the page
- * cache shows bytes that the disk does not have, and calls them clean.
+ * A record is *proven* when the log itself says that it had been synced. The largest proven sequence number is the largest durable_up_to of any
+ * intact record header. For every segment except the newest it is at least the next segment's base less one, because a segment gets its name only
+ * when everything before it is durable. A snapshot proves its position, too (log-evidence.ts).
+ *
+ * Proven records may have been acknowledged, and a crash cannot tear them. So damage to them is corruption: it is copied to the quarantine folder,
+ * skipped, and reported. Records that are not proven are kept up to the first damage or gap. The rest is cut off, because it may depend on what is
+ * gone. Records that are kept, but not proven, are copied to a new segment: after a failed fsync the page cache can show bytes, and call them clean,
+ * that the disk does not have.
  */
 export const RECOVERY_TABLE = {
   no_segment: { situation: "the folder holds no segment", action: "create", finding: null },
-  temporary_file: { situation: "a file of the temporary ending", action: "remove", finding: "temporary_file" },
+  temporary_file: { situation: "a file with the temporary ending", action: "remove", finding: "temporary_file" },
   stray_copy: {
-    situation: "a copy of another segment under a number at which the log needs none (stray-segments.ts)",
+    situation: "a copy of another segment, under a number at which the log needs no segment (stray-segments.ts)",
     action: "set_aside",
     finding: "segment_stray",
   },
@@ -34,28 +35,27 @@ export const RECOVERY_TABLE = {
     finding: "opening_state_damaged",
   },
   damage_proven: {
-    situation: "damaged bytes, a stale or repeated record, where the next number is proven",
+    situation: "damaged bytes, or a stale or repeated record, where the next number is proven",
     action: "quarantine",
     finding: "record_damaged",
   },
   damage_unproven: {
-    situation: "damaged bytes, a stale or repeated record, where the next number is not proven",
+    situation: "damaged bytes, or a stale or repeated record, where the next number is not proven",
     action: "cut",
     finding: "tail_cut",
   },
   hole_proven: {
-    situation: "a hole in the numbers, or an early end, where the next number is proven",
+    situation: "a gap in the numbers, or an early end, where the next number is proven",
     action: "report",
     finding: "sequences_missing",
   },
   hole_unproven: {
-    situation: "a hole in the numbers that reaches beyond what is proven",
+    situation: "a gap in the numbers that reaches beyond what is proven",
     action: "cut",
     finding: "tail_cut",
   },
   end_lost: {
-    situation:
-      "the log ends before a number that a snapshot of it says was durable, or is not there in a store that had one",
+    situation: "the log ends before a number that a snapshot proves to be durable, or a store that had a log has none",
     action: "begin",
     finding: "log_lost",
   },
@@ -86,16 +86,16 @@ export type RecoveryCase = keyof typeof RECOVERY_TABLE;
 /**
  * - `create`: the store's first segment.
  * - `remove`: the file.
- * - `set_aside`: move the file to the quarantine folder; it counts for nothing.
+ * - `set_aside`: move the file to the quarantine folder and ignore it.
  * - `quarantine`: copy the bytes to the quarantine folder, leave them where they are, skip them.
- * - `read_on`, `report`: nothing but the finding.
+ * - `read_on`, `report`: only note the finding.
  * - `cut`: read no further in this segment; go on in a new one.
- * - `truncate`: shorten the file to what it has for itself.
- * - `copy`: into a new segment, whose base is their first number; then shorten the old one.
- * - `rewrite`: in place, and sync; then go on in the segment. A mark carries nothing that could get lost.
- * - `begin`: a new segment.
+ * - `truncate`: shorten the file to the records that the next segment does not have.
+ * - `copy`: copy the records to a new segment, whose base is their first number; then shorten the old one.
+ * - `rewrite`: write the marks again in place, and sync; then go on in the segment. A mark holds nothing that could get lost.
+ * - `begin`: begin a new segment.
  *
- * Two situations are no damage and end the recovery with an error: a segment or record of another format version
+ * Two situations are no damage, and end the recovery with an error: a segment or record of another format version
  * (`format_unsupported`), and a record of an unknown type that must be understood (`record_type_unsupported`).
  */
 export type RecoveryAction =
@@ -113,17 +113,18 @@ export type RecoveryAction =
 
 /**
  * The kinds of damage, as findings name them:
- * - `temporary_file`: a file that was being written when the process ended.
- * - `segment_stray`: a copy that somebody made of another segment, which is there: nothing is lost with it.
- * - `header_copy_damaged`: one of the two copies of a segment's header.
- * - `segment_unreadable`: both copies, or a header of another segment, or less than a header: none of its records can be told from noise.
- * - `opening_state_damaged`: the record that restates what came before the segment. No crash leaves a segment without it: where nothing
- *   stands behind it in the newest one, anything may have.
- * - `record_damaged`: bytes that are no record, a record whose content does not match its CRC, or one that the file ends within.
- * - `sequences_missing`: numbers that are nowhere, without damaged bytes in their place.
- * - `log_lost`: the end of the log, or all of it: what is beside it proves that there was more.
- * - `tail_cut`: what stood behind the last whole record that was not proven durable.
- * - `superseded`: bytes that an earlier recovery had copied into the next segment.
+ * - `temporary_file`: a file was being written when the process ended.
+ * - `segment_stray`: somebody copied a segment under another number. The original is there, so nothing is lost.
+ * - `header_copy_damaged`: one of the two copies of a segment's header is damaged.
+ * - `segment_unreadable`: both copies are damaged, or the header is of another segment, or the file is shorter than a header. No record of the
+ *   segment can be recognised.
+ * - `opening_state_damaged`: the record that restates what came before the segment is damaged or missing. No crash causes that. In the newest
+ *   segment, any number of records may have stood behind it.
+ * - `record_damaged`: bytes are no record, a record's content does not match its CRC, or the file ends within a record.
+ * - `sequences_missing`: numbers are missing, without damaged bytes in their place.
+ * - `log_lost`: the end of the log, or all of it, is missing: a file beside it proves that there was more.
+ * - `tail_cut`: bytes behind the last whole record were not proven durable and were cut off.
+ * - `superseded`: an earlier recovery had copied these bytes into the next segment.
  */
 export type FindingCode =
   | "temporary_file"
@@ -137,7 +138,7 @@ export type FindingCode =
   | "tail_cut"
   | "superseded";
 
-/** True for what can have lost durable records or shows that the disk did not keep what it was given. */
+/** True for damage that can have lost durable records, or that shows that the disk did not keep what was written. */
 export function isCorruption(code: FindingCode): boolean {
   return (
     code === "header_copy_damaged" ||

@@ -1,31 +1,31 @@
 import { type FileSystem, type StoreFile, writeFully } from "../disk/file-system.js";
 import { FAILS_WITHOUT_ROOM } from "../disk/write-room.js";
 import type { LogOptions } from "../log/log-options.js";
-import { quarantineBytes, setAside } from "../log/quarantine.js";
 import { readRecordHeader, recordLength, sealRecordHeader } from "../log/record-format.js";
 import { createSegment, encodeSegmentStart, segmentName, type WritableSegment } from "../log/segment.js";
 import { StorageError } from "../storage-error.js";
 import { type LogTail, type NewestSegment, walkLog } from "./log-walk.js";
+import { quarantineBytes, setAside } from "./quarantine.js";
 import { type RecoveryReport, RecoveryReportBuilder } from "./recovery-report.js";
 import { scanSegment } from "./segment-scan.js";
 
 export interface RecoveredLog {
   segment: WritableSegment;
   report: RecoveryReport;
-  /** All before it is durable now. */
+  /** Everything before it is durable now. */
   nextSequence: number;
-  /** The largest number that a record on disk claims to be durable. */
+  /** The largest durable_up_to of any record on disk. */
   claimedSequence: number;
-  /** The last record that is not a mark, when it lies behind `claimedSequence`; else that. */
+  /** The last record that is not a mark, if it comes after `claimedSequence`; otherwise `claimedSequence`. */
   lastDataSequence: number;
 }
 
 /**
- * Reads the log by the decision table (recovery-table.ts), delivers what it holds, and leaves a segment to append to.
+ * Reads the log by the decision table (recovery-table.ts), delivers its records, and returns a segment to append to.
  *
- * A crash in here is harmless, and the next recovery comes to the same end: bytes are copied to the quarantine folder before anything
- * else is done about them, a new segment appears whole or not at all, and old bytes are cut only when the new segment has what was good
- * of them; until then the new segment's base says that they do not count.
+ * A crash during recovery is harmless: the next recovery comes to the same result. Damaged bytes are copied to the quarantine folder first. A new
+ * segment appears whole or not at all. Old bytes are cut off only when the new segment has what was good of them; until then its base says that they
+ * do not count.
  */
 export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
   const { fileSystem, directory, quarantineDirectory, room = FAILS_WITHOUT_ROOM } = options;
@@ -45,14 +45,14 @@ export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
       room.attempt(() => quarantineBytes(fileSystem, quarantineDirectory, segment, file, offset, lengthBytes)),
     deliversTail: false,
   });
-  // A process that was killed amid a recovery may have left names there in the cache only, and what they tell of is cut off the log next.
+  // A process that was killed during a recovery may have left copies here whose names are not durable. They must be, before the log is cut.
   await fileSystem.syncDirectory(quarantineDirectory);
   for (const name of end.temporaryFiles) await fileSystem.unlink(`${directory}/${name}`);
   for (const name of end.strays) await setAside(fileSystem, directory, quarantineDirectory, name);
-  // What took the place of these bytes may have its name in the cache only, where a process was killed amid a recovery.
+  // After a recovery that was killed, the name of the segment that supersedes these bytes may not be durable.
   if (end.superseded.length > 0) await fileSystem.syncDirectory(directory);
   for (const { name, sizeBytes } of end.superseded) await shorten(fileSystem, `${directory}/${name}`, sizeBytes);
-  // A process that was killed behind the cut that it had begun the newest segment for has it in the cache only.
+  // A recovery that began the newest segment and was killed after its cut may not have made the cut durable.
   if (end.beforeNewest !== null)
     await shorten(fileSystem, `${directory}/${end.beforeNewest}`, Number.POSITIVE_INFINITY);
 
@@ -65,7 +65,7 @@ export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
   return await beginSegment(options, newest, end.nextSequence, builder);
 }
 
-/** Goes on in the newest segment, with the marks at its end written once more: see `tail_marks`. */
+/** Goes on in the newest segment, after writing the marks at its end again: see `tail_marks`. */
 async function continueSegment(
   options: LogOptions,
   newest: NewestSegment,
@@ -75,7 +75,7 @@ async function continueSegment(
   const { fileSystem, directory } = options;
   const { tail, name, base } = newest;
   const path = `${directory}/${name}`;
-  // A process that was killed amid a rotation may have left the segment's name in the cache only.
+  // A process that was killed during a rotation may not have made the segment's name durable.
   await fileSystem.syncDirectory(directory);
   const file = await fileSystem.open(path, "update");
   try {
@@ -100,7 +100,7 @@ async function continueSegment(
   };
 }
 
-/** Begins a segment for what comes next, with the records that were not proven as its first. */
+/** Begins a new segment, with the records that were not proven at its start. */
 async function beginSegment(
   options: LogOptions,
   newest: NewestSegment | null,
@@ -150,7 +150,7 @@ function placeOf(start: Uint8Array, segment: WritableSegment): Pick<LogTail, "of
   return { offset: start.length, endOffset: segment.endOffset };
 }
 
-/** Copies the tail behind `target.endOffset`, its headers sealed for the new place; gives the new end. */
+/** Copies the tail to `target.endOffset`, with header CRCs for the new place; returns the new end offset. */
 async function copyTail(
   options: LogOptions,
   newest: NewestSegment,
@@ -176,7 +176,7 @@ async function copyTail(
   return endOffset;
 }
 
-/** The tail's records once more, run by run; the bytes may be changed. */
+/** Reads the tail's records again, batch by batch. The caller may change the bytes. */
 async function* tailRuns(options: LogOptions, file: StoreFile, segment: NewestSegment, salt: number) {
   const { name, base, tail } = segment;
   const scan = scanSegment({
@@ -200,18 +200,18 @@ async function* tailRuns(options: LogOptions, file: StoreFile, segment: NewestSe
   if (expected === tail.lastSequence + 1) return;
   throw new StorageError(
     "record_damaged",
-    `segment ${name}: sequence ${expected} read well a moment ago and does not now: the disk is not to be trusted`,
+    `segment ${name}: record ${expected} was intact a moment ago and is not now; the disk or the memory is faulty`,
     { segment: name, sequence: expected },
   );
 }
 
 /**
- * Cuts off what does not count any more, and has it durable before anything is taken: what a power cut brought back could stand in for acknowledged
- * records of the same numbers, should the segment that has them be lost.
+ * Cuts off what does not count any more, and makes that durable before new records are accepted. Otherwise a power cut could bring the old bytes
+ * back, and they could stand in for acknowledged records of the same numbers if the newer segment is lost.
  *
- * What is short already is opened to be read: a sync asks no more, and a closed segment that was restored from a backup may be read-only.
+ * A file that is short enough is opened only for reading: a sync needs no more, and a closed segment from a backup may be read-only.
  *
- * @param sizeBytes Infinity: what was cut before is made durable, no more
+ * @param sizeBytes the new size; Infinity only makes an earlier cut durable
  */
 async function shorten(fileSystem: FileSystem, path: string, sizeBytes: number): Promise<void> {
   const isLonger = (await fileSystem.sizeOf(path)) > sizeBytes;

@@ -18,11 +18,11 @@ import { SEGMENT_HEADER_BYTES } from "../log/segment.js";
 import { StorageError } from "../storage-error.js";
 
 /**
- * What a scan meets, in order of offset. Bytes are valid until the next item is asked for.
+ * What a scan finds, in order of offset. Bytes are valid until the next item is asked for.
  * - `opening`: the opening state at the segment's start.
- * - `records`: whole records that cover their numbers without a hole, at most about one chunk of them.
- * - `damage`: bytes that hold no record of this place. `sequence` is known where only the content is damaged or missing.
- * - `superseded`: from the first record on that belongs to the next segment, to the end of the file.
+ * - `records`: a batch of whole records without a gap in their numbers, about one window of the file at most.
+ * - `damage`: bytes that hold no valid record of this place. `sequence` is known when only the content is damaged or cut.
+ * - `superseded`: everything from the first record that the next segment has, to the end of the file.
  */
 export type ScanItem =
   | { kind: "opening"; offset: number; bytes: Uint8Array; durableUpTo: number; timeUs: number }
@@ -46,10 +46,10 @@ export interface RecordRun {
   firstSequence: number;
   lastSequence: number;
   count: number;
-  /** The largest claim and the largest time in it. */
+  /** The largest durable_up_to of these records. */
   durableUpTo: number;
   lastTimeUs: number;
-  /** True when all of them are marks. */
+  /** True when all these records are marks. */
   onlyMarks: boolean;
 }
 
@@ -58,19 +58,19 @@ export interface ScanOptions {
   name: string;
   base: number;
   salt: number;
-  /** The next segment's base, from which on records here are superseded. */
+  /** The next segment's base. Records from this number on are superseded here. */
   endSequence: number;
-  /** Bytes to scan. */
+  /** Bytes of the file to scan. */
   sizeBytes: number;
-  /** Where to begin: at a record, or behind the segment's header (default). */
+  /** Offset of the record to begin at; default: behind the segment's header. */
   fromOffset?: number;
-  /** The sequence number before the record there; default: what the base says. */
+  /** The sequence number before that record; default: the base less one. */
   afterSequence?: number;
   understandsType(type: number): boolean;
   chunkBytes?: number;
 }
 
-/** Large enough that the cost of a read does not show, small enough to be no burden beside everything else. */
+/** Large enough that the cost of a read does not show, small enough that the memory does not matter. */
 const CHUNK_BYTES = 1024 * 1024;
 
 /** A part of the file in memory. */
@@ -94,7 +94,7 @@ class Window {
     return this.offset + this.length;
   }
 
-  /** Makes at least the next `need` bytes at `offset` available, or what the file has of them, and fills the window. */
+  /** Moves the window to `offset` and fills it, with at least `need` bytes or what the file has of them. */
   async load(offset: number, need: number): Promise<void> {
     const kept = Math.max(0, this.end - offset);
     const from = this.length - kept;
@@ -113,9 +113,9 @@ class Window {
   }
 }
 
-/** Reads a segment from start to end, verifying every byte behind its header, in memory bounded by its largest record. */
+/** Reads a segment from start to end and verifies every byte behind its header. The memory is bounded by the largest record. */
 export async function* scanSegment(options: ScanOptions): AsyncGenerator<ScanItem, void, undefined> {
-  const { file, name, base, salt, endSequence, sizeBytes, understandsType } = options;
+  const { file, base, salt, sizeBytes } = options;
   let position = options.fromOffset ?? SEGMENT_HEADER_BYTES;
   let lastSequence = options.afterSequence ?? base - 1;
   const window = new Window(file, sizeBytes, position, options.chunkBytes ?? CHUNK_BYTES);
@@ -124,75 +124,23 @@ export async function* scanSegment(options: ScanOptions): AsyncGenerator<ScanIte
   while (position < sizeBytes) {
     await window.load(position, need);
     if (window.length < Math.min(need, sizeBytes - position)) {
-      yield damage(position, sizeBytes - position, "the file became shorter while it was read", null);
+      yield damage(position, sizeBytes - position, "the file became shorter while it was being read", null);
       return;
     }
     need = RECORD_HEADER_BYTES;
-    const run: RecordRun = {
-      kind: "records",
-      offset: position,
-      bytes: window.bytes,
-      firstSequence: lastSequence + 1,
-      lastSequence,
-      count: 0,
-      durableUpTo: 0,
-      lastTimeUs: 0,
-      onlyMarks: true,
-    };
+    const run = emptyBatch(window, position, lastSequence);
     let stop: Exclude<ScanItem, RecordRun> | null = null;
     while (position < window.end) {
-      const at = position - window.offset;
-      if (position + RECORD_HEADER_BYTES > window.end) {
-        if (window.end < sizeBytes) break;
-        stop = damage(position, sizeBytes - position, "bytes shorter than a record's header", null);
+      const step = readStep(options, window, position, lastSequence);
+      if (step.kind === "partial") {
+        need = step.needBytes;
         break;
       }
-      if (!isRecordHeader(window.bytes, window.view, at, salt, position)) {
-        stop = damage(position, 0, "no record of this place", null);
+      if (step.kind !== "record") {
+        stop = step;
         break;
       }
-      const header = readRecordHeader(window.view, at);
-      if (!isPossible(header)) {
-        stop = damage(position, 0, "a header that no log writes", null);
-        break;
-      }
-      assertReadable(header, name, position, understandsType);
-      const length = recordLength(header.indexLength, header.bodyLength);
-      if (position + length > sizeBytes) {
-        stop = damage(position, sizeBytes - position, "the file ends within the record", header);
-        break;
-      }
-      if (position + length > window.end) {
-        need = length;
-        break;
-      }
-      if (!isContentIntact(window.bytes, at, header)) {
-        stop = damage(position, length, "the record's content does not match its CRC", header);
-        break;
-      }
-      if (header.type === LOG_RECORD_TYPE.openingState && position === SEGMENT_HEADER_BYTES) {
-        const bytes = window.bytes.subarray(at, at + length);
-        stop = { kind: "opening", offset: position, bytes, durableUpTo: header.durableUpTo, timeUs: header.timeUs };
-        break;
-      }
-      const first = firstCovered(header, window.bytes, at);
-      if (typeof first !== "number") {
-        stop = damage(position, length, first.fault, null);
-        break;
-      }
-      if (first <= lastSequence || header.type === LOG_RECORD_TYPE.openingState) {
-        stop = damage(position, length, `a record of sequence ${first} behind ${lastSequence}`, null);
-        break;
-      }
-      if (first >= endSequence) {
-        stop = { kind: "superseded", offset: position, length: sizeBytes - position };
-        break;
-      }
-      if (header.sequence >= endSequence) {
-        const reason = `a dropped stretch up to ${header.sequence}, into the segment from ${endSequence} on`;
-        stop = damage(position, length, reason, null);
-        break;
-      }
+      const { header, first, length } = step;
       if (run.count === 0) run.firstSequence = first;
       else if (first !== lastSequence + 1) break;
       lastSequence = header.sequence;
@@ -216,7 +164,70 @@ export async function* scanSegment(options: ScanOptions): AsyncGenerator<ScanIte
   }
 }
 
-/** The next offset behind `position`, in steps of 8, where an intact header of this place stands; the file's size when none does. */
+function emptyBatch({ bytes }: Window, offset: number, lastSequence: number): RecordRun {
+  return {
+    kind: "records",
+    offset,
+    bytes,
+    firstSequence: lastSequence + 1,
+    lastSequence,
+    count: 0,
+    durableUpTo: 0,
+    lastTimeUs: 0,
+    onlyMarks: true,
+  };
+}
+
+/**
+ * What stands at a position of the window:
+ * - `record`: a whole record that may follow `lastSequence`; `first` is the first number that it covers, `length` its bytes.
+ * - `partial`: the window holds only a part of the record; it needs so many bytes.
+ * - any other item ends the batch. Damage of length 0 reaches to the next intact header.
+ */
+type Step =
+  | { kind: "record"; header: RecordHeader; first: number; length: number }
+  | { kind: "partial"; needBytes: number }
+  | Exclude<ScanItem, RecordRun>;
+
+function readStep(options: ScanOptions, window: Window, position: number, lastSequence: number): Step {
+  const { name, salt, endSequence, sizeBytes, understandsType } = options;
+  const at = position - window.offset;
+  if (position + RECORD_HEADER_BYTES > window.end) {
+    if (window.end < sizeBytes) return { kind: "partial", needBytes: RECORD_HEADER_BYTES };
+    return damage(position, sizeBytes - position, "the bytes are fewer than a record's header", null);
+  }
+  if (!isRecordHeader(window.bytes, window.view, at, salt, position)) {
+    return damage(position, 0, "the bytes are no record of this place", null);
+  }
+  const header = readRecordHeader(window.view, at);
+  if (!isPossible(header)) return damage(position, 0, "the header has values that the log never writes", null);
+  assertReadable(header, name, position, understandsType);
+  const length = recordLength(header.indexLength, header.bodyLength);
+  if (position + length > sizeBytes) {
+    return damage(position, sizeBytes - position, "the file ends within the record", header);
+  }
+  if (position + length > window.end) return { kind: "partial", needBytes: length };
+  if (!isContentIntact(window.bytes, at, header)) {
+    return damage(position, length, "the record's content does not match its CRC", header);
+  }
+  if (header.type === LOG_RECORD_TYPE.openingState && position === SEGMENT_HEADER_BYTES) {
+    const bytes = window.bytes.subarray(at, at + length);
+    return { kind: "opening", offset: position, bytes, durableUpTo: header.durableUpTo, timeUs: header.timeUs };
+  }
+  const first = firstCovered(header, window.bytes, at);
+  if (typeof first !== "number") return damage(position, length, first.fault, null);
+  if (first <= lastSequence || header.type === LOG_RECORD_TYPE.openingState) {
+    return damage(position, length, `record ${first} stands behind record ${lastSequence}`, null);
+  }
+  if (first >= endSequence) return { kind: "superseded", offset: position, length: sizeBytes - position };
+  if (header.sequence >= endSequence) {
+    const reason = `a dropped range up to record ${header.sequence} reaches into the next segment, which begins at ${endSequence}`;
+    return damage(position, length, reason, null);
+  }
+  return { kind: "record", header, first, length };
+}
+
+/** The next offset behind `position`, in steps of 8, with an intact header for that place; the file's size if there is none. */
 async function nextHeader(window: Window, position: number, sizeBytes: number, salt: number): Promise<number> {
   let candidate = position + RECORD_ALIGNMENT_BYTES;
   while (candidate + RECORD_HEADER_BYTES <= sizeBytes) {
@@ -234,9 +245,8 @@ async function nextHeader(window: Window, position: number, sizeBytes: number, s
 }
 
 /**
- * A record claims only what was durable before it was written; a dropped stretch, written later, may claim more. A header that says
- * otherwise has a right CRC and is none of the log's: were it believed, all numbers up to its claim would be taken for lost and never
- * be used.
+ * Whether the log can have written this header. A record claims only what was durable before it was written; a dropped range, which is written
+ * later, may claim more. Otherwise a header with a right CRC could make recovery take all numbers up to its claim for lost, and never use them.
  */
 function isPossible({ type, sequence, durableUpTo }: RecordHeader): boolean {
   const mostDurable = type === LOG_RECORD_TYPE.dropped ? MAXIMUM_SEQUENCE : sequence;
@@ -263,7 +273,7 @@ function assertReadable(
   if (header.version !== RECORD_VERSION) {
     throw new StorageError(
       "format_unsupported",
-      `segment ${segment}: the record at ${offset} has version ${header.version}; this release reads version ` +
+      `segment ${segment}: the record at ${offset} has version ${header.version}, but this release reads version ` +
         `${RECORD_VERSION}: open the store with the release that wrote it, or a newer one`,
       { segment, offset, version: header.version, readable: RECORD_VERSION },
     );
@@ -273,7 +283,7 @@ function assertReadable(
   if (!mustUnderstand || isOwnRecord(type) || understandsType(type)) return;
   throw new StorageError(
     "record_type_unsupported",
-    `segment ${segment}: the record at ${offset} is of type ${type}, which this release does not know and must: ` +
+    `segment ${segment}: the record at ${offset} has type ${type}, which this release must understand, but does not know: ` +
       "open the store with the release that wrote it, or a newer one",
     { segment, offset, type },
   );

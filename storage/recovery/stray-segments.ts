@@ -3,26 +3,26 @@ import { type FileSystem, type StoreFile, withFile } from "../disk/file-system.j
 import { readSegmentHeader, segmentName } from "../log/segment.js";
 import { scanSegment } from "./segment-scan.js";
 
-/** A disk that is asked for many small pieces at once gives them sooner than one by one. */
+/** A disk answers several small reads at a time sooner than one by one. */
 const HEADERS_AT_A_TIME = 16;
 
 export interface StrayOptions {
   fileSystem: FileSystem;
   /** Folder of the segments. */
   directory: string;
-  /** Of all of them, by their names, ascending. */
+  /** Bases of all segments, from their names, ascending. */
   bases: readonly number[];
   firstSequence: number;
   understandsType(type: number): boolean;
 }
 
 /**
- * Finds segments that somebody has copied, within the folder, to a number that is not their own. By its name such a file would end the
- * segment before it, whose records are then taken for ones that a recovery had moved on; by its header it is another segment, which is
- * there. It is a stray one where the log needs none of that number: the segment before has records beyond it, or ends elsewhere. Where the
- * one before ends right below the number, a segment of it was overwritten, and that is for the decision table to judge.
+ * Finds segments that somebody has copied within the folder to a number that is not their own. By its name such a file would end the segment before
+ * it, and the records behind would count as superseded. By its header it is another segment, which exists too. It is stray if the log needs no
+ * segment of that number: the segment before has records beyond it, or ends elsewhere. If the segment before ends right below the number, a segment
+ * was overwritten, and the decision table judges it.
  *
- * @returns their numbers, by their names, ascending
+ * @returns the numbers in their names, ascending
  * @throws FileSystemError
  */
 export async function findStraySegments(options: StrayOptions): Promise<number[]> {
@@ -42,7 +42,7 @@ export async function findStraySegments(options: StrayOptions): Promise<number[]
 
   async function isNeedless(base: number, previous: number | null): Promise<boolean> {
     const salt = previous === null ? undefined : headers.get(previous)?.salt;
-    // Of the first one nothing tells where it should be.
+    // Nothing says where the first segment should begin.
     if (previous === null || salt === undefined) return base < firstSequence;
     const { last, isDamaged } = await withSegment(options, previous, (file) => endOf(options, file, previous, salt));
     return last >= base || (last < base - 1 && !isDamaged);
@@ -61,7 +61,7 @@ async function headerOf(file: StoreFile): Promise<{ base: number; salt: number }
   return (await readSegmentHeader(file)).header;
 }
 
-/** The largest number of an intact record of the segment, and whether anything in it is none. */
+/** The largest sequence number of the segment's intact records, and whether anything in it is damaged. */
 async function endOf({ understandsType }: StrayOptions, file: StoreFile, base: number, salt: number) {
   const end = { last: base - 1, isDamaged: false };
   const scan = scanSegment({

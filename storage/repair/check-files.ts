@@ -1,4 +1,4 @@
-/** What a check says of files as such: those that records name, those that nothing names, and what quarantine keeps. */
+/** The part of a check that looks at files: those that records name, those that nothing names, and those in quarantine. */
 import { type CaptureInventory, captureFiles } from "../captures/capture-inventory.js";
 import type { DataDirectory } from "../disk/data-directory.js";
 import { type FileSystem, isMissing, TEMPORARY_SUFFIX } from "../disk/file-system.js";
@@ -21,8 +21,8 @@ export async function totalsOfCaptures(fileSystem: FileSystem, { capturesPath }:
 }
 
 /**
- * Tells each capture file that no record names: it holds nothing that was acknowledged and is still known, unless the record is in a part
- * of the log that could not be read.
+ * Reports each capture file that no record names. It was never acknowledged, or its record is lost, or the record is in a part of the log that
+ * could not be read.
  */
 export async function findUnnamedCaptures(
   fileSystem: FileSystem,
@@ -41,14 +41,14 @@ export async function findUnnamedCaptures(
 
 const UNNAMED = {
   code: "capture_unnamed",
-  message: "no record names these bytes: what they were a part of was never acknowledged, or is lost",
+  message: "no record names this file: it was never acknowledged, or its record is lost",
 } as const;
 const UNJUDGED = {
   code: "capture_unjudged",
-  message: "no record that could be read names these bytes; whether one of those that could not does cannot be judged",
+  message: "no readable record names this file; an unreadable one may name it",
 } as const;
 
-/** Tells what stands beside segments and snapshots and is none of the service's, and each snapshot but the newest. */
+/** Reports files beside segments and snapshots that do not belong to the service, and each snapshot except the newest. */
 export async function findNeedlessFiles(
   fileSystem: FileSystem,
   { metaPath, snapshotPath }: DataDirectory,
@@ -67,17 +67,17 @@ export async function findNeedlessFiles(
     if (!isSnapshot(entry)) {
       if (isDirectory || !name.endsWith(TEMPORARY_SUFFIX)) add(unknown(file, sizeBytes));
     } else if (entry !== newest) {
-      const message = `not looked into: ${newest?.name} is the newest snapshot, and the next start removes all others`;
+      const message = `it was not checked: ${newest?.name} is the newest snapshot, and the next start removes all others`;
       add({ code: "snapshot_left", file, offset: 0, lengthBytes: sizeBytes, message });
     }
   }
 }
 
 function unknown(file: string, lengthBytes: number): CheckFinding {
-  return { code: "file_unknown", file, offset: 0, lengthBytes, message: "none of the service's files" };
+  return { code: "file_unknown", file, offset: 0, lengthBytes, message: "the file does not belong to the service" };
 }
 
-/** Tells each file of the quarantine folder. */
+/** Reports each file in the quarantine folder. */
 export async function findQuarantined(
   fileSystem: FileSystem,
   { quarantinePath }: DataDirectory,
@@ -88,13 +88,13 @@ export async function findQuarantined(
     totals.files++;
     totals.bytes += sizeBytes;
     const message =
-      "bytes that an earlier start found damaged, kept as they were: export what you need, and remove the file";
+      "an earlier start found these bytes damaged and kept a copy: export what you need, then remove the file";
     add({ code: "quarantined", file: `quarantine/${name}`, offset: 0, lengthBytes: sizeBytes, message });
   }
   return totals;
 }
 
-/** Files of a folder by name, with their sizes; none where there is no folder. */
+/** Files of a folder by name, with their sizes; none if there is no folder. */
 export async function filesIn(fileSystem: FileSystem, path: string): Promise<{ name: string; sizeBytes: number }[]> {
   const entries = await entriesIn(fileSystem, path);
   return entries.filter(({ isDirectory }) => !isDirectory).map(({ name, sizeBytes }) => ({ name, sizeBytes }));
@@ -103,7 +103,7 @@ export async function filesIn(fileSystem: FileSystem, path: string): Promise<{ n
 interface FolderEntry {
   name: string;
   isDirectory: boolean;
-  /** 0 of a folder, and of a link to nothing. */
+  /** 0 for a folder, and for a link to nothing. */
   sizeBytes: number;
 }
 

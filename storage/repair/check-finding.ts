@@ -22,22 +22,22 @@ export type CheckFindingCode = FindingCode | StorageErrorCode | (typeof CHECK_CO
 export interface CheckFinding {
   /**
    * A code of the recovery table, of a StorageError (`capture_damaged`, `capture_missing`, `format_unsupported`, …), or:
-   * - `record_undecodable`: right by its CRCs, and nothing that this release writes.
-   * - `record_inconsistent`: a run's end that does not name stored bytes which an earlier record of the run did; a record whose index section
-   *   says something else than its body, or that refers to a run, an event or a webhook which no record of a whole log tells of.
-   * - `unreadable`: the disk does not give these bytes, or (offset and length 0) does not open the file, say its size or list the folder;
-   *   what they belong to is told beside it.
-   * - `capture_left`: a file whose tombstone is there; retention unlinks it at the next start, if it is of the last ones.
-   * - `capture_unnamed`: a capture file that no record names: of messages that were never acknowledged, or of records that are lost.
-   * - `capture_unjudged`: one that no record names which could be read, where a part of the log could not be.
-   * - `file_unknown`: what is none of the service's.
-   * - `snapshot_damaged`: damage that costs no answer; the next start puts the file in quarantine.
-   * - `snapshot_unusable` (of another log, or of another version): a snapshot that the next start removes, or puts in quarantine where the
-   *   log has lost records.
-   * - `snapshot_misnamed`: a snapshot that stands under another number than its own; an opening goes by its own.
-   * - `snapshot_left`: a snapshot that is not the newest: a crash may leave it, and the next start removes it.
-   * - `snapshot_differs`: a snapshot that fits the log and says something else: a fault of the service.
-   * - `quarantined`: bytes that an earlier opening of the store found damaged and kept, or a snapshot, damaged or of a log that has lost records.
+   * - `record_undecodable`: the record matches its CRCs, but this release never writes such content.
+   * - `record_inconsistent`: a run's end does not name stored bytes that an earlier record of the run named; or the index section and the body of a
+   *   record differ; or a record refers to a run, an event or a webhook that no record of a complete log has.
+   * - `unreadable`: the disk cannot read these bytes or, with offset and length 0, cannot open the file, tell its size or list the folder. Other
+   *   findings name what they belong to.
+   * - `capture_left`: retention removed the file's run, but the file still exists. The next start unlinks it, if it is one of the last.
+   * - `capture_unnamed`: no record names the capture file: its message was never acknowledged, or its record is lost.
+   * - `capture_unjudged`: no readable record names the capture file, and a part of the log is unreadable.
+   * - `file_unknown`: the file does not belong to the service.
+   * - `snapshot_damaged`: no answer is lost with it; the next start puts the file in quarantine.
+   * - `snapshot_unusable`: the snapshot is of another log or version. The next start removes it, or puts it in quarantine if the log has lost
+   *   records.
+   * - `snapshot_misnamed`: the snapshot's name has another number than its content; a start uses the number in the content.
+   * - `snapshot_left`: the snapshot is not the newest; a crash may leave it, and the next start removes it.
+   * - `snapshot_differs`: the snapshot fits the log, but says something else: a fault of the service.
+   * - `quarantined`: an earlier start found these bytes damaged and kept a copy; or a snapshot that is damaged or of a log that has lost records.
    */
   code: CheckFindingCode;
   /** File, relative to the data directory. */

@@ -11,11 +11,11 @@ import {
   type LogRecord,
   type RecordLocation,
 } from "../log/log-batch.js";
-import { quarantinedFiles, withoutFoundAgain } from "../log/quarantine.js";
 import { LOG_RECORD_TYPE } from "../log/record-format.js";
 import { segmentBaseOf, segmentName } from "../log/segment.js";
 import { findLogEvidence } from "../recovery/log-evidence.js";
 import { walkLog } from "../recovery/log-walk.js";
+import { quarantinedFiles, withoutFoundAgain } from "../recovery/quarantine.js";
 import {
   describeLost,
   MAXIMUM_LISTED_FINDINGS,
@@ -24,22 +24,29 @@ import {
 } from "../recovery/recovery-report.js";
 import { isCorruption } from "../recovery/recovery-table.js";
 import { StorageError } from "../storage-error.js";
-import { filesIn, findNeedlessFiles, findQuarantined, findUnnamedCaptures, totalsOfCaptures } from "./check-files.js";
+import {
+  type FileTotals,
+  filesIn,
+  findNeedlessFiles,
+  findQuarantined,
+  findUnnamedCaptures,
+  totalsOfCaptures,
+} from "./check-files.js";
 import type { CheckFinding, CheckFindingCode } from "./check-finding.js";
 
 const LOG_FOLDER = "meta";
 
-/** Extents that a record names, in the file at `path` below the captures folder. */
+/** Extents that a record names, in the file at `path` relative to the captures folder. */
 export interface NamedExtents {
   path: string;
   extents: readonly Extent[];
-  /** The record is the tombstone of the file: from here on it may be missing. */
+  /** True when the record is the tombstone of the file: from here on the file may be missing. */
   isRemoved?: boolean;
-  /** What is wrong with these being named here, whatever the bytes are. */
+  /** A fault of the record that names them, whatever the bytes are. */
   fault?: string;
 }
 
-/** What is wrong with a record that can be decoded. */
+/** A fault of a record that can be decoded. */
 export interface RecordFault {
   location: RecordLocation;
   message: string;
@@ -51,19 +58,20 @@ export interface CheckOptions {
   fileSystem?: FileSystem;
   understandsType(type: number): boolean;
   /**
-   * Decodes a record of the owner's, or a dropped stretch, and tells which stored bytes are known by it; throws when it cannot be decoded.
+   * Decodes a record that the log did not write for itself, or a dropped range, and returns the stored bytes that it names. Throws when the record
+   * cannot be decoded.
    */
   inspectRecord?(record: LogRecord, location: RecordLocation): readonly NamedExtents[];
-  /** Is handed all records, and tells at the end what it found beside them. */
+  /** Gets all records, and reports at the end what it found. */
   folds?: FoldCheck | undefined;
-  /** Behind the last record: stored bytes that none has told of yet. */
+  /** Called behind the last record: the stored bytes that `inspectRecord` has not returned yet. */
   namedAtEnd?(): readonly NamedExtents[];
   /**
-   * Behind the last record: what is wrong with them, beside that some cannot be decoded. `isLogWhole`: the log has lost no record that could be
-   * what another one refers to, not even one of which only quarantine tells.
+   * Called behind the last record: the faults of records that could be decoded. `isLogWhole` is true when the log has lost no record to which another
+   * could refer, not even one of which only the quarantine folder knows.
    */
   recordFaults?(isLogWhole: boolean): readonly RecordFault[];
-  /** Called after each batch of records and each capture file that it names; the bytes are those of log and captures. */
+  /** Called after each batch of records and each capture file that it names. The bytes are those of log and captures together. */
   onProgress?(progress: CheckProgress): void;
 }
 
@@ -73,17 +81,17 @@ export interface CheckProgress {
   records: number;
 }
 
-/** A check of what is kept of the log elsewhere, against the log as it is read. */
+/** Compares what is kept of the log elsewhere with the log as it is read. */
 export interface FoldCheck {
   take(batch: CommittedBatch): void;
-  /** `isDamaged`: what it found says that the disk did not keep it; `isFault`: that the service is wrong. */
+  /** `isDamaged`: the disk did not keep what was written. `isFault`: the service is wrong. */
   finish(isLogIntact: boolean): Promise<{ findings: CheckFinding[]; isDamaged: boolean; isFault: boolean }>;
 }
 
 export interface CheckResult {
   /**
-   * True when nothing durable is damaged or missing, a snapshot neither, nothing that was is left in quarantine, and `folds` found no fault.
-   * A torn tail or a leftover of a crash is no damage.
+   * True when no durable data and no snapshot is damaged or missing, the quarantine folder holds no such damage, and `folds` found no fault. A torn
+   * tail or a leftover of a crash is no damage.
    */
   ok: boolean;
   /** The first 1,000. */
@@ -96,7 +104,7 @@ export interface CheckResult {
     provenSequence: number;
     captureFiles: number;
     captureBytes: number;
-    /** Stored bytes that records name and that are there, each extent compared with its CRC. */
+    /** Count of the extents that records name and that exist. Each was compared with its CRC. */
     extents: number;
     extentBytes: number;
     quarantineFiles: number;
@@ -107,168 +115,224 @@ export interface CheckResult {
 }
 
 /**
- * Verifies every byte of a store, changing nothing: the log by the very walk that recovery makes, each record by `inspectRecord`, and the
- * stored bytes that the records name by their CRCs; then names the files that no record names, and what quarantine keeps. A disk that
- * does not give some bytes, does not open a file or list a folder ends no check: that is a finding, and so is what is missing for it.
+ * Verifies every byte of a store without changing anything: the log by the same walk that recovery makes, each record by `inspectRecord`, and the
+ * stored bytes that records name by their CRCs. Then it reports files that no record names, and those in quarantine. If the disk cannot read some
+ * bytes, open a file or list a folder, the check goes on: that is a finding, and so is what is missing because of it.
  */
-export async function checkStore(options: CheckOptions): Promise<CheckResult> {
-  const { dataDirectory, inspectRecord, onProgress } = options;
-  const findings: CheckFinding[] = [];
-  let findingCount = 0;
-  let damages = 0;
-  let extents = 0;
-  let extentBytes = 0;
-  const add = (finding: CheckFinding, isDamage: boolean): void => {
-    findingCount++;
-    if (isDamage) damages++;
-    if (findings.length < MAXIMUM_LISTED_FINDINGS) findings.push(finding);
+export function checkStore(options: CheckOptions): Promise<CheckResult> {
+  return new StoreCheck(options).run();
+}
+
+/** One check of a store, with what it has found so far. */
+class StoreCheck {
+  readonly #options: CheckOptions;
+  readonly #directory: DataDirectory;
+  readonly #findings: CheckFinding[] = [];
+  #findingCount = 0;
+  #damages = 0;
+  #extents = 0;
+  #extentBytes = 0;
+  #undecodable = 0;
+  readonly #unreadable = new Set<string>();
+  readonly #unreadablePaths = new Set<string>();
+  /** False when a part of the log could not be read. */
+  #isLogRead = true;
+  readonly #lookups: FileSystem;
+  readonly #fileSystem: FileSystem;
+  readonly #inventory = new CaptureInventory();
+  readonly #progress: CheckProgress = { bytes: 0, totalBytes: 0, records: 0 };
+  /** Missing files that records name. They are lost, unless a tombstone follows. */
+  readonly #missing = new Map<string, { finding: CheckFinding; count: number }>();
+  readonly #builder = new RecoveryReportBuilder();
+
+  constructor(options: CheckOptions) {
+    this.#options = options;
+    this.#directory = options.dataDirectory;
+    this.#lookups = tolerantLookups(options.fileSystem ?? nodeFileSystem, this.#onUnreadable);
+    this.#fileSystem = tolerantReads(this.#lookups, this.#onUnreadable);
+  }
+
+  async run(): Promise<CheckResult> {
+    const captures = await totalsOfCaptures(this.#fileSystem, this.#directory);
+    const segments = await filesIn(this.#fileSystem, this.#directory.metaPath);
+    this.#progress.totalBytes = segments.reduce((sum, { sizeBytes }) => sum + sizeBytes, captures.bytes);
+
+    await this.#checkLog();
+    await this.#checkAllNamed(this.#options.namedAtEnd?.() ?? []);
+    for (const { finding, count } of this.#missing.values()) {
+      for (let nth = 0; nth < count; nth++) this.#add(finding, true);
+    }
+    const { report } = this.#builder;
+    const kept = await quarantinedFiles(this.#fileSystem, this.#directory.quarantinePath);
+    this.#addFaultsOfRecords(report, kept);
+    this.#addFindingsOfLog(report);
+    await this.#findNeedless();
+    const isLogIntact = this.#damages === 0 && report.corruptionCount === 0;
+    const quarantine = await this.#findQuarantined(report, kept);
+    const folds = await this.#finishFolds(isLogIntact);
+    return {
+      ok: this.#damages === 0 && report.corruptionCount === 0 && folds?.isFault !== true,
+      findings: this.#findings,
+      summary: {
+        ...logSummary(report),
+        captureFiles: captures.files,
+        captureBytes: captures.bytes,
+        extents: this.#extents,
+        extentBytes: this.#extentBytes,
+        quarantineFiles: quarantine.files,
+        quarantineBytes: quarantine.bytes,
+        findings: this.#findingCount + report.findingCount - report.findings.length,
+        damages: this.#damages,
+      },
+    };
+  }
+
+  #add(finding: CheckFinding, isDamage: boolean): void {
+    this.#findingCount++;
+    if (isDamage) this.#damages++;
+    if (this.#findings.length < MAXIMUM_LISTED_FINDINGS) this.#findings.push(finding);
+  }
+
+  readonly #onUnreadable: OnUnreadable = (path, offset, lengthBytes, { message }) => {
+    this.#unreadablePaths.add(path);
+    this.#addUnreadable({ code: "unreadable", file: nameIn(this.#directory, path), offset, lengthBytes, message });
   };
 
-  const unreadable = new Set<string>();
-  /** False once a part of the log could not be: what it says is not known. */
-  let isLogRead = true;
-  let undecodable = 0;
-  const addUnreadable = (finding: CheckFinding): void => {
+  #addUnreadable(finding: CheckFinding): void {
     const { file, offset } = finding;
     if (file === LOG_FOLDER || (file.startsWith(`${LOG_FOLDER}/`) && segmentBaseOf(nameOf(finding)) !== undefined))
-      isLogRead = false;
+      this.#isLogRead = false;
     const place = `${file} ${offset}`;
-    // The newest segment is walked twice, folders are listed more than once, and many extents can lie within one block.
-    if (unreadable.has(place)) return;
-    if (unreadable.size < MAXIMUM_LISTED_FINDINGS) unreadable.add(place);
-    add(finding, true);
-  };
-  const unreadablePaths = new Set<string>();
-  const onUnreadable: OnUnreadable = (path, offset, lengthBytes, { message }) => {
-    unreadablePaths.add(path);
-    addUnreadable({ code: "unreadable", file: nameIn(dataDirectory, path), offset, lengthBytes, message });
-  };
-  const lookups = tolerantLookups(options.fileSystem ?? nodeFileSystem, onUnreadable);
-  const fileSystem = tolerantReads(lookups, onUnreadable);
-  const inventory = new CaptureInventory();
-  const captures = await totalsOfCaptures(fileSystem, dataDirectory);
-  const segments = await filesIn(fileSystem, dataDirectory.metaPath);
-  const progress: CheckProgress = {
-    bytes: 0,
-    totalBytes: segments.reduce((sum, { sizeBytes }) => sum + sizeBytes, captures.bytes),
-    records: 0,
-  };
+    // The same place can be met again: the newest segment is read twice, folders are listed more than once, and many extents can lie in one block.
+    if (this.#unreadable.has(place)) return;
+    if (this.#unreadable.size < MAXIMUM_LISTED_FINDINGS) this.#unreadable.add(place);
+    this.#add(finding, true);
+  }
 
-  /** Files that records name and that are not there: lost, unless a tombstone comes. */
-  const missing = new Map<string, { finding: CheckFinding; count: number }>();
-  const checkNamed = async (item: NamedExtents): Promise<void> => {
-    inventory.note(item.path);
-    if (item.fault !== undefined) add(inconsistent(item, item.fault), true);
-    if (item.isRemoved) {
-      missing.delete(item.path);
-      if (await fileSystem.exists(`${dataDirectory.capturesPath}/${item.path}`)) add(left(item.path), false);
-      return;
+  async #checkLog(): Promise<void> {
+    try {
+      // If the folder could not be listed, the walk would find a log without segments.
+      if (!this.#unreadable.has(`${LOG_FOLDER} 0`)) await this.#walkLog();
+    } catch (error) {
+      // The log is of another release, or the disk fails in another way than by unreadable bytes. The rest of the log cannot be read.
+      this.#isLogRead = false;
+      const file = error instanceof FileSystemError ? nameIn(this.#directory, error.path) : LOG_FOLDER;
+      this.#add({ code: codeOf(error), file, offset: 0, lengthBytes: 0, message: messageOf(error) }, true);
     }
-    let isThere = true;
-    for (const finding of await checkExtents(fileSystem, dataDirectory.capturesPath, item)) {
-      isThere = finding.code !== "capture_missing";
-      if (isThere) add(finding, true);
-      else missing.set(item.path, { finding, count: (missing.get(item.path)?.count ?? 0) + 1 });
-    }
-    if (!isThere) return;
-    extents += item.extents.length;
-    for (const { lengthBytes } of item.extents) {
-      extentBytes += lengthBytes;
-      progress.bytes += lengthBytes;
-    }
-  };
+  }
 
-  const checkAllNamed = async (named: readonly NamedExtents[]): Promise<void> => {
-    for (const item of named) {
-      await checkNamed(item);
-      onProgress?.({ ...progress });
-    }
-  };
-
-  const builder = new RecoveryReportBuilder();
-  const walk = async (): Promise<void> => {
+  async #walkLog(): Promise<void> {
+    const { folds } = this.#options;
     await walkLog({
-      fileSystem: tolerantOpens(fileSystem, onUnreadable),
-      isUnreadable: (path) => unreadablePaths.has(path),
-      directory: dataDirectory.metaPath,
+      fileSystem: tolerantOpens(this.#fileSystem, this.#onUnreadable),
+      isUnreadable: (path) => this.#unreadablePaths.has(path),
+      directory: this.#directory.metaPath,
       firstSequence: 1,
-      understandsType: (type) => options.understandsType(type),
-      builder,
-      evidence: await findLogEvidence(lookups, dataDirectory),
+      understandsType: (type) => this.#options.understandsType(type),
+      builder: this.#builder,
+      evidence: await findLogEvidence(this.#lookups, this.#directory),
       quarantine: async () => null,
       deliversTail: true,
       onRecords: async (batch) => {
-        options.folds?.take(batch);
-        const named: NamedExtents[] = [];
-        forEachRecord(batch, (record, location) => {
-          progress.records++;
-          const hasOwner = !isOwnRecord(record.type) || record.type === LOG_RECORD_TYPE.dropped;
-          if (!hasOwner || inspectRecord === undefined) return;
-          try {
-            named.push(...inspectRecord(record, location));
-          } catch (error) {
-            const message = `record ${record.sequence} (type ${record.type}) cannot be decoded: ${messageOf(error)}`;
-            undecodable++;
-            add(ofRecord("record_undecodable", location, message), true);
-          }
-        });
-        await checkAllNamed(named);
-        progress.bytes += batch.bytes.length;
-        onProgress?.({ ...progress });
+        folds?.take(batch);
+        await this.#checkAllNamed(this.#inspectRecords(batch));
+        this.#progress.bytes += batch.bytes.length;
+        this.#tellProgress();
       },
     });
-  };
-  try {
-    // A folder that is not listed is no log without segments.
-    if (!unreadable.has(`${LOG_FOLDER} 0`)) await walk();
-  } catch (error) {
-    // Of another release, or of a disk that fails in another way than not giving its bytes: what is behind cannot be walked.
-    isLogRead = false;
-    const file = error instanceof FileSystemError ? nameIn(dataDirectory, error.path) : LOG_FOLDER;
-    add({ code: codeOf(error), file, offset: 0, lengthBytes: 0, message: messageOf(error) }, true);
   }
-  await checkAllNamed(options.namedAtEnd?.() ?? []);
-  for (const { finding, count } of missing.values()) for (let nth = 0; nth < count; nth++) add(finding, true);
-  const { report } = builder;
-  const kept = await quarantinedFiles(fileSystem, dataDirectory.quarantinePath);
-  const isKeptKnown = !unreadable.has("quarantine 0");
-  const isLogWhole = isLogRead && undecodable + report.corruptionCount + kept.length === 0 && isKeptKnown;
-  for (const { location, message } of options.recordFaults?.(isLogWhole) ?? [])
-    add(ofRecord("record_inconsistent", location, message), true);
-  for (const finding of report.findings) {
-    const message = `${finding.detail}${describeLost(finding)}`;
-    const { code, offset, lengthBytes } = finding;
-    add({ code, file: `meta/${finding.segment}`, offset, lengthBytes, message }, isCorruption(code));
+
+  /** Decodes the records of a batch; returns the stored bytes that they name. */
+  #inspectRecords(batch: CommittedBatch): NamedExtents[] {
+    const { inspectRecord } = this.#options;
+    const named: NamedExtents[] = [];
+    forEachRecord(batch, (record, location) => {
+      this.#progress.records++;
+      const hasOwner = !isOwnRecord(record.type) || record.type === LOG_RECORD_TYPE.dropped;
+      if (!hasOwner || inspectRecord === undefined) return;
+      try {
+        named.push(...inspectRecord(record, location));
+      } catch (error) {
+        const message = `record ${record.sequence} (type ${record.type}) cannot be decoded: ${messageOf(error)}`;
+        this.#undecodable++;
+        this.#add(ofRecord("record_undecodable", location, message), true);
+      }
+    });
+    return named;
   }
-  await findUnnamedCaptures(fileSystem, dataDirectory, inventory, isLogRead, (finding) => add(finding, false));
-  await findNeedlessFiles(fileSystem, dataDirectory, (finding) => add(finding, false));
-  const isLogIntact = damages === 0 && report.corruptionCount === 0;
-  // Counted once, where the log still has it.
-  const notInLog = new Set(withoutFoundAgain(kept, report));
-  const quarantine = await findQuarantined(fileSystem, dataDirectory, (finding) =>
-    add(finding, notInLog.has(nameOf(finding))),
-  );
-  const unlisted = report.findingCount - report.findings.length;
-  const folds = await options.folds?.finish(isLogIntact);
-  for (const finding of folds?.findings ?? []) {
-    if (finding.code === "unreadable") addUnreadable(finding);
-    else add(finding, folds?.isDamaged === true);
+
+  async #checkAllNamed(named: readonly NamedExtents[]): Promise<void> {
+    for (const item of named) {
+      await this.#checkNamed(item);
+      this.#tellProgress();
+    }
   }
-  return {
-    ok: damages === 0 && report.corruptionCount === 0 && folds?.isFault !== true,
-    findings,
-    summary: {
-      ...logSummary(report),
-      captureFiles: captures.files,
-      captureBytes: captures.bytes,
-      extents,
-      extentBytes,
-      quarantineFiles: quarantine.files,
-      quarantineBytes: quarantine.bytes,
-      findings: findingCount + unlisted,
-      damages,
-    },
-  };
+
+  async #checkNamed(item: NamedExtents): Promise<void> {
+    const { capturesPath } = this.#directory;
+    this.#inventory.note(item.path);
+    if (item.fault !== undefined) this.#add(inconsistent(item, item.fault), true);
+    if (item.isRemoved) {
+      this.#missing.delete(item.path);
+      if (await this.#fileSystem.exists(`${capturesPath}/${item.path}`)) this.#add(left(item.path), false);
+      return;
+    }
+    let isThere = true;
+    for (const finding of await checkExtents(this.#fileSystem, capturesPath, item)) {
+      isThere = finding.code !== "capture_missing";
+      if (isThere) this.#add(finding, true);
+      else this.#missing.set(item.path, { finding, count: (this.#missing.get(item.path)?.count ?? 0) + 1 });
+    }
+    if (!isThere) return;
+    this.#extents += item.extents.length;
+    for (const { lengthBytes } of item.extents) {
+      this.#extentBytes += lengthBytes;
+      this.#progress.bytes += lengthBytes;
+    }
+  }
+
+  #tellProgress(): void {
+    this.#options.onProgress?.({ ...this.#progress });
+  }
+
+  #addFaultsOfRecords(report: RecoveryReport, kept: readonly string[]): void {
+    const isKeptKnown = !this.#unreadable.has("quarantine 0");
+    const lost = this.#undecodable + report.corruptionCount + kept.length;
+    const isLogWhole = this.#isLogRead && lost === 0 && isKeptKnown;
+    for (const { location, message } of this.#options.recordFaults?.(isLogWhole) ?? [])
+      this.#add(ofRecord("record_inconsistent", location, message), true);
+  }
+
+  #addFindingsOfLog(report: RecoveryReport): void {
+    for (const finding of report.findings) {
+      const message = `${finding.detail}${describeLost(finding)}`;
+      const { code, offset, lengthBytes } = finding;
+      this.#add({ code, file: `meta/${finding.segment}`, offset, lengthBytes, message }, isCorruption(code));
+    }
+  }
+
+  async #findNeedless(): Promise<void> {
+    const add = (finding: CheckFinding): void => this.#add(finding, false);
+    await findUnnamedCaptures(this.#fileSystem, this.#directory, this.#inventory, this.#isLogRead, add);
+    await findNeedlessFiles(this.#fileSystem, this.#directory, add);
+  }
+
+  #findQuarantined(report: RecoveryReport, kept: readonly string[]): Promise<FileTotals> {
+    // Damage that is still in the log was counted there.
+    const notInLog = new Set(withoutFoundAgain(kept, report));
+    return findQuarantined(this.#fileSystem, this.#directory, (finding) =>
+      this.#add(finding, notInLog.has(nameOf(finding))),
+    );
+  }
+
+  async #finishFolds(isLogIntact: boolean) {
+    const folds = await this.#options.folds?.finish(isLogIntact);
+    for (const finding of folds?.findings ?? []) {
+      if (finding.code === "unreadable") this.#addUnreadable(finding);
+      else this.#add(finding, folds?.isDamaged === true);
+    }
+    return folds;
+  }
 }
 
 function logSummary(report: RecoveryReport) {
@@ -321,12 +385,11 @@ function nameOf({ file }: CheckFinding): string {
 
 function left(path: string): CheckFinding {
   const message =
-    "retention has removed the run's captures; their file goes when the service starts next, unless it could not be unlinked and more " +
-    "than 32 runs were removed since: then remove it";
+    "retention has removed the run's captures, and the next start removes their file; if the file is still there after that, remove it";
   return { code: "capture_left", file: `captures/${path}`, offset: 0, lengthBytes: 0, message };
 }
 
-/** What the store or the disk says; anything else is a fault of the check itself. */
+/** The code of an error of the store or the disk. Any other error is a fault of the check itself, and is thrown. */
 function codeOf(error: unknown): CheckFindingCode {
   if (error instanceof StorageError) return error.code;
   if (error instanceof FileSystemError) return "unreadable";

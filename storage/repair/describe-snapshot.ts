@@ -9,8 +9,9 @@ const SECTION_NAMES: ReadonlyMap<number, string> = new Map(
 );
 
 /**
- * What the head of a store's newest snapshot says, readable; null when there is none.
- * @throws {SnapshotError} the head is damaged, or of another version
+ * The head of a store's newest snapshot in a readable form; null when there is none.
+ *
+ * @throws {SnapshotError} when the head is damaged, or of another version
  */
 export async function describeSnapshot(fileSystem: FileSystem, snapshotPath: string): Promise<object | null> {
   const { newest } = await snapshotsIn(fileSystem, snapshotPath);

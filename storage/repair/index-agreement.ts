@@ -1,16 +1,16 @@
-/** Whether a record's index section, by which lists are made and found, says what its body does, by which the rest is. */
+/** Compares a record's index section, from which lists are made, with its body, from which everything else is made. */
 import type { Change, RunEnded } from "../../core/link/change.js";
 import { storedEnd } from "../../core/run/run-files.js";
 import { foldRun } from "../../core/run/run-fold.js";
 import { summarizeRun } from "../../core/run/run-state.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
+import type { IndexedEvent } from "../records/event-index.js";
 import { RECORD_TYPE, type RecordIndex, type StoredSummary } from "../records/record-index.js";
-import type { IndexedEvent } from "../records/webhook-record.js";
 
-/** What both say, by name; as it can be compared. */
+/** Values of the index section or of the body, by name, for comparison. */
 type Said = Record<string, unknown>;
 
-/** What the two differ in; undefined where they agree, and for records of which the index section says nothing of the body. */
+/** How index section and body differ; undefined when they agree, and for records whose index section says nothing about the body. */
 export function indexFault(index: RecordIndex, changes: readonly Change[], timeUs: number): string | undefined {
   const [first] = changes;
   switch (index.type) {
@@ -30,7 +30,7 @@ export function indexFault(index: RecordIndex, changes: readonly Change[], timeU
   }
 }
 
-/** Whether something is still to be made of the captures is left out: that goes by the formats of the release that wrote it. */
+/** `isOpen` of the captures is not compared: it depends on the formats of the release that wrote the record. */
 function endFault(
   { summary, frameIds, captures, events }: Extract<RecordIndex, { type: 19 }>,
   { run }: RunEnded,
@@ -41,7 +41,7 @@ function endFault(
     frames: run.frames.map(({ id }) => id),
     events: saidOfEvents(run.emitted ?? []),
   };
-  // Records of before do not say these two.
+  // Older records do not have these two.
   if (summary.qualityStatus === undefined) delete meant.qualityStatus;
   if (captures.bytes !== null) {
     said.captures = [captures.bytes, captures.removedAtUs];
@@ -50,7 +50,7 @@ function endFault(
   return difference(said, meant);
 }
 
-/** An index section has 0 in place of a time that is null. */
+/** A null time is 0 in an index section. */
 function saidOfRun(summary: StoredSummary): Said {
   return { ...summary, startedAtUs: summary.startedAtUs || null, completedAtUs: summary.completedAtUs || null };
 }
@@ -63,7 +63,7 @@ function saidOfEvents(events: readonly (EmittedEvent | IndexedEvent)[]): unknown
 }
 
 function difference(said: Said, meant: Said): string | undefined {
-  // As JSON, in which the index section has metadata: -0 is 0 there.
+  // Compared as JSON, because the index section has the metadata as JSON text, where -0 is 0.
   const isOther = (name: string): boolean => JSON.stringify(said[name] ?? null) !== JSON.stringify(meant[name] ?? null);
   const names = Object.keys(meant).filter(isOther);
   return names.length === 0 ? undefined : `its index section and its body differ in ${names.join(", ")}`;

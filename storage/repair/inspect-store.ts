@@ -13,20 +13,20 @@ export interface InspectOptions {
   dataDirectory: DataDirectory;
   fileSystem?: FileSystem;
   understandsType(type: number): boolean;
-  /** False for a record that is not asked for; default: all are. `first` is the first number that it covers. */
+  /** False for a record that is not wanted; default: all are. `first` is the first number that the record covers. */
   selects?(record: LogRecord, location: RecordLocation, first: number): boolean;
-  /** The same for what is found to be wrong. */
+  /** False for a finding that is not wanted; default: all are. */
   selectsFinding?(finding: RecoveryFinding): boolean;
-  /** What a record says, readable; of the log's own too, marks apart. */
+  /** A record's content in a readable form. Also called for the log's own records, except marks. */
   describe(record: LogRecord): unknown;
-  /** One item at a time; the next is read when it resolves. */
+  /** Called for one item at a time; the next is read when it resolves. */
   onItem(item: InspectedItem): Promise<void> | void;
 }
 
 export type InspectedItem =
   | InspectedRecord
   | { kind: "finding"; finding: RecoveryFinding }
-  /** What the disk did not give; what was found to be wrong for it stands before it. */
+  /** Bytes that the disk cannot read. The findings that follow from them come before. */
   | ({ kind: "unreadable" } & UnreadablePlace);
 
 export interface InspectedRecord {
@@ -39,7 +39,7 @@ export interface InspectedRecord {
   location: RecordLocation;
   indexBytes: number;
   bodyBytes: number;
-  /** What `describe` made of it, or why it could not. */
+  /** What `describe` returned, or why it failed. */
   content: unknown;
   error: string | null;
 }
@@ -51,8 +51,7 @@ const OWN_NAMES = new Map<number, string>([
 ]);
 
 /**
- * Reads the whole log in order, in bounded memory, changing nothing: its records, then what was found to be wrong with it, then what the
- * disk did not give.
+ * Reads the whole log in order, in bounded memory, without changing anything: first its records, then the findings, then the unreadable bytes.
  */
 export async function inspectStore(options: InspectOptions): Promise<void> {
   const { dataDirectory, onItem } = options;
@@ -92,7 +91,7 @@ function inspected(batch: CommittedBatch, { selects, describe }: InspectOptions)
       location,
       indexBytes: record.index.length,
       bodyBytes: record.body.length,
-      // Of a dropped stretch, its first number; `sequence` is the last.
+      // For a dropped range the content is its first number; `sequence` is the last.
       content: dropsFrom === null ? null : { from: dropsFrom },
       error: null,
     };

@@ -11,31 +11,31 @@ const IS_CREATED = 1;
 const HAS_ENDED = 2;
 
 /**
- * Whether what records refer to is there: the run of a change, the event, run and webhook of a delivery. It is judged behind the last record, in a log
- * that has lost none, as compaction drops what a later record has too: a run's changes and their events once it has ended, and of a webhook
- * and a delivery, within a segment, all but the last.
+ * Checks that everything exists to which records refer: the run of a change; the event, run and webhook of a delivery. It judges after the last
+ * record, and only in a log that has lost none, because compaction drops records that a later one makes needless: the changes and events of an ended
+ * run, and within a segment all but the last record of a webhook or delivery.
  */
 export class RecordReferences {
-  /** Runs; what is known of each. */
+  /** What is known of each run. */
   readonly #runs = new UuidTable();
-  /** Runs with changes and no record, so far, that they begin or end with. */
+  /** Runs with changes, but so far without a record that begins or ends them. */
   readonly #runsWithout = new Map<string, RecordLocation>();
-  /** Deliveries that events of runs began with; of each a digest of what it is of. */
+  /** Deliveries that began with an event of a run; the value is a digest of their event, run and webhook. */
   readonly #begun = new UuidTable();
-  /** Records of deliveries that no event, so far, has begun with. */
+  /** Records of deliveries for which no event was found so far. */
   readonly #unbegun = new Map<
     string,
     { delivery: Pick<Delivery, "eventId" | "runId" | "webhookId">; location: RecordLocation }
   >();
   readonly #webhooks = new Set<string>();
-  /** Webhooks that something names and no record, so far, is of. */
+  /** Webhooks that a delivery names, but so far without a record. */
   readonly #webhooksWithout = new Map<string, RecordLocation>();
-  /** Changes of a run behind its end; of each run the first one. */
+  /** The first change of each run that stands behind the run's end. */
   readonly #behindEnd = new Map<string, RecordLocation>();
-  /** Deliveries that are of something else than what they began with. */
+  /** Deliveries whose record names another event, run or webhook than the event with which they began. */
   readonly #others = new Map<string, RecordLocation>();
 
-  /** @param changes of a record that has some; each is of the run that the index section names */
+  /** @param changes of the record, if it has any; all are of the run that the index section names */
   take(index: RecordIndex, changes: readonly Change[], location: RecordLocation): void {
     switch (index.type) {
       case RECORD_TYPE.webhook:
@@ -66,26 +66,32 @@ export class RecordReferences {
     }
   }
 
-  /** What is wrong whatever the log has lost, once all records were taken. */
+  /** The faults that do not depend on what the log has lost. Called after all records were taken. */
   *certainFaults(): Generator<RecordFault> {
     for (const [runId, location] of this.#behindEnd)
-      yield { location, message: `a change of run ${runId} behind its end` };
+      yield { location, message: `a change of run ${runId} stands behind the run's end` };
   }
 
-  /** What is wrong besides with a log that has lost none. */
+  /** Further faults, which are faults only if the log has lost no record. */
   *faults(): Generator<RecordFault> {
     for (const [runId, location] of this.#runsWithout)
-      yield { location, message: `a change of run ${runId}, with which no record before it begins, and none ends` };
+      yield {
+        location,
+        message: `a change belongs to run ${runId}, but no record before it begins that run, and none ends it`,
+      };
     for (const [id, { delivery, location }] of this.#unbegun) {
       const { eventId, runId } = delivery;
-      // Damage that was put right later may have had the run end twice: compaction keeps the last end alone, without the events of the other.
+      // If damage was repaired later, the run may have ended twice. Compaction keeps only the last end, without the events of the other.
       if (runId !== null && this.#hasEnded(runId)) continue;
-      yield { location, message: `delivery ${id} is of event ${eventId} of run ${runId}, which no record tells of` };
+      yield {
+        location,
+        message: `delivery ${id} belongs to event ${eventId} of run ${runId}, but no record has that event`,
+      };
     }
     for (const [id, location] of this.#others)
-      yield { location, message: `delivery ${id} is of another event, run or webhook than the one that it began with` };
+      yield { location, message: `delivery ${id} names another event, run or webhook than at its beginning` };
     for (const [id, location] of this.#webhooksWithout)
-      yield { location, message: `a delivery to webhook ${id}, which no record is of` };
+      yield { location, message: `a delivery goes to webhook ${id}, but no record has that webhook` };
   }
 
   #hasEnded(runId: string): boolean {
@@ -94,10 +100,10 @@ export class RecordReferences {
 
   #run(id: string, is: typeof IS_CREATED | typeof HAS_ENDED): void {
     this.#runs.set(id, (this.#runs.get(id) ?? 0) | is);
-    // Its beginning was dropped for its end. One that comes behind what it should begin is none.
+    // A run without a beginning has ended: compaction dropped the rest.
     if (is === HAS_ENDED) {
       this.#runsWithout.delete(id);
-      // It went on while the earlier end was lost, which has been put back since.
+      // The run went on while its earlier end was lost; that end has been restored since.
       this.#behindEnd.delete(id);
     }
   }
@@ -118,7 +124,7 @@ export class RecordReferences {
   #delivery(delivery: Delivery, location: RecordLocation): void {
     const { id, runId } = delivery;
     this.#needWebhook(delivery.webhookId, location);
-    // That of a test is of no run, and has its event with it.
+    // A test delivery has no run, and carries its own event.
     if (runId === null) return;
     if (this.#begun.has(id)) this.#compare(id, delivery, location);
     else if (!this.#unbegun.has(id)) this.#unbegun.set(id, { delivery, location });

@@ -26,23 +26,23 @@ const GOES_ON = 0;
 const HAS_ENDED = 1;
 
 /**
- * Decodes the records of a store one after the other, for `check`: each whole, index section and body of the same run and saying the same,
- * a run's end with all that the records before it named, and what they refer to with what there is.
+ * Decodes the records of a store one after the other, for `check`. Each must decode completely, its index section and body must agree, a run's end
+ * must name everything that the run's earlier records named, and everything to which records refer must exist.
  *
- * The stored bytes are those that the run's end names, since compaction drops what came before it; of a run that has not ended, those of
- * its records.
+ * The stored bytes of a run are those that its end names, because compaction drops what came before. For a run that has not ended, they are those
+ * that its records name.
  */
 export class RecordVerifier {
   readonly #runs = new UuidTable();
-  /** What the records of runs that go on have named, by run. */
+  /** Stored bytes that records of unfinished runs have named, by run. */
   readonly #named = new Map<string, NamedExtents[]>();
-  /** Of runs of whose captures something is still to be made: how far their capture files have been named. */
+  /** For runs with artefacts still to be made: the end of what was named in their capture files. */
   readonly #processedEnds = new Map<string, number>();
   readonly #references = new RecordReferences();
-  /** Whatever the log has lost; of many the first 1,000. */
+  /** Faults that do not depend on what the log has lost; the first 1,000. */
   readonly #faults: RecordFault[] = [];
 
-  /** Runs of which there was a record. */
+  /** Count of runs that had a record. */
   get runs(): number {
     return this.#runs.size;
   }
@@ -57,7 +57,8 @@ export class RecordVerifier {
   }
 
   /**
-   * Gives the stored bytes to verify by now.
+   * Decodes a record; returns the stored bytes that can be verified now.
+   *
    * @throws RecordDecodeError
    */
   verify(record: LogRecord, location: RecordLocation): NamedExtents[] {
@@ -66,7 +67,7 @@ export class RecordVerifier {
       decodeDroppedOrigins(body);
       return [];
     }
-    if (!isKnownRecordType(type)) throw new Error(`records of type ${type} are not known to this release`);
+    if (!isKnownRecordType(type)) throw new Error(`this release does not know records of type ${type}`);
     const index = decodeIndex(type, record.index);
     const runId = runOfIndex(index);
     if (type === RECORD_TYPE.webhook) {
@@ -76,7 +77,7 @@ export class RecordVerifier {
     }
     if (type === RECORD_TYPE.delivery) {
       const { payload } = decodeDeliveryBody(body);
-      if (runId === null && payload === null) this.#fault(location, "a delivery of a test without its event");
+      if (runId === null && payload === null) this.#fault(location, "a test delivery has no event");
       this.#references.take(index, [], location);
       return [];
     }
@@ -90,7 +91,9 @@ export class RecordVerifier {
     const named: NamedExtents[] = [];
     for (const change of changes) {
       if ("runId" in change && change.runId !== runId) {
-        throw new RecordDecodeError(`the body has a ${change.kind} of run ${change.runId}, the index names ${runId}`);
+        throw new RecordDecodeError(
+          `the body has a ${change.kind} of run ${change.runId}, but the index section names ${runId}`,
+        );
       }
       if (change.kind === "run_ended") named.push(...this.#end(change));
       else this.#note(runId, extentsOfChange(change));
@@ -102,8 +105,9 @@ export class RecordVerifier {
   }
 
   /**
-   * What is wrong with records beside their stored bytes, once all were verified.
-   * @param isLogWhole false where what a record refers to can have been lost
+   * The faults of records, without those of their stored bytes. Called after all records were verified.
+   *
+   * @param isLogWhole false when the log can have lost something to which a record refers
    */
   faults(isLogWhole: boolean): RecordFault[] {
     const references = isLogWhole ? [...this.#references.faults()] : [];
@@ -121,7 +125,7 @@ export class RecordVerifier {
     else named.push(...extents);
   }
 
-  /** A first end names all that there is of the run; another tells of what was made of its captures since, or that they were removed. */
+  /** The first end of a run names all its stored bytes. A later one adds artefacts, or says that the captures were removed. */
   #end({ runId, run }: RunEnded): NamedExtents[] {
     const earlier = this.#named.get(runId) ?? [];
     this.#named.delete(runId);
@@ -139,7 +143,7 @@ export class RecordVerifier {
     const named = extentsOfRun(run);
     const forgotten = withoutNamed(earlier, named).map((one) => ({
       ...one,
-      fault: "the run's end does not name stored bytes that a record before it did",
+      fault: "an earlier record of the run names these bytes, but the run's end does not",
     }));
     return [...named, ...forgotten].filter(({ path }) => !isRemoved || path !== captures).concat(removed);
   }
@@ -154,7 +158,7 @@ function withoutNamed(earlier: readonly NamedExtents[], named: readonly NamedExt
     .filter(({ extents }) => extents.length > 0);
 }
 
-/** The run that the record is of, by its index section; null for one of no run. */
+/** The run that the record's index section names; null for a record of no run. */
 export function runOf({ type, index }: Pick<LogRecord, "type" | "index">): string | null {
   return isKnownRecordType(type) ? runOfIndex(decodeIndex(type, index)) : null;
 }

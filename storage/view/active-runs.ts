@@ -1,9 +1,8 @@
 /**
  * The states of the runs that have not ended, folded from their records' bodies.
  *
- * While a store is being opened, bodies are only kept: most of these runs end a little further on in the log, and their
- * consolidated record then makes the bodies needless without one having been decoded. From `foldEagerly` on, and
- * for a run that is asked for, they are folded.
+ * While a store is being opened, bodies are only kept. Most of these runs end a little later in the log, and their consolidated record then replaces
+ * the bodies, so that none has to be decoded. From `foldEagerly` on, and when a run is asked for, bodies are folded.
  */
 import type { RunChange } from "../../core/link/change.js";
 import { type QualityCheck, type ReportStatus, reportStatus, worseStatus } from "../../core/run/quality.js";
@@ -20,7 +19,7 @@ interface ActiveRun {
   /** Undefined until the first record, run_created, is folded. */
   state: RunState | undefined;
   pending: RunRecord[];
-  /** What the first `judgedChecks` of its checks amount to: a run may have thousands, and another record after each. */
+  /** The status over the first `judgedChecks` checks. It is kept because a run may have thousands of checks, each with a record of its own. */
   qualityStatus: ReportStatus | null;
   judgedChecks: number;
 }
@@ -31,14 +30,14 @@ function newRun(pending: RunRecord[]): ActiveRun {
 
 export class ActiveRuns {
   readonly #runs = new Map<string, ActiveRun>();
-  /** Records of runs that were not created, by run. */
+  /** Count of records of runs that were not created, by run. */
   readonly #strays = new Map<string, number>();
   #eager = false;
   #skippedRecords = 0;
 
   /**
-   * Records that do not fit what came before them: of runs or frames whose beginning is missing. That takes a damaged log, which
-   * reports its damage itself; what is left of such a run is shown. Where compaction dropped a run's beginning the run has ended since,
+   * Count of records that do not fit what came before, because the beginning of their run or frame is missing. Only a damaged log has them, and
+   * recovery reports its damage; what is left of such a run is shown. If compaction dropped the beginning of a run, the run ends later in the log,
    * and nothing is missing.
    */
   get skippedRecords(): number {
@@ -52,7 +51,7 @@ export class ActiveRuns {
     this.add(id, record);
   }
 
-  /** One more record of a run. Its body is copied if it is not folded at once. */
+  /** Takes the next record of a run. Its body is copied if it is not folded at once. */
   add(id: string, record: RunRecord): void {
     const run = this.#runs.get(id);
     if (run === undefined) {
@@ -64,7 +63,7 @@ export class ActiveRuns {
     }
   }
 
-  /** Writes its section: the records, which are all there until they are folded. */
+  /** Writes the snapshot's section: the records, which are all kept until they are folded. */
   async writeSnapshot(sink: SnapshotSink): Promise<void> {
     if (this.#eager) throw new Error("records that were folded are not kept");
     await sink.write("viewKeptRecords", packRecords(this.#keptRecords()));
@@ -91,8 +90,9 @@ export class ActiveRuns {
   }
 
   /**
-   * The state as of the last record; it changes in place with the next one.
-   * @throws Error for a run that was not created or has been deleted.
+   * The state as of the last record. It changes in place with the next one.
+   *
+   * @throws Error for a run that was not created, or was deleted
    */
   state(id: string): RunState {
     const run = this.#runs.get(id);
@@ -101,7 +101,7 @@ export class ActiveRuns {
     return run.state;
   }
 
-  /** Status of the run's quality report as of the last record that was folded; null without one, and for a run that is not there. */
+  /** Status of the run's quality report as of the last folded record; null without a report, and for an unknown run. */
   qualityStatus(id: string): ReportStatus | null {
     return this.#runs.get(id)?.qualityStatus ?? null;
   }
@@ -110,7 +110,7 @@ export class ActiveRuns {
     return this.#runs.keys();
   }
 
-  /** Folds what was kept; from here on records are folded as they come. */
+  /** Folds the kept records. From now on records are folded as they come. */
   foldEagerly(): void {
     this.#eager = true;
     for (const run of this.#runs.values()) this.#foldPending(run);

@@ -1,6 +1,6 @@
 /**
- * Records of runs that have not ended, one after the other as they came: most of these runs end a little further on in the log, and
- * their records are never decoded. Little-endian:
+ * Records of runs that have not ended, in the order they came. Most of these runs end a little later in the log, and then their records are never
+ * decoded. Little-endian:
  *
  * | offset | size | field |
  * |---|---|---|
@@ -20,7 +20,7 @@ export interface KeptRecord {
   runId: string;
   type: number;
   timeUs: number;
-  /** Whose message it commits; null for the service's own doing, and where nobody asks. */
+  /** The producer whose message it commits; null for what the service does by itself, and where it is not needed. */
   producer: string | null;
   body: Uint8Array;
 }

@@ -34,21 +34,21 @@ export interface ReadRunOptions {
 
 export interface StoredRun {
   run: RunState;
-  /** Of its events, in the order they began. */
+  /** Deliveries of the run's events, in the order they began. */
   deliveries: NamedDelivery[];
-  /** Null when all that the log was given of the run was read. */
+  /** Null when the run was read completely. */
   loss: RunLoss | null;
 }
 
 /**
- * One run as the log of a store that is not being served has it; undefined when no record is of it and the log is whole. Reads the whole log, in
- * bounded memory, and decodes the bodies of this run's own records only.
+ * Reads one run from the log of a store that no service uses. Undefined when the log is complete and has no record of the run. It reads the whole
+ * log, in bounded memory, and decodes only the bodies of this run's records.
  *
- * What the log lost before the records that the run is made of is no concern of it; neither is what compaction dropped, nor a tail that was
- * never acknowledged. What it lost behind them may have been of any run. What the disk does not give is lost in the same way: the rest is read.
+ * Records that the log lost before the run's first record do not matter, nor does what compaction dropped, nor a tail that was never acknowledged.
+ * Records that were lost later may have belonged to any run. Unreadable bytes count as lost, and the rest is read.
  *
- * @throws StorageError when the log is of a format that this release does not read, or `record_missing` when nothing of the run can be put
- * together from what damage left, or it cannot be told whether there was such a run
+ * @throws StorageError when the log has a format that this release does not read; `record_missing` when damage left too little of the run, or when
+ * it cannot be known whether the run existed
  */
 export async function readRun({
   dataDirectory,
@@ -97,7 +97,8 @@ export async function readRun({
   const begun = (run.emitted ?? []).flatMap((event) =>
     event.deliveries.map((emitted): NamedDelivery => {
       const stored = deliveries.get(emitted.id);
-      // Of one without a record any may be lost since the run was created, and where that record was dropped it is not known since when.
+      // A delivery without a record of its own may have lost any since the run was created. If the record that created the run was dropped, the time
+      // of that is unknown.
       const since = stored?.place ?? created;
       if (since.sequence < whole.sequence) whole = since;
       const webhookName = webhookNames.get(emitted.webhookId);
@@ -111,7 +112,7 @@ export async function readRun({
   return { run, deliveries: begun, loss: isWhole ? null : { findings, unusable, unreadable: places } };
 }
 
-/** Where a record stands, in the order of the log. */
+/** The place of a record in the order of the log. */
 interface RecordPlace {
   sequence: number;
   segmentBase: number;
@@ -124,7 +125,7 @@ function placeOf({ sequence }: LogRecord, { segmentBase, offset }: RecordLocatio
   return { sequence, segmentBase, offset };
 }
 
-/** Also of what is beside the log, and would tell whether that ends too early. */
+/** Whether a finding or an unreadable place lies behind `of`. Files beside the log count: they could prove that it ends too early. */
 function isBehind(
   { path, offset, lengthBytes }: UnreadablePlace,
   of: RecordPlace,
@@ -132,19 +133,19 @@ function isBehind(
 ): boolean {
   if (!path.startsWith(`${metaPath}/`)) return true;
   const base = segmentBaseOf(path.slice(metaPath.length + 1));
-  // What is no segment, an interrupted write for one, is no part of the log.
+  // A file that is no segment, such as an interrupted write, is no part of the log.
   if (base === undefined || base < of.segmentBase) return false;
   return base > of.segmentBase || offset + lengthBytes > of.offset;
 }
 
-/** The run as far as it has been read. */
+/** The run, folded as far as it has been read. */
 class FoldedRun {
   run: RunState | undefined;
-  /** Of the record that created it; the log's begin while that is not read. */
+  /** Place of the record that created the run; the log's beginning until that is read. */
   created = LOG_BEGIN;
-  /** Of the last record that has the run as a whole: what is lost before it is no loss of the run. */
+  /** Place of the last record that has the whole run. What is lost before it does not matter. */
   whole = LOG_BEGIN;
-  /** What could not be folded since, as what it needs is lost; the first 1,000. */
+  /** Changes behind `whole` that could not be folded, because something that they need is lost; the first 1,000. */
   unusable: string[] = [];
 
   take(record: LogRecord, location: RecordLocation): void {
@@ -158,7 +159,7 @@ class FoldedRun {
     try {
       this.run = foldRun(this.run, change, timeUs);
     } catch (error) {
-      // It throws before it changes anything: the rest of the run is still what it was.
+      // The fold throws before it changes anything, so the rest of the run is still intact.
       if (this.unusable.length >= MAXIMUM_LISTED_FINDINGS) return;
       this.unusable.push(`record ${sequence} (${change.kind}): ${(error as Error).message}`);
       return;
@@ -180,11 +181,11 @@ function nothingLeft(
   const [first] = builder.behind(0);
   const found =
     first === undefined ? "" : `: meta/${first.segment}, offset ${first.offset}: ${first.detail}${describeLost(first)}`;
-  const lost = unread === undefined ? found : `${found}; the disk does not give all of it: ${unread.message}`;
+  const lost = unread === undefined ? found : `${found}; the disk cannot read all of it: ${unread.message}`;
   const what =
     unusableCount === 0
       ? `no record of run ${runId} can be read, and the log has lost records`
-      : `damage to the log took the record that run ${runId} begins with, and the rest cannot be put together (inspect --run prints it)`;
+      : `the first record of run ${runId} is lost, and the run cannot be put together without it (inspect --run prints the rest)`;
   return new StorageError("record_missing", `${what}${lost}`);
 }
 

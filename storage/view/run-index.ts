@@ -1,8 +1,8 @@
 /**
- * Answers the list queries over runs: exact totals and any offset, newest created first, while runs come and change.
+ * Answers list queries over runs, newest first, with exact totals and any offset, while runs come and change.
  *
- * It knows no ids and no domain: a run is its ordinal (0, 1, 2, … in creation order), a program a small integer, a
- * status and an outcome one of a few small integers each (state-bitmaps.ts), a time a number. All state lies in typed arrays.
+ * It knows no ids: a run is its ordinal (0, 1, 2, … in creation order), programs, statuses and outcomes are small integers (state-bitmaps.ts), and a
+ * time is a number. All state lies in typed arrays.
  *
  * What a query costs, with n runs; a state is a status, an outcome or both:
  *
@@ -10,12 +10,12 @@
  * |---|---|
  * | none | O(1) |
  * | state, program, serial number, each alone | O(log n) |
- * | program + state, serial number + state | O(log n); a list below 512 runs is walked whole instead |
- * | serial number + program (+ state) | as without the program, while the serial number's runs are all of one program; else the shorter of the two lists is walked |
+ * | program + state, serial number + state | O(log n); a list of less than 512 runs is walked whole instead |
+ * | serial number + program (+ state) | as without the program, if all runs of the serial number have the same program; otherwise the shorter of the two lists is walked |
  * | updated_since | n/1024 comparisons, and a binary search for each block of 1,024 runs that straddles the mark |
- * | updated_since + any other | that, and a walk over the smaller of: the straddling blocks' runs updated since, the runs that match the rest |
+ * | updated_since + any other | that, and a walk over the smaller of two sets: the runs of straddling blocks updated since, the runs that match the rest |
  *
- * To all add the page itself: O(limit), at worst O(limit log n).
+ * The page itself adds O(limit) to all of them, at worst O(limit log n).
  */
 import { LONG_LIST_LENGTH, OrdinalLists } from "../columns/ordinal-lists.js";
 import { AllOrdinals, BitmapOrdinals, FoundOrdinals, ListedOrdinals, type OrdinalSet } from "../columns/ordinal-set.js";
@@ -33,9 +33,9 @@ import {
 import { BLOCK_RUNS, UpdatedTimes } from "./updated-times.js";
 
 export interface RunEntry {
-  /** The program's number, a small integer: numbers are given in order of first use. */
+  /** The program's number. Numbers are given in order of first use. */
   readonly programOrdinal: number;
-  /** Null for a run without one: no filter finds it. */
+  /** Null for a run without a serial number: no filter finds it. */
   readonly serialNumber: string | null;
   /** 0 to 7. */
   readonly status: number;
@@ -45,24 +45,24 @@ export interface RunEntry {
   readonly timeUs: number;
 }
 
-/** Filters, all of which must hold; one left out holds for every run. */
+/** Filters, all of which must hold. A filter that is left out holds for every run. */
 export interface RunQuery extends StateFilter {
   readonly programOrdinal?: number;
   readonly serialNumber?: string;
-  /** Only runs updated after this, strictly. */
+  /** Only runs updated strictly after this time. */
   readonly updatedSinceUs?: number;
   readonly offset: number;
   readonly limit: number;
 }
 
 export interface RunPage {
-  /** How many runs match, on every page. */
+  /** How many runs match, on all pages together. */
   readonly total: number;
   /** The page's runs, newest created first. */
   readonly ordinals: readonly number[];
 }
 
-/** What the index is made of; the rest follows from it. A serial number that a run has not is `NO_SERIAL`. */
+/** The columns from which the index can be built again. A run without serial number has `NO_SERIAL`. */
 export interface RunColumns {
   programs: Uint32Array;
   serials: Uint32Array;
@@ -77,14 +77,14 @@ export interface RunColumns {
 const EMPTY = new FoundOrdinals([]);
 /** Stands for "no serial number" in a column of ordinals. */
 export const NO_SERIAL = 0xffff_ffff;
-/** Stands for "several programs" where a serial number's one program is noted. */
+/** Stands for "several programs" in the column with the one program of each serial number. */
 const SEVERAL = 0xffff_ffff;
-/** Stands for "none yet" there, while a column is filled. */
+/** Stands for "none yet" in that column while it is filled. */
 const UNSEEN = 0xffff_fffe;
 
 export class RunIndex {
   readonly #serials = new TextTable();
-  /** Per serial number: the program of all its runs, or SEVERAL. */
+  /** By serial number: the program of all its runs, or SEVERAL. */
   readonly #programOfSerial = new TypedColumn(Uint32Array);
   readonly #programs = new TypedColumn(Uint32Array);
   readonly #serialOrdinals = new TypedColumn(Uint32Array);
@@ -137,7 +137,7 @@ export class RunIndex {
     return ordinal;
   }
 
-  /** Takes these runs in place of what it held. O(n), in tight loops. */
+  /** Replaces all runs by these. O(n), in tight loops. */
   load({ programs, serials, states, timesUs, serialBytes, serialEnds }: RunColumns): void {
     const programOfSerial = new Uint32Array(serialEnds.length).fill(UNSEEN);
     let programCount = 0;
@@ -172,7 +172,7 @@ export class RunIndex {
     };
   }
 
-  /** Notes that a run was updated, with its status and its outcome where they changed. */
+  /** Notes that a run was updated, and its new status and outcome if they changed. */
   update(ordinal: number, { timeUs, ...changed }: StateFilter & { readonly timeUs: number }): void {
     this.changeState(ordinal, changed);
     this.#updated.set(ordinal, timeUs);
@@ -249,7 +249,7 @@ export class RunIndex {
     );
   }
 
-  /** The runs that match every filter but updated_since. */
+  /** The runs that match every filter except updated_since. */
   #matching(programOrdinal: number | undefined, serial: number | undefined, wanted: StateFilter): OrdinalSet {
     if (serial !== undefined && programOrdinal !== undefined) {
       const onlyProgram = this.#programOfSerial.get(serial);
@@ -283,7 +283,7 @@ export class RunIndex {
     return positions === undefined ? EMPTY : new ListedOrdinals(list, positions);
   }
 
-  /** The page of those among `matching` (also given as a test of one run) that were updated after the mark. */
+  /** The page of those runs among `matching` that were updated after the mark. */
   #pageUpdatedSince(
     matching: OrdinalSet,
     afterUs: number,
@@ -322,7 +322,7 @@ export class RunIndex {
       const count = counts[block]!;
       if (count === 0) continue;
       if (count === updated.blockSize(block)) {
-        // A stretch of blocks that count whole is one range of ordinals.
+        // Adjacent blocks that count whole are one range of ordinals.
         const last = block;
         while (block > 0 && counts[block - 1] === BLOCK_RUNS) block--;
         const highest = matching.rank(last * BLOCK_RUNS + updated.blockSize(last)) - 1;

@@ -1,7 +1,6 @@
 /**
- * Ended runs as their consolidated records tell them: a list entry from the index section, the whole state from the body. What was
- * read is cached with the time of the run's last update, which no two records share, so that nothing in the caches ever goes
- * stale, wherever compaction moves a record.
+ * Reads ended runs from their consolidated records: a list entry from the index section, the whole state from the body. The caches are keyed by the
+ * time of the run's last update, which no two records share. So nothing in them is ever stale, wherever compaction moves a record.
  */
 import { LRUCache } from "lru-cache";
 import { ownUtf8 } from "../../core/json/utf8.js";
@@ -24,14 +23,14 @@ export interface StoredRun {
   readonly location: RecordLocation;
 }
 
-/** Called between two pieces of long work: what to wait for before the next one, undefined while the turn is not over. */
+/** Called between two parts of long work. Returns a promise to await before the next part, or undefined while the turn may go on. */
 export type GiveWay = () => Promise<void> | undefined;
 
 type ReadRecord = Pick<LogRecord, "type" | "index" | "body">;
 
 /**
- * Reads records back from the log, checked; rejects when one is damaged or missing, or has been moved by compaction. `check` throws
- * MisplacedRecordError for another record than the one wanted: one that compaction has put in its place.
+ * Reads records back from the log and verifies them. Rejects when a record is damaged or missing, or was moved by compaction. `check` throws
+ * MisplacedRecordError when compaction has put another record in the place of the wanted one.
  */
 export interface RecordReader {
   read(location: RecordLocation, check: (record: ReadRecord) => void): Promise<ReadRecord>;
@@ -44,32 +43,32 @@ export interface RecordReader {
 
 export interface RunRecordsOptions {
   reader: RecordReader;
-  /** Bound of the cache of list entries, as JSON; default 64 MiB. */
+  /** Largest size of the cache of list entries, which are JSON; default 64 MiB. */
   summaryCacheBytes?: number;
-  /** Bound of the cache of decoded states, by estimate; default 64 MiB. */
+  /** Largest estimated size of the cache of decoded states; default 64 MiB. */
   runCacheBytes?: number;
-  /** Bound of what all reads together hold of the log; default 64 MiB. */
+  /** The most bytes of the log that all reads together hold; default 64 MiB. */
   readBytes?: number;
-  /** Told of every failed read of an ended run. */
+  /** Called for every failed read of an ended run. */
   onReadFailure?: (error: unknown) => void;
 }
 
 const MIB = 1024 * 1024;
-/** Records of one page that are read together: enough to join neighbours, little enough to leave others their turn. */
+/** Bytes of records that a page reads together: enough to join neighbours, few enough that others are not kept waiting. */
 const READ_TOGETHER_BYTES = 4 * MIB;
-/** Decoded objects weigh several times their MessagePack. */
+/** Decoded objects take several times the memory of their MessagePack. */
 const DECODED_BYTES_PER_ENCODED_BYTE = 8;
-/** Base addresses that lists were asked for under: the service's own name and its address, say. */
+/** Base addresses of recent lists for which entries are made when a run ends: for example the service's name and its address. */
 const MOST_BASES = 2;
-/** Of one run, entries under as many addresses are kept: whoever asks names the address, and the search for it is one by one. */
+/** Entries that are kept of one run, one for each base address. Clients name the address, and the search for it is linear. */
 const KEPT_BASES = 8;
-/** What an entry of the cache weighs beside its JSON: by what the process has more of with 100,000 of them. */
+/** Memory of a cache entry beside its JSON, measured with 100,000 entries. */
 const CACHE_ENTRY_BYTES = 800;
 
-/** The list entry of a run in one state of it, under each of the last base addresses. */
+/** The list entry of one state of a run, for each of the last base addresses. */
 interface KeptSummary {
   readonly updatedAtUs: number;
-  /** The one made last stands first. */
+  /** The newest first. */
   readonly jsons: readonly { readonly baseUrl: string; readonly json: Uint8Array }[];
 }
 
@@ -77,17 +76,17 @@ export class RunRecords {
   readonly #reader: RecordReader;
   readonly #readBudget: ByteBudget;
   readonly #locate: (id: string) => RecordLocation | undefined;
-  /** By the run's ordinal: a page looks for fifty, and a text of each one's id would take longer than all else of it. */
+  /** By the run's ordinal: a page looks for fifty runs, and making the text of each id would take longer than everything else. */
   readonly #summaries: LRUCache<number, KeptSummary>;
-  /** Base addresses that list entries were last asked for under, the last one first: those of a run are made as it ends. */
+  /** The last base addresses of lists, newest first. When a run ends, its entries for them are made at once. */
   #baseUrls: readonly string[] = [];
-  /** By version of the run. */
+  /** Decoded states, by version of the run. */
   readonly #states: LRUCache<string, RunState>;
-  /** Reads under way, by version: who asks for the same state meanwhile shares its read and its decoding. */
+  /** Reads under way, by version. Requests for the same state share one read and one decoding. */
   readonly #reading = new Map<string, Promise<RunState>>();
   readonly #onReadFailure: (error: unknown) => void;
 
-  /** `locate`: where the run's consolidated record lies by now. */
+  /** @param locate where the run's consolidated record lies now */
   constructor(options: RunRecordsOptions, locate: (id: string) => RecordLocation | undefined) {
     this.#reader = options.reader;
     this.#locate = locate;
@@ -100,20 +99,20 @@ export class RunRecords {
     this.#states = new LRUCache({ maxSize: options.runCacheBytes ?? 64 * MIB });
   }
 
-  /** The run's whole state, shared: not to be changed. At once if it is cached. */
+  /** The run's whole state, at once if it is cached. It is shared and must not be changed. */
   state(run: StoredRun): Promise<RunState> | RunState {
     const version = versionOf(run);
     return this.#states.get(version) ?? this.#reading.get(version) ?? this.#readState(run, version);
   }
 
-  /** The events that it emitted: little of a document that may be large, so that no more of it is decoded. */
+  /** The events that the run emitted. Nothing else of its document is decoded, because that may be large. */
   async emitted(run: StoredRun): Promise<readonly EmittedEvent[]> {
     const state = this.#states.get(versionOf(run));
     if (state !== undefined) return state.emitted ?? [];
     return this.#readBudget.run(run.location.length, async () => decodeEmitted((await this.#read(run)).body));
   }
 
-  /** The body of its record as it is stored, in memory that the caller may give away. */
+  /** The stored body of the run's record, in memory that the caller may transfer. */
   body(run: StoredRun): Promise<Uint8Array> {
     return this.#readBudget.run(run.location.length, async () => {
       try {
@@ -126,8 +125,8 @@ export class RunRecords {
   }
 
   /**
-   * A run's consolidated record has just come. Where lists are asked for, its entry is made now, one among other work: whoever asks for a page next
-   * would wait until those of all runs are made that ended since, or were read.
+   * Called when a run's consolidated record has just come. If clients ask for lists, the run's entry is made now. Otherwise the next list would have
+   * to wait until the entries of all runs that ended since are made or read.
    */
   ended(ordinal: number, summary: RunSummary): void {
     for (const baseUrl of this.#baseUrls) {
@@ -135,7 +134,7 @@ export class RunRecords {
     }
   }
 
-  /** The list entry of an ended run as JSON, where nothing needs to be read for it. */
+  /** The list entry of an ended run as JSON, if it is cached. */
   cachedSummaryJson(ordinal: number, updatedAtUs: number, baseUrl: string): Uint8Array | undefined {
     if (this.#baseUrls[0] !== baseUrl) {
       this.#baseUrls = [baseUrl, ...this.#baseUrls.filter((other) => other !== baseUrl)].slice(0, MOST_BASES);
@@ -145,22 +144,23 @@ export class RunRecords {
     return kept.jsons.find((one) => one.baseUrl === baseUrl)?.json;
   }
 
-  /** Runs have other ordinals from now on. */
+  /** Called when the runs' ordinals have changed. */
   ordinalsChanged(): void {
     this.#summaries.clear();
   }
 
   #keep(ordinal: number, updatedAtUs: number, baseUrl: string, json: Uint8Array): void {
     const kept = this.#summaries.peek(ordinal);
-    // A read that has been overtaken: the run has ended again meanwhile.
+    // This read is outdated: the run has got a newer record meanwhile.
     if (kept !== undefined && kept.updatedAtUs > updatedAtUs) return;
     const others = kept?.updatedAtUs === updatedAtUs ? kept.jsons.filter((one) => one.baseUrl !== baseUrl) : [];
     this.#summaries.set(ordinal, { updatedAtUs, jsons: [{ baseUrl, json }, ...others].slice(0, KEPT_BASES) });
   }
 
   /**
-   * The list entries as JSON, in the order of the runs, read from the log; undefined where a record is damaged or missing.
-   * @param giveWay for many, or large ones
+   * Reads the list entries from the log, as JSON, in the order of the runs; undefined for a damaged or missing record.
+   *
+   * @param giveWay needed for many or large entries
    */
   async readSummariesJson(
     runs: readonly StoredRun[],
@@ -175,7 +175,7 @@ export class RunRecords {
       while (end < runs.length && bytes + runs[end]!.location.length <= READ_TOGETHER_BYTES);
       const part = runs.slice(start, end);
       parts.push(this.#readBudget.run(bytes, () => this.#readPart(part, baseUrl, giveWay)));
-      // One after the other where others are to have their turn: what is read waits in memory until it is decoded.
+      // With `giveWay` the parts go one after the other, so that read bytes do not pile up in memory before they are decoded.
       if (giveWay !== undefined) await parts.at(-1);
       start = end;
     }
@@ -195,7 +195,7 @@ export class RunRecords {
       );
     } catch (error) {
       if (!mayHaveMoved(error)) throw error;
-      // One by one: a damaged record must not hide its neighbours, and one that was moved is looked up.
+      // Read one by one, so that a damaged record does not hide its neighbours, and a moved one is looked up.
       records = await Promise.all(runs.map((run) => this.#readUnlessDamaged(run)));
     }
     const jsons: (Uint8Array | undefined)[] = [];
@@ -224,7 +224,7 @@ export class RunRecords {
     }
   }
 
-  /** The run's record, wherever it is moved meanwhile. */
+  /** The run's record, also when compaction moves it meanwhile. */
   async #read({ id, location }: StoredRun): Promise<ReadRecord> {
     for (let from = location; ; ) {
       try {
@@ -270,10 +270,12 @@ function checkIsOf(run: SoughtRun, record: ReadRecord): void {
 }
 
 function misplaced({ id, location }: SoughtRun): MisplacedRecordError {
-  return new MisplacedRecordError(`no consolidated record of run ${id} at ${location.segmentBase}:${location.offset}`);
+  return new MisplacedRecordError(
+    `there is no consolidated record of run ${id} in segment ${location.segmentBase} at offset ${location.offset}`,
+  );
 }
 
-/** A list entry as UTF-8 JSON, in memory of its own: it may be cached. */
+/** A list entry as UTF-8 JSON, in memory of its own so that it can be cached. */
 export function summaryJson(summary: RunSummary, baseUrl: string): Uint8Array {
   return ownUtf8(JSON.stringify(runSummaryResponse(summary, baseUrl)));
 }

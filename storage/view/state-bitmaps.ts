@@ -1,8 +1,8 @@
 /**
- * What runs are filtered by and what changes while they live, in one byte, and ranked bitmaps of it over positions.
+ * The state of a run in one byte: a status, 0 to 7, and an outcome, 0 to 3.
  *
- * A state packs a status, 0 to 7, and an outcome, 0 to 3. For each filter (a status, an outcome, or both) there is one bitmap, made when a
- * position first matches it: so that every filter has its exact total and any page in O(log n), at some 1.1 bits a position and bitmap.
+ * For each filter (a status, an outcome, or both) there is one ranked bitmap over positions, made when a position first matches. So every filter has
+ * its exact total and any page in O(log n). Each bitmap takes about 1.1 bits a position.
  */
 import { RankedBitmap } from "../columns/ranked-bitmap.js";
 
@@ -10,7 +10,7 @@ const STATUSES = 8;
 const OUTCOMES = 4;
 const STATES = STATUSES * OUTCOMES;
 
-/** One left out holds for every state. */
+/** A field that is left out holds for every state. */
 export interface StateFilter {
   readonly status?: number | undefined;
   readonly outcome?: number | undefined;
@@ -38,7 +38,7 @@ export function matchesState(state: number, { status, outcome }: StateFilter): b
   );
 }
 
-/** By state, the places of its three bitmaps: of both, of its status, of its outcome. */
+/** By state, the indexes of its three bitmaps: for status and outcome, for its status, for its outcome. */
 const PLACES: readonly (readonly [number, number, number])[] = Array.from({ length: STATES }, (_, state) => [
   state,
   STATES + statusOf(state),
@@ -54,13 +54,13 @@ export class StateBitmaps {
 
   /** The bitmap of a filter by status, outcome or both; undefined if no position ever matched it. */
   get({ status, outcome }: StateFilter): RankedBitmap | undefined {
-    // A value outside the range would read another state's bitmap.
+    // A value out of range would read the bitmap of another state.
     if ((status ?? 0) >= STATUSES || (outcome ?? 0) >= OUTCOMES) return undefined;
     if (status === undefined) return this.#bitmaps[STATES + STATUSES + (outcome ?? 0)];
     return this.#bitmaps[outcome === undefined ? STATES + status : packState(status, outcome)];
   }
 
-  /** Takes these states, by position, in place of what it held. */
+  /** Replaces all states by these, by position. */
   load(states: Uint8Array): void {
     const bits: (Uint32Array | undefined)[] = [];
     for (let position = 0; position < states.length; position++) {

@@ -1,32 +1,30 @@
 /**
- * When each run was last updated, and which runs were updated after a mark, in creation order.
+ * When each run was last updated, and which runs were updated after a given time (the mark), in creation order.
  *
- * "Updated after t, newest created first, with an exact total, from any offset" asks in two dimensions (time and
- * creation order). A log ordered by time gives the total but must sort its whole suffix for a page, and needs
- * compaction, since a run's every update leaves a dead entry. This is why there are blocks instead: 1,024 neighbouring
- * ordinals each, with their times sorted, and each block's earliest and latest time side by side in two short columns. For a
- * mark, a block counts whole, or not at all, or (it straddles the mark) by one binary search. Runs are mostly
- * updated near their creation, so hardly any block straddles: a million runs are about a thousand comparisons, some
- * microseconds; and if all straddle, a thousand binary searches.
+ * The query "updated after t, newest created first, exact total, any offset" has two dimensions, time and creation order. A list in order of time
+ * would have to sort all runs after t for a page, and every update would leave a dead entry. So there are blocks of 1,024 neighbouring ordinals, each
+ * with its times sorted, and two short columns with each block's earliest and latest time. For a mark, a block counts whole, or not at all, or, if
+ * it straddles the mark, by one binary search. Runs are mostly updated near their creation, so hardly any block straddles. A million runs take about
+ * a thousand comparisons, some microseconds, and at worst a thousand binary searches.
  *
  * Memory: 8 bytes a run for its time, 10 for its place in the sorted block.
  */
 import { TypedColumn } from "../columns/typed-column.js";
 
 const BLOCK_SHIFT = 10;
-/** Runs per block. */
+/** Runs of a block. */
 export const BLOCK_RUNS = 1 << BLOCK_SHIFT;
 const BLOCK_MASK = BLOCK_RUNS - 1;
 
 export class UpdatedTimes {
-  /** Per run, in microseconds since the Unix epoch. */
+  /** By run: the time of its last update in microseconds since the Unix epoch. */
   readonly #timesUs = new TypedColumn(Float64Array);
-  /** Per block: its times ascending, and beside each the run's ordinal less the block's first. */
+  /** By block: its times, ascending. `#sortedLocals` has beside each the run's ordinal less the block's first. */
   readonly #sortedTimesUs = new TypedColumn(Float64Array);
   readonly #sortedLocals = new TypedColumn(Uint16Array);
   readonly #earliestUs = new TypedColumn(Float64Array, BLOCK_RUNS);
   readonly #latestUs = new TypedColumn(Float64Array, BLOCK_RUNS);
-  /** One bit per run of a block, for putting a block's runs in order; clear between uses. */
+  /** One bit for each run of a block, to put a block's runs in order. All are clear between uses. */
   readonly #marks = new Uint32Array(BLOCK_RUNS / 32);
 
   get bytesUsed(): number {
@@ -66,14 +64,14 @@ export class UpdatedTimes {
     const local = ordinal & BLOCK_MASK;
     const oldTimeUs = this.#timesUs.get(ordinal);
     this.#timesUs.set(ordinal, timeUs);
-    // The place of the old time; runs of equal times, which the service's clock never gives, lie side by side.
+    // The place of the old time. Equal times lie side by side, but the service's clock never gives any.
     let place = this.#firstAfter(block, oldTimeUs) - 1;
     const first = block << BLOCK_SHIFT;
     while (this.#sortedLocals.get(first + place) !== local) place--;
     this.#place(block, place, timeUs, local);
   }
 
-  /** Takes these times, by ordinal, in place of what it held. O(n) where times rise with the ordinal, else O(n log n). */
+  /** Replaces all times by these, by ordinal. O(n) if times rise with the ordinal, otherwise O(n log n). */
   load(timesUs: Float64Array): void {
     const sortedTimesUs = timesUs.slice();
     const sortedLocals = new Uint16Array(timesUs.length);
@@ -99,7 +97,7 @@ export class UpdatedTimes {
     return this.#timesUs.parts();
   }
 
-  /** Runs in a block: all blocks but the last are full. */
+  /** Count of the runs in a block. All blocks except the last are full. */
   blockSize(block: number): number {
     return Math.min(BLOCK_RUNS, this.#timesUs.length - (block << BLOCK_SHIFT));
   }
@@ -131,7 +129,7 @@ export class UpdatedTimes {
     }
   }
 
-  /** The first place in the block whose time is after `afterUs`; the block's size if there is none. */
+  /** The first place in the block with a time after `afterUs`; the block's size if there is none. */
   #firstAfter(block: number, afterUs: number): number {
     const first = block << BLOCK_SHIFT;
     const times = this.#sortedTimesUs.chunkOf(first);
@@ -154,7 +152,7 @@ export class UpdatedTimes {
     const start = first & (times.length - 1);
     const end = start + this.blockSize(block);
     let at = start + place;
-    // Time moves forward, so the new place is nearly always the last: one move of memory instead of a search.
+    // Time moves forward, so the new place is nearly always the last, and no search is needed.
     if (at < end - 1 && times[end - 1]! <= timeUs) {
       times.copyWithin(at, at + 1, end);
       locals.copyWithin(at, at + 1, end);
@@ -178,7 +176,7 @@ export class UpdatedTimes {
 const spareTimes = new Float64Array(BLOCK_RUNS);
 const spareLocals = new Uint16Array(BLOCK_RUNS);
 
-/** Sorts a block's times ascending, and what belongs to them with them: a merge sort from the bottom up, done with what is in order. */
+/** Sorts times ascending, and `locals` with them. It is a bottom-up merge sort that skips parts that are in order. */
 function sortTogether(times: Float64Array, locals: Uint16Array): void {
   for (let width = 1; width < times.length; width *= 2) {
     for (let start = 0; start + width < times.length; start += 2 * width) {
@@ -187,7 +185,7 @@ function sortTogether(times: Float64Array, locals: Uint16Array): void {
       const end = Math.min(times.length, middle + width);
       spareTimes.set(times.subarray(start, middle));
       spareLocals.set(locals.subarray(start, middle));
-      // The left part lies aside; what is left of it when the right one is used up goes last.
+      // The left part was copied aside. What remains of it when the right part is used up goes last.
       for (let left = 0, right = middle, at = start; left < width; at++) {
         if (right < end && times[right]! < spareTimes[left]!) {
           times[at] = times[right]!;

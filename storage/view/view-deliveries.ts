@@ -1,6 +1,6 @@
 /**
- * The deliveries of the view: some 75 to 90 bytes each, whatever their payload and their attempts. What else is shown of one stands in its
- * latest record, or, before its first attempt, in the record of the run whose event it delivers.
+ * The deliveries of the view, 75 to 90 bytes each, whatever their payload and attempts. Everything else that is shown of a delivery is in its latest
+ * record or, before its first attempt, in the record of the run whose event it delivers.
  */
 
 import { formatUuidWords } from "../../core/identifiers.js";
@@ -10,7 +10,8 @@ import { TypedColumn } from "../columns/typed-column.js";
 import { UuidTable } from "../columns/uuid-table.js";
 import type { SegmentMoves } from "../compaction/segment-moves.js";
 import type { RecordLocation } from "../log/log-batch.js";
-import { deliveryPlaces, type IndexedEvents } from "../records/webhook-record.js";
+import type { IndexedEvents } from "../records/event-index.js";
+import { deliveryPlaces } from "../records/webhook-record.js";
 import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
 import { assertRows } from "../snapshot/snapshot-reader.js";
 
@@ -21,43 +22,43 @@ export interface DeliveryRow {
   readonly status: DeliveryStatus;
   readonly runId: string | null;
   readonly createdAtUs: number;
-  /** Of its latest record; undefined before its first attempt. */
+  /** Where its latest record lies; undefined before its first attempt. */
   readonly location: RecordLocation | undefined;
 }
 
 const PENDING = DELIVERY_STATUSES.indexOf("pending");
-/** In place of a run's entry. */
+/** Stands for a run's entry when there is no run. */
 const NO_RUN = 0xffff_ffff;
 const LIST_CHUNK = 512;
-/** Some 20 us of them, and 40 where the processor's caches hold nothing of the columns. */
+/** Deliveries that begin in one go: about 20 µs, and 40 µs when the columns are not in the processor's caches. */
 const BEGUN_AT_ONCE = 32;
 
-/** Of one webhook: rows by creation. */
+/** The deliveries to one webhook: rows in order of creation. */
 interface DeliveryList {
   rows: TypedColumn<Uint32Array>;
-  /** A row came behind a younger one: while a store is opened whose older records compaction has dropped, or since the clock was reset. */
+  /** True when a row came behind a younger one. That happens after compaction dropped older records, or after the clock was reset. */
   isUnsorted: boolean;
 }
 
 export class ViewDeliveries {
-  /** Delivery id; its entry is the row in the columns. */
+  /** Delivery ids. The entry of an id is its row in the columns. */
   readonly #ids = new UuidTable();
   readonly #statuses = new TypedColumn(Uint8Array);
   readonly #createdAtUs = new TypedColumn(Float64Array);
-  /** Entry in `#runs`, or NO_RUN. */
+  /** By row: the entry in `#runs`, or NO_RUN. */
   readonly #runOfRow = new TypedColumn(Uint32Array);
-  /** Entry in `#webhooks`. */
+  /** By row: the entry in `#webhooks`. */
   readonly #webhookOfRow = new TypedColumn(Uint32Array);
   readonly #locations = new RecordLocations();
-  /** Runs with deliveries; the value counts the changes of these. */
+  /** Runs with deliveries. The value counts the changes of a run's deliveries. */
   readonly #runs = new UuidTable();
   readonly #webhooks = new UuidTable();
-  /** Deliveries in a pause between two attempts, by row, since the store was opened: a pause from before has ended with the process. */
+  /** Rows of deliveries in a pause between two attempts. A pause from before the store was opened has ended with its process. */
   readonly #paused = new Set<number>();
   #hasPauses = true;
-  /** By entry in `#webhooks`. */
+  /** The deliveries of each webhook, by entry in `#webhooks`. */
   readonly #lists: DeliveryList[] = [];
-  /** Of these events of a run, by its entry in `#runs`, the deliveries from `begun` on are still to begin. */
+  /** Events of a run whose deliveries are still to begin, from number `begun` on. `run` is its entry in `#runs`. */
   #beginning: { readonly run: number; readonly events: IndexedEvents; begun: number } | undefined;
 
   get size(): number {
@@ -118,9 +119,10 @@ export class ViewDeliveries {
   }
 
   /**
-   * The deliveries that begin with these events of a run; those that are known stay as they are. Hundreds of an event would keep others
-   * waiting: `beginSome` is what begins them. Whoever asks before that is over finds all of them.
-   * @param events their bytes must hold until all have begun
+   * Notes that deliveries begin with these events of a run. Known deliveries stay as they are. `beginSome` does the work in parts, because an event
+   * can have hundreds of deliveries. A query in between finds all of them.
+   *
+   * @param events their bytes must stay valid until all have begun
    */
   begin(runId: string, events: IndexedEvents): void {
     this.beginAll();
@@ -130,7 +132,7 @@ export class ViewDeliveries {
     this.#beginning = { run, events, begun: 0 };
   }
 
-  /** Goes on with what `begin` was told; false when nothing was left of it. */
+  /** Begins a part of the deliveries that `begin` noted; false when none was left. */
   beginSome(): boolean {
     const beginning = this.#beginning;
     if (beginning === undefined) return false;
@@ -150,12 +152,12 @@ export class ViewDeliveries {
     return true;
   }
 
-  /** All that `begin` was told. */
+  /** Begins all deliveries that `begin` noted. */
   beginAll(): void {
     while (this.beginSome());
   }
 
-  /** A delivery as it is now, whose record lies there. @param bytes of its index section, behind the origin @throws RecordDecodeError */
+  /** Takes a record of a delivery. @param bytes of its index section, behind the origin @throws RecordDecodeError */
   put(bytes: Uint8Array, location: RecordLocation): void {
     const { idAt, webhookIdAt, runIdAt, status, createdAtUs, isPaused } = deliveryPlaces(bytes);
     const run = runIdAt < 0 ? NO_RUN : this.#runs.enterBytes(bytes, runIdAt);
@@ -169,18 +171,18 @@ export class ViewDeliveries {
     else this.#paused.delete(row);
   }
 
-  /** Whoever waited for the next attempts has ended: those that are left begin anew. */
+  /** Ends all pauses: the process that waited for the next attempts has ended, and the remaining attempts begin again. */
   endPauses(): void {
     this.#paused.clear();
   }
 
-  /** Nobody waits for attempts any more, nor for those that records still to come tell of. */
+  /** Ends all pauses, and ignores those of later records: nobody waits for attempts any more. */
   endPausesForGood(): void {
     this.#hasPauses = false;
     this.#paused.clear();
   }
 
-  /** Its next attempt is being waited for. */
+  /** True in the pause before the next attempt. */
   isPaused(id: string): boolean {
     return this.#paused.size > 0 && this.#paused.has(this.#ids.entryOf(id));
   }
@@ -194,7 +196,7 @@ export class ViewDeliveries {
 
   /** Takes over where the records of a segment lie now, one at each step. */
   *stepThroughMoves({ segmentBase, deliveries: { ids, offsets, lengths } }: SegmentMoves): Generator<void, void> {
-    // Deliveries that are still to begin have no record that could move.
+    // Deliveries that are still to begin have no record, so none of theirs can move.
     for (const [at, offset] of offsets.entries()) {
       const word = at * 4;
       const id = formatUuidWords(ids[word]!, ids[word + 1]!, ids[word + 2]!, ids[word + 3]!);
@@ -206,12 +208,12 @@ export class ViewDeliveries {
     }
   }
 
-  /** How often deliveries of the run have changed: with the run's own updated_at it names the bytes of an answer. */
+  /** How often the run's deliveries have changed. Together with the run's updated_at it identifies the bytes of an answer. */
   changesOf(runId: string): number {
     return this.#runs.get(runId) ?? 0;
   }
 
-  /** Deliveries to a webhook, newest first. @param beforeUs only those created before; null: from the newest on */
+  /** Deliveries to a webhook, newest first. @param beforeUs only those created before this time; null means all */
   ofWebhook(webhookId: string, beforeUs: number | null, limit: number): DeliveryRow[] {
     this.beginAll();
     const list = this.#lists[this.#webhooks.entryOf(webhookId)];
@@ -234,7 +236,7 @@ export class ViewDeliveries {
     this.#runs.setValueAt(run, this.#runs.valueAt(run) + 1);
   }
 
-  /** The columns of the id that was entered last. @param webhook its entry in `#webhooks` @param run its entry in `#runs`, or NO_RUN */
+  /** Fills the columns for the id that was entered last. @param webhook entry in `#webhooks` @param run entry in `#runs`, or NO_RUN */
   #added(webhook: number, run: number, createdAtUs: number): void {
     const row = this.#statuses.length;
     this.#statuses.push(PENDING);

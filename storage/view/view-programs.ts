@@ -1,4 +1,4 @@
-/** The programs as the interface lists them: by id, newest first, all or those of one robot. */
+/** The programs as the interface lists them: all or those of one robot, newest first. */
 import { uuidV7TimeUs } from "../../core/identifiers.js";
 import type { ProgramDocument, ProgramState } from "../../core/run/program.js";
 import { UuidTable } from "../columns/uuid-table.js";
@@ -9,13 +9,13 @@ type StoredProgram = [document: ProgramDocument, updatedAtUs: number];
 
 export class ViewPrograms {
   readonly #programs = new Map<string, ProgramState>();
-  /** Every program there ever was: a deleted one's runs stay listed. */
+  /** Every program that ever existed: the runs of a deleted one stay listed. */
   readonly #everPut = new UuidTable();
-  /** Ids ascending, of all programs and by robot. */
+  /** Ids of all programs, ascending. `#idsByRobot` has those of each robot. */
   readonly #ids: string[] = [];
   readonly #idsByRobot = new Map<string, string[]>();
 
-  /** Creates or replaces. */
+  /** Creates or replaces a program. */
   put(document: ProgramDocument, timeUs: number): void {
     const { id } = document;
     const replaced = this.#programs.get(id);
@@ -87,7 +87,7 @@ export class ViewPrograms {
   }
 }
 
-/** The place of `id`, or where it belongs. */
+/** The position of `id`, or where to insert it. */
 function placeOf(ids: readonly string[], id: string): number {
   let low = 0;
   let high = ids.length;

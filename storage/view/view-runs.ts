@@ -1,10 +1,9 @@
 /**
- * The table of all runs, by ordinal: ids, what lists filter by, where consolidated records lie, and which frames belong to
- * whom. Folded from the index sections of records alone.
+ * The table of all runs, by ordinal: ids, what lists filter by, where consolidated records lie, and which frames belong to which run. It is folded
+ * only from the index sections of records.
  *
- * An ordinal is a run's place in creation order, which is id order. A consolidated record of a run whose run_created record is
- * gone (dropped by compaction, or damaged) can come after later runs: it waits until `admitLateRuns`, which
- * rebuilds the table once with all of them in order.
+ * An ordinal is a run's place in creation order, which is the order of ids. If the run_created record of a run is gone (dropped by compaction, or
+ * damaged), its consolidated record can come after later runs. Such a run waits until `admitLateRuns` builds the table once more with all in order.
  */
 import { formatUuidWords } from "../../core/identifiers.js";
 import { NO_REPORT, REPORT_STATUSES, type ReportStatus } from "../../core/run/quality.js";
@@ -23,19 +22,19 @@ import { outcomeOf, statusOf } from "./state-bitmaps.js";
 export interface RunListQuery {
   readonly programId?: string | undefined;
   readonly serialNumber?: string | undefined;
-  /** Any text: a status that no run can have matches none. */
+  /** Any text. A status that no run can have matches no run. */
   readonly status?: string | undefined;
-  /** A status of a report, or NO_REPORT; any other text matches no run. */
+  /** A report's status, or NO_REPORT. Any other text matches no run. */
   readonly qualityStatus?: string | undefined;
-  /** Only runs updated after this, strictly; microseconds since the Unix epoch. */
+  /** Only runs updated strictly after this time, in microseconds since the Unix epoch. */
   readonly updatedSinceUs?: number | undefined;
   readonly offset: number;
   readonly limit: number;
 }
 
-/** How the index numbers what a run's quality report says. */
+/** The outcomes in the order in which the index numbers them. */
 const OUTCOMES = [null, ...REPORT_STATUSES] as const;
-/** What the filter calls them: a run without a report is found too. */
+/** The outcomes as filters name them: NO_REPORT finds runs without a report. */
 const OUTCOME_NAMES: readonly string[] = [NO_REPORT, ...REPORT_STATUSES];
 
 interface LateRun {
@@ -66,7 +65,7 @@ export class ViewRuns {
     );
   }
 
-  /** Adds a new run; false if it is not above the last one, which takes a damaged log. */
+  /** Adds a new run. False if its id is not above the last one, which happens only after damage to the log. */
   create(summary: RunSummary): boolean {
     if (!this.#isNext(summary.id)) return false;
     this.#add(summary);
@@ -81,7 +80,7 @@ export class ViewRuns {
     });
   }
 
-  /** What the fold has found of a run that has not ended. */
+  /** Sets the quality status of a run that has not ended. */
   judge(ordinal: number, qualityStatus: ReportStatus | null): void {
     this.#index.changeState(ordinal, { outcome: OUTCOMES.indexOf(qualityStatus) });
   }
@@ -91,8 +90,9 @@ export class ViewRuns {
   }
 
   /**
-   * Takes a consolidated record: of a run that was active, of one known only by it, or in place of an earlier one.
-   * @returns the run's ordinal; -1 for one that has none yet (`admitLateRuns`)
+   * Takes a consolidated record: of an active run, of a run that only this record knows, or in place of an earlier one.
+   *
+   * @returns the run's ordinal; -1 if it has none yet (`admitLateRuns`)
    */
   end(summary: RunSummary, frameIds: readonly string[], location: RecordLocation): number {
     let ordinal = this.#ids.indexOf(summary.id);
@@ -109,7 +109,7 @@ export class ViewRuns {
     return ordinal;
   }
 
-  /** Gives runs that came late their place; ordinals change if there are any. O(runs), once when a store has been read. */
+  /** Gives late runs their place; ordinals change if there are any. O(runs), once after a store was read. */
   admitLateRuns(): void {
     if (this.#lateRuns.size === 0) return;
     const late = [...this.#lateRuns.values()].sort((a, b) => (a.summary.id < b.summary.id ? 1 : -1));
@@ -119,7 +119,7 @@ export class ViewRuns {
     this.#index = new RunIndex();
     this.#locations = new RecordLocations();
     const moved = new Uint32Array(ids.length);
-    // Each is below the run that was the last one when it came, so that none is left over.
+    // Each late run is below the run that was the last one when it came, so none is left over.
     const admitted: [ordinal: number, run: LateRun][] = [];
     const admitBelow = (id: string): void => {
       for (let next = late.at(-1); next !== undefined && next.summary.id < id; next = late.at(-1)) {
@@ -143,7 +143,7 @@ export class ViewRuns {
     }
   }
 
-  /** Writes its sections. Nothing may come late any more: see `admitLateRuns`. */
+  /** Writes the snapshot's sections. Late runs must have been admitted: see `admitLateRuns`. */
   async writeSnapshot(sink: SnapshotSink): Promise<void> {
     if (this.#lateRuns.size > 0) throw new Error("runs that came late have no place yet");
     const index = this.#index.parts();
@@ -227,7 +227,7 @@ export class ViewRuns {
     return OUTCOMES[this.#index.outcome(ordinal)]!;
   }
 
-  /** What the index knows beside status and outcome. */
+  /** What the index knows of a run, without status and outcome. */
   entry(ordinal: number): { programId: string; serialNumber: string | null; timeUs: number } {
     const { programOrdinal, serialNumber, timeUs } = this.#index.entry(ordinal);
     return { programId: this.#programIds[programOrdinal]!, serialNumber, timeUs };
@@ -242,7 +242,7 @@ export class ViewRuns {
     return this.#locations.get(ordinal);
   }
 
-  /** As `location`, by the run's id; undefined also for an unknown run. */
+  /** As `location`, by the run's id; also undefined for an unknown run. */
   locationOf(id: string): RecordLocation | undefined {
     const ordinal = this.#ids.indexOf(id);
     return ordinal < 0 ? this.#lateRuns.get(id)?.location : this.#locations.get(ordinal);
@@ -271,7 +271,7 @@ export class ViewRuns {
     return this.#runsOfFrames.get(frameId);
   }
 
-  /** Runs of any status. */
+  /** Count of the program's runs of any status. */
   programRunCount(programId: string): number {
     const programOrdinal = this.#programOrdinals.get(programId);
     return programOrdinal === undefined ? 0 : this.#index.programRunCount(programOrdinal);

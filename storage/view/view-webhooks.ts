@@ -3,12 +3,12 @@ import { packValues, unpackValues } from "../records/packed-values.js";
 import type { WebhookIndex } from "../records/webhook-record.js";
 import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
 
-/** The webhooks of the view; of a deleted one id and name stay, for the deliveries that were made to it. No secret comes here. */
+/** The webhooks of the view, without secrets. Id and name of a deleted one stay, for its deliveries. */
 export class ViewWebhooks {
   readonly #webhooks = new Map<string, Webhook>();
   readonly #deletedNames = new Map<string, string>();
 
-  /** Counts the changes of names. */
+  /** Count of changed names. */
   #renames = 0;
 
   get renames(): number {
@@ -45,7 +45,7 @@ export class ViewWebhooks {
     return this.#webhooks.has(id) || this.#deletedNames.has(id);
   }
 
-  /** Also of a deleted one; empty for one that the log has lost. */
+  /** The name of a webhook, deleted or not; empty for one that the log has lost. */
   name(id: string): string {
     return this.#webhooks.get(id)?.name ?? this.#deletedNames.get(id) ?? "";
   }

@@ -27,7 +27,7 @@ t.test("a process that records no more says so and exits with 1, for its supervi
   const { code, stderr } = await ends.end("SIGCONT");
   t.equal(code, 1);
   t.match(stderr, /"recording has failed: the service ends in 0\.7 s, so that a supervisor restarts it"/);
-  t.match(stderr, /^inspection-service: nothing was recorded since \d{4}-.*was removed or replaced/m);
+  t.match(stderr, /^inspection-service: nothing was recorded since \d{4}-.*somebody removed or replaced/m);
   // Its recording ended at about the same time.
   t.match(await health(stays), { status: 503, recorder: { status: "down", detail: /^since \d{4}-/ } });
   t.notMatch(stays.stderr, /a supervisor/);

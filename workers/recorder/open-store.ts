@@ -4,9 +4,9 @@ import type { WriteRoom } from "../../storage/disk/write-room.js";
 import { Log } from "../../storage/log/log.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log/log-batch.js";
 import type { LogOptions } from "../../storage/log/log-options.js";
-import { quarantinedFiles, withoutFoundAgain } from "../../storage/log/quarantine.js";
 import { isKnownRecordType } from "../../storage/records/record-index.js";
 import { findLogEvidence, noteLostLog } from "../../storage/recovery/log-evidence.js";
+import { quarantinedFiles, withoutFoundAgain } from "../../storage/recovery/quarantine.js";
 import {
   type OpenedSnapshot,
   openSnapshot,

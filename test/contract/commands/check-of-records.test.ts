@@ -60,14 +60,18 @@ t.test("check finds records that say something else than one another, and exits 
     ["nothing is wrong", [created, started, ended, webhook, deliveryTo(null)], null],
     ["compaction has dropped the beginning", [started, ended], null],
     ["a list says another status", [created, { ...ended, index: failed.index }], /differ in status$/],
-    ["a change of a run that never began", [started], /^a change of run .*, with which no record before it begins/],
-    ["a change behind the end", [created, ended, started], /^a change of run .* behind its end$/],
+    ["a change of a run that never began", [started], /^a change belongs to run .*, but no record before it begins/],
+    ["a change behind the end", [created, ended, started], /^a change of run .* stands behind the run's end$/],
     [
       "a delivery of an event that never was",
       [webhook, created, deliveryTo(run.id)],
-      /^delivery .* no record tells of$/,
+      /^delivery .* no record has that event$/,
     ],
-    ["a delivery to a webhook that never was", [deliveryTo(null)], /^a delivery to webhook .* which no record is of$/],
+    [
+      "a delivery to a webhook that never was",
+      [deliveryTo(null)],
+      /^a delivery goes to webhook .* no record has that webhook$/,
+    ],
   ];
   for (const [what, records, message] of stores) {
     const path = temporaryDirectory(t);

@@ -164,8 +164,8 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
   t.test("the beginning of a run that has not ended", async (t) => {
     const exported = await exportWithout(data, running.id, deltaOf("run_created"));
     t.match(exported, { code: 1, stdout: "", names: { length: 0 } });
-    t.match(exported.stderr, /^inspection-service: damage to the log took the record that run .* begins with.*\n$/);
-    t.match(exported.stderr, /inspect --run prints it/);
+    t.match(exported.stderr, /^inspection-service: the first record of run .* is lost.*\n$/);
+    t.match(exported.stderr, /inspect --run prints the rest/);
   });
   t.test("the beginning of a frame: its other records are of no use, and said to be", async (t) => {
     const begun = deltaOf("frame_begun");

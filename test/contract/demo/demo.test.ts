@@ -180,7 +180,7 @@ t.test("a folder that is no store is refused, and what is in it stays", async (t
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, "notes.txt"), "mine");
   const ended = await runCommand(["demo", "--data", folder, "--port", "0"]);
-  t.match(ended, { code: 1, stderr: /holds no store but other files \(notes\.txt\)/ });
+  t.match(ended, { code: 1, stderr: /holds no store, but other files \(notes\.txt\)/ });
   t.strictSame(readdirSync(folder), ["notes.txt"]);
 });
 

@@ -100,7 +100,7 @@ t.test("a folder with somebody's files is left alone", async (t) => {
   const folder = temporaryFolder(t);
   for (const name of ["a.txt", "b.txt", "c.txt", "d.txt"]) writeFileSync(join(folder, name), name);
   const message =
-    /holds no store but other files \(a\.txt, b\.txt, c\.txt, … \(4 in all\)\): a store needs a folder of its own/;
+    /holds no store, but other files \(a\.txt, b\.txt, c\.txt, … \(4 in all\)\): give the store a folder of its own/;
   await refusedByAll(t, folder, message, ["serve", "demo"]);
   await refusedByAll(t, folder, /holds no store/, ["check", "inspect", "export"]);
   t.same(readdirSync(folder).sort(), ["a.txt", "b.txt", "c.txt", "d.txt"], "nothing was made in it");
@@ -134,7 +134,7 @@ t.test("a store of a newer format, of another service, or of a segment of a newe
   const before = Buffer.from(bytes);
   bytes.set(encodeSegmentHeader({ version: 2, salt: 1, base: 1 }));
   writeFileSync(path, bytes);
-  await refusedByAll(t, data, /segment 0{15}1\.seg has format version 2; this release reads version 1/, [
+  await refusedByAll(t, data, /segment 0{15}1\.seg has format version 2, but this release reads version 1/, [
     "serve",
     "demo",
     "inspect",
@@ -155,7 +155,7 @@ t.test("a log without format.json is not taken for this release's in silence", a
   await refusedByAll(
     t,
     data,
-    /has the log of a store and no format\.json.*put it back.*\{"format":1,"service":"inspection-results-service"\}/,
+    /holds the log of a store, but no format\.json.*Put that file back.*\{"format":1,"service":"inspection-results-service"\}/,
   );
   t.equal(contentOf(data), before);
   writeFileSync(join(data, "format.json"), format);
@@ -210,21 +210,21 @@ t.test("links to a disk that is not mounted, and links that come back to themsel
   const at = (name: string): string => join(folder, name);
   symlinkSync(at("unmounted"), at("away"));
   const nowhere =
-    /\/away is a symbolic link to what is not there: mount it, or remove the link \(mkdir \S+away: EEXIST/;
+    /\/away is a symbolic link whose target does not exist: mount the target, or remove the link \(mkdir \S+away: EEXIST/;
   await refusedByAll(t, at("away"), nowhere, ["serve", "demo"]);
-  await refusedByAll(t, at("away/below/it"), /below\/it lies below \S+\/away, which is a symbolic link to what/, [
+  await refusedByAll(t, at("away/below/it"), /below\/it lies below \S+\/away, which is a symbolic link whose target/, [
     "serve",
   ]);
   symlinkSync(at("loop"), at("loop"));
   for (const path of [at("loop"), at("loop/below")]) {
-    await refusedByAll(t, path, /loop(\/below)? leads through symbolic links that come back to themselves \(/);
+    await refusedByAll(t, path, /loop(\/below)? leads through a loop of symbolic links \(/);
   }
   t.strictSame(readdirSync(folder).sort(), ["away", "loop"], "nothing was made");
 
   const data = await madeStore(t);
   rmSync(join(data, "captures"), { recursive: true });
   symlinkSync(at("unmounted"), join(data, "captures"));
-  await refusedByAll(t, data, /\/data\/captures is a symbolic link to what is not there: mount it/);
+  await refusedByAll(t, data, /\/data\/captures is a symbolic link whose target does not exist: mount the target/);
   mkdirSync(at("unmounted"));
   const mounted = await ServiceProcess.start({ dataDirectory: data });
   t.teardown(() => mounted.dispose());
@@ -255,11 +255,7 @@ t.test("a FIFO in place of a segment", async (t) => {
   const path = join(data, "meta", segment);
   rmSync(path);
   t.ok(succeeds("mkfifo", [path]));
-  await refusedByAll(
-    t,
-    data,
-    /\.seg is a FIFO, a socket or a device, and a file of the store is to stand there: move it away$/,
-  );
+  await refusedByAll(t, data, /\.seg is a FIFO, a socket or a device, but the store needs a file there: move it away$/);
 });
 
 function mountsDisks(): string | false {

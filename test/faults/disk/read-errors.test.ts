@@ -93,7 +93,7 @@ t.test("single reads: a record that the disk does not give is damaged, its neigh
   const path = `${META}/${segmentName(bad.location.segmentBase)}`;
   disk.onRead = (read, position) => (read === path && position === bad.location.offset ? "EIO" : undefined);
   const reader = new LogReader({ fileSystem: disk, directory: META });
-  const damage = { code: "record_damaged", message: /offset \d+: the disk does not give it \(EIO\)/ };
+  const damage = { code: "record_damaged", message: /offset \d+: the disk cannot read these bytes \(EIO\)/ };
   for (const { name, location } of seen) {
     if (name === bad.name) {
       await t.rejects(reader.read(location), damage);
@@ -149,7 +149,7 @@ t.test("captures that the disk does not give are damaged, for who reads them", a
   disk.onRead = (read, position) => (read === path && position >= 5_000 ? "EIO" : undefined);
   const slices = await reader.openSlices(path, extents.slice(0, 2));
   t.equal((await slices.read(0, 5_000)).length, 5_000);
-  await t.rejects(slices.read(4_000, 2_000), { code: "capture_damaged", message: /does not give it \(EIO\)/ });
+  await t.rejects(slices.read(4_000, 2_000), { code: "capture_damaged", message: /cannot read these bytes \(EIO\)/ });
   slices.close();
 });
 
@@ -268,7 +268,9 @@ t.test("check goes on behind each segment that cannot be opened, and calls no ca
     t.same([ok, summary.records, summary.damages], [false, whole.summary.records - own.records, 2], file);
     t.equal(summary.extents, whole.summary.extents - own.extents, "what the others name is verified");
     const ofCaptures = findings.filter((one) => one.file.startsWith("captures/"));
-    t.ok(ofCaptures.every((one) => one.code === "capture_unjudged" && /cannot be judged/.test(one.message)));
+    t.ok(
+      ofCaptures.every((one) => one.code === "capture_unjudged" && /an unreadable one may name it/.test(one.message)),
+    );
     unjudged += ofCaptures.length;
   }
   t.ok(unjudged > 0 && unjudged < paths.length, `${unjudged} captures that one segment alone names`);
@@ -291,7 +293,7 @@ t.test("check goes on at a capture file and at a segment that are links to thems
   ]);
   t.match([ok, summary.segments, summary.captureFiles, summary.damages], listOf(false, 1, 1, 4));
   const opening = await openDataDirectory({ path, creates: true }).catch((error: unknown) => error);
-  const message = new RegExp(`^${join(path, loops[1] as string)} leads through symbolic links`);
+  const message = new RegExp(`^${join(path, loops[1] as string)} leads through a loop of symbolic links`);
   t.match(opening, { code: "directory_unusable", message }, "a start is refused all the same");
 });
 
@@ -408,7 +410,7 @@ t.test("a run is read from whatever the disk still gives, and what may be missin
       const found = await read(of, run.id).catch((error: Error) => error);
       if (found instanceof Error) {
         missing++;
-        if (!isHit || !/the disk does not give all of it: .*EIO/.test(found.message)) wrong++;
+        if (!isHit || !/the disk cannot read all of it: .*EIO/.test(found.message)) wrong++;
         continue;
       }
       const isSame = isDeepStrictEqual(found?.run, run);
@@ -436,7 +438,7 @@ t.test("a run is read from whatever the disk still gives, and what may be missin
   const [run] = runs;
   await t.rejects(read(failing(disk, "readDirectory", META, "EIO"), run!.id), {
     code: "record_missing",
-    message: /the disk does not give all of it: readDirectory .*meta: EIO/,
+    message: /the disk cannot read all of it: readDirectory .*meta: EIO/,
   });
   const without = await read(failing(disk, "readDirectory", SNAPSHOTS, "EIO"), run!.id);
   t.match(without?.loss, { findings: { length: 0 }, unreadable: listOf({ path: SNAPSHOTS }) });

@@ -224,7 +224,7 @@ t.test("what the file system refuses is said in one line, without a stack", asyn
     t.equal(ended.code, 1, command);
     t.match(
       ended.stderr,
-      /^inspection-service: .*\/lock is a file, and a folder of the store is to stand there: move it away$/m,
+      /^inspection-service: .*\/lock is a file, but the store needs a folder there: move it away$/m,
     );
     t.notMatch(ended.stderr, /^\s+at /m);
   }

@@ -73,8 +73,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "all that waits is acknowledged with the first group",
-    file: "storage/log/log.js",
-    find: "(waiters[count]?.sequence ?? 0) <= this.#committedSequence",
+    file: "storage/log/commit-waiters.js",
+    find: "(waiters[count]?.sequence ?? 0) <= committedSequence",
     replace: "true",
     killer: "storage/log/log",
   },
@@ -124,16 +124,16 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   // Short counts and full disks.
   {
     name: "a short count of a write is taken for all",
-    file: "storage/disk/file-system.js",
+    file: "storage/disk/whole-files.js",
     find: "while (written < bytes.length);",
     replace: "while (false);",
     killer: CRASHES,
   },
   {
     name: "a write that finds no room is taken for done",
-    file: "storage/log/log.js",
-    find: "await cutBack(segment, offset);\n            throw error;",
-    replace: "return;\n            throw error;",
+    file: "storage/log/segment.js",
+    find: "await cutBack(segment, offset);\n        throw error;",
+    replace: "return;\n        throw error;",
     killer: SIMULATION,
   },
   {
@@ -145,21 +145,21 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "a full disk ends the log",
-    file: "storage/disk/file-system.js",
+    file: "storage/disk/file-system-error.js",
     find: "NO_ROOM_CODES.has(error.code) && REPEATABLE_OPERATIONS.has(error.operation)",
     replace: "false",
     killer: SIMULATION,
   },
   {
     name: "a sync that fails with ENOSPC is tried again",
-    file: "storage/disk/file-system.js",
+    file: "storage/disk/file-system-error.js",
     find: '"write", "ftruncate", "rename"]',
     replace: '"write", "ftruncate", "rename", "fdatasync", "fsync"]',
     killer: FULL,
   },
   {
     name: "what a refused write left is not cut",
-    file: "storage/log/log.js",
+    file: "storage/log/segment.js",
     find: "await cutBack(segment, offset);",
     replace: "void cutBack;",
     killer: FULL,
@@ -182,8 +182,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "the folder is not synced after a rotation",
     file: "storage/log/segment.js",
-    find: "await fileSystem.syncDirectory(directory);\n    // Opened anew",
-    replace: "// Opened anew",
+    find: "await fileSystem.syncDirectory(directory);\n    // Opened again",
+    replace: "// Opened again",
     killer: CRASHES,
   },
   {
@@ -432,7 +432,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "a copy in quarantine is not synced",
-    file: "storage/log/quarantine.js",
+    file: "storage/recovery/quarantine.js",
     find: "await target.datasync();",
     replace: "",
     killer: RECOVERY,
@@ -446,7 +446,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "an error of a read is taken for the end of the file",
-    file: "storage/disk/file-system.js",
+    file: "storage/disk/whole-files.js",
     find: "const count = await file.read(total === 0 ? into : into.subarray(total), position + total);",
     replace:
       "const count = await file.read(total === 0 ? into : into.subarray(total), position + total).catch(() => 0);",
@@ -454,7 +454,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "a file that is replaced is not synced before its rename",
-    file: "storage/disk/file-system.js",
+    file: "storage/disk/whole-files.js",
     find: "await writeFully(file, bytes, 0, temporary);\n        await file.datasync();",
     replace: "await writeFully(file, bytes, 0, temporary);",
     killer: "storage/disk/data-directory",
@@ -497,22 +497,22 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "check does not miss captures",
     file: "storage/repair/check-store.js",
-    find: "for (const { finding, count } of missing.values())",
+    find: "for (const { finding, count } of this.#missing.values())",
     replace: "for (const { finding, count } of [])",
     killer: "storage/repair/check-store",
   },
   {
     name: "check ends where a folder cannot be listed or a size not be asked for",
     file: "storage/repair/check-store.js",
-    find: "tolerantLookups(options.fileSystem ?? nodeFileSystem, onUnreadable)",
+    find: "tolerantLookups(options.fileSystem ?? nodeFileSystem, this.#onUnreadable)",
     replace: "options.fileSystem ?? nodeFileSystem",
     killer: "faults/disk/read-errors",
   },
   {
     name: "check ends at a segment that cannot be opened",
     file: "storage/repair/check-store.js",
-    find: "tolerantOpens(fileSystem, onUnreadable)",
-    replace: "fileSystem",
+    find: "tolerantOpens(this.#fileSystem, this.#onUnreadable)",
+    replace: "this.#fileSystem",
     killer: "faults/disk/read-errors",
   },
   {
@@ -920,14 +920,14 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "a stray copy's name in quarantine is not synced, the one that it loses is",
-    file: "storage/log/quarantine.js",
+    file: "storage/recovery/quarantine.js",
     find: "await fileSystem.syncDirectory(quarantineDirectory);",
     replace: "",
     killer: RECOVERY,
   },
   {
     name: "a stray copy is set aside without a sync",
-    file: "storage/log/quarantine.js",
+    file: "storage/recovery/quarantine.js",
     find: "await fileSystem.syncDirectory(quarantineDirectory);\n    await fileSystem.syncDirectory(directory);",
     replace: "",
     killer: RECOVERY,
@@ -941,7 +941,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "a stray copy loses its name before it has one in quarantine",
-    file: "storage/log/quarantine.js",
+    file: "storage/recovery/quarantine.js",
     find: "await fileSystem.syncDirectory(quarantineDirectory);\n    await fileSystem.syncDirectory(directory);",
     replace: "await fileSystem.syncDirectory(directory);\n    await fileSystem.syncDirectory(quarantineDirectory);",
     killer: RECOVERY,

@@ -568,7 +568,7 @@ t.test("a FIFO or a folder in place of a capture file is damage of that file, an
   spawnSync("mkfifo", [`${folder}/fifo`]);
   mkdirSync(`${folder}/folder`);
   for (const path of [`${folder}/fifo`, `${folder}/folder`]) {
-    const refusal = { code: "capture_damaged", message: /is no file/ };
+    const refusal = { code: "capture_damaged", message: /is not a file/ };
     await t.rejects(verifyExtents(nodeFileSystem, path, [extent]), refusal);
     await t.rejects(new CaptureReader({ fileSystem: nodeFileSystem }).openSlices(path, [extent]), refusal);
     t.throws(() => nodeFileSystem.openSync(path), { message: /^open / });

@@ -170,19 +170,19 @@ const CASES: { what: string; pieces: Piece[]; names: string[]; damage: Damage }[
     what: "overlaps the record before it",
     pieces: [5, 6, stretch(6, 7), 8],
     names: without("g"),
-    damage: { code: "record_damaged", piece: 2, firstLost: 7, lastLost: 7, detail: /of sequence 6 behind 6/ },
+    damage: { code: "record_damaged", piece: 2, firstLost: 7, lastLost: 7, detail: /record 6 stands behind record 6/ },
   },
   {
     what: "overlaps a stretch before it",
     pieces: [stretch(5, 6), stretch(6, 7), 8],
     names: without("e", "f", "g"),
-    damage: { code: "record_damaged", piece: 1, firstLost: 7, lastLost: 7, detail: /of sequence 6 behind 6/ },
+    damage: { code: "record_damaged", piece: 1, firstLost: 7, lastLost: 7, detail: /record 6 stands behind record 6/ },
   },
   {
     what: "overlaps the record behind it",
     pieces: [5, stretch(6, 7), 7, 8],
     names: without("f", "g"),
-    damage: { code: "record_damaged", piece: 2, firstLost: 8, lastLost: 7, detail: /of sequence 7 behind 7/ },
+    damage: { code: "record_damaged", piece: 2, firstLost: 8, lastLost: 7, detail: /record 7 stands behind record 7/ },
   },
   {
     what: "leaves a hole before it",
@@ -200,7 +200,13 @@ const CASES: { what: string; pieces: Piece[]; names: string[]; damage: Damage }[
     what: "reaches into the next segment",
     pieces: [5, 6, stretch(7, 9, { durableUpTo: 9 })],
     names: without("g", "h"),
-    damage: { code: "record_damaged", piece: 2, firstLost: 7, lastLost: 8, detail: /up to 9, into the segment from 9/ },
+    damage: {
+      code: "record_damaged",
+      piece: 2,
+      firstLost: 7,
+      lastLost: 8,
+      detail: /up to record 9 reaches into the next segment, which begins at 9/,
+    },
   },
   {
     what: "begins at 0",
@@ -212,7 +218,7 @@ const CASES: { what: string; pieces: Piece[]; names: string[]; damage: Damage }[
     what: "begins before its segment",
     pieces: [stretch(4, 6), 7, 8],
     names: without("e", "f"),
-    damage: { code: "record_damaged", piece: 0, firstLost: 5, lastLost: 6, detail: /of sequence 4 behind 4/ },
+    damage: { code: "record_damaged", piece: 0, firstLost: 5, lastLost: 6, detail: /record 4 stands behind record 4/ },
   },
   {
     what: "claims less to be durable than it covers",

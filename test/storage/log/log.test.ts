@@ -374,12 +374,12 @@ t.test("interval: a rotation and the timer's sync do not meet", async (t) => {
 t.test("what cannot be a record is refused and uses no number", async (t) => {
   const { log } = await openLog(await createDisk(), { maximumPendingBytes: 10_000 });
   const record = recordOf("a");
-  t.throws(() => log.append({ ...record, type: 15 }), { message: /record type 15: allowed are 16 to 65535/ });
-  t.throws(() => log.append({ ...record, timeUs: Number.NaN }), { message: /record time NaN/ });
+  t.throws(() => log.append({ ...record, type: 15 }), { message: /record's type is 15, but must be 16 to 65535/ });
+  t.throws(() => log.append({ ...record, timeUs: Number.NaN }), { message: /record's time is NaN/ });
   const large = { ...record, body: new Uint8Array(32 * 1024 * 1024 + 1) };
   t.throws(() => log.append(large), { code: "record_too_large", data: { params: { maximum_body_bytes: 33_554_432 } } });
   t.throws(() => log.append(recordOf("b", 10_000)), { code: "log_overloaded" });
-  t.throws(() => log.whenCommitted(1), { message: /sequence 1 was not appended yet/ });
+  t.throws(() => log.whenCommitted(1), { message: /record 1 was not appended yet/ });
   t.equal(log.nextSequence, 1);
 });
 

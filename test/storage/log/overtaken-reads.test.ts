@@ -212,11 +212,11 @@ t.test("another record where nothing was written anew is a fault, and no damage"
       readMany: (places, check) => segment.reader.readMany(places.map(behind), check),
     });
     if (isOfRuns) {
-      const fault = { name: "MisplacedRecordError", message: /^no consolidated record of run / };
+      const fault = { name: "MisplacedRecordError", message: /^there is no consolidated record of run / };
       await t.rejects(view.run(runs[GONE]!.id), fault);
       await t.rejects(view.listRuns(PAGE, BASE_URL), fault);
     } else {
-      const message = /^the record of delivery .* is not where it was$/;
+      const message = /^the record of delivery .* is not at its place$/;
       await t.rejects(view.delivery(deliveries[GONE]!.id), { name: "MisplacedRecordError", message });
     }
     t.notOk(segment.failures.some(isReadDamage));

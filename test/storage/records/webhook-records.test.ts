@@ -13,6 +13,7 @@ import { MovesCollector } from "../../../storage/compaction/segment-moves.js";
 import type { RecordLocation } from "../../../storage/log/log-batch.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../../storage/log/record-format.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
+import { encodeEvents, IndexedEvents } from "../../../storage/records/event-index.js";
 import { MessagePackEncoder } from "../../../storage/records/message-pack-encoder.js";
 import { decodeIndex, deliveryPart, RecordDecodeError } from "../../../storage/records/record-index.js";
 import {
@@ -20,9 +21,7 @@ import {
   decodeDeliveryBody,
   decodeWebhookSecret,
   deliveryPlaces,
-  encodeEvents,
   encodeWebhookChange,
-  IndexedEvents,
 } from "../../../storage/records/webhook-record.js";
 import { MemorySnapshot } from "../../../storage/snapshot/memory-snapshot.js";
 import { RunRecords } from "../../../storage/view/run-records.js";

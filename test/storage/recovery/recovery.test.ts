@@ -3,7 +3,6 @@ import { createRandom } from "../../../core/random.js";
 import { FileSystemError } from "../../../storage/disk/file-system.js";
 import { Log } from "../../../storage/log/log.js";
 import { forEachRecord } from "../../../storage/log/log-batch.js";
-import { quarantinedFiles } from "../../../storage/log/quarantine.js";
 import {
   readRecordHeader,
   recordLength,
@@ -11,6 +10,7 @@ import {
   writeRecordHeader,
 } from "../../../storage/log/record-format.js";
 import { decodeSegmentHeader, encodeSegmentHeader, segmentName } from "../../../storage/log/segment.js";
+import { quarantinedFiles } from "../../../storage/recovery/quarantine.js";
 import type { RecoveryReport } from "../../../storage/recovery/recovery-report.js";
 import { RECOVERY_TABLE, type RecoveryCase } from "../../../storage/recovery/recovery-table.js";
 import { type PowerCut, powerCuts, powerCutsWithin } from "../../helpers/disk/power-cuts.js";
@@ -534,7 +534,7 @@ t.test("damage_proven: a record that stands twice, or is stale, is no record the
     lost: 1,
     corruption: 1,
   });
-  t.match(report.findings, listOf({ detail: "a record of sequence 2 behind 2" }));
+  t.match(report.findings, listOf({ detail: "record 2 stands behind record 2" }));
 });
 
 t.test("damage_proven: a record of another segment's salt, or copied from another place", async (t) => {
@@ -785,7 +785,7 @@ t.test("an unknown record that must be understood refuses to open; another is de
     await log.whenCommitted(log.append({ ...recordOf("x"), type: 999, flags }));
     await log.close();
     if (flags === 1) {
-      await t.rejects(openLog(disk), { code: "record_type_unsupported", message: /of type 999/ });
+      await t.rejects(openLog(disk), { code: "record_type_unsupported", message: /has type 999/ });
     } else {
       t.same((await openLog(disk)).names, ["x"]);
     }

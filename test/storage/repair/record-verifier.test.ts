@@ -86,7 +86,7 @@ t.test("an end that does not name what a record before it did is inconsistent", 
     faulty.flatMap((one) => one.extents.map(({ offset }) => offset)),
     batches.map(({ offset }) => offset).filter((offset) => !left.has(offset)),
   );
-  t.match(faulty[0]?.fault, /does not name/);
+  t.match(faulty[0]?.fault, /run's end does not$/);
 });
 
 t.test("a tombstone tells what is removed, also as the only end that is left", async (t) => {
@@ -202,22 +202,29 @@ t.test("what a record refers to must be there, where the log has lost none", asy
   const hooks = [putWebhook(WEBHOOK_ID), putWebhook(EVENT_ID)];
   const deleted = webhookRecord({ kind: "webhook_deleted", webhook: { id: WEBHOOK_ID, name: "gone" } });
   const wrong: [string, LogRecord[], RegExp][] = [
-    ["a change without a beginning", [...hooks, start], /^a change of run .* which no record before it begins/],
-    ["one with its beginning behind it", [...hooks, start, created], /^a change of run .* begins, and none ends$/],
-    ["a delivery of no event", [...hooks, created, deliveryOf()], /^delivery .* which no record tells of$/],
-    ["of another event", [...hooks, created, start, deliveryOf({ eventId: DELIVERY_ID })], /is of another event/],
-    ["of another run", [...hooks, created, start, deliveryOf({ runId: DELIVERY_ID })], /is of another event/],
-    ["of another webhook", [...hooks, created, start, deliveryOf({ webhookId: EVENT_ID })], /is of another event/],
-    ["an event behind it is another", [...hooks, deliveryOf({ webhookId: EVENT_ID }), endWithEvent], /is of another/],
-    ["a webhook that never was", [...hooks.slice(1), created, start], /^a delivery to webhook .*a1, which no record/],
-    ["that of a test", [deliveryOf({ runId: null }, "{}")], /^a delivery to webhook /],
+    ["a change without a beginning", [...hooks, start], /^a change belongs to run .* no record before it begins/],
+    ["one with its beginning behind it", [...hooks, start, created], /^a change belongs to run .* none ends it$/],
+    ["a delivery of no event", [...hooks, created, deliveryOf()], /^delivery .* no record has that event$/],
+    ["of another event", [...hooks, created, start, deliveryOf({ eventId: DELIVERY_ID })], /names another event/],
+    ["of another run", [...hooks, created, start, deliveryOf({ runId: DELIVERY_ID })], /names another event/],
+    ["of another webhook", [...hooks, created, start, deliveryOf({ webhookId: EVENT_ID })], /names another event/],
+    ["an event behind it is another", [...hooks, deliveryOf({ webhookId: EVENT_ID }), endWithEvent], /names another/],
+    [
+      "a webhook that never was",
+      [...hooks.slice(1), created, start],
+      /^a delivery goes to webhook .*a1, but no record/,
+    ],
+    ["that of a test", [deliveryOf({ runId: null }, "{}")], /^a delivery goes to webhook /],
   ];
   for (const [what, of, message] of wrong) {
     t.match(faultsOf(of), listOf(message), what);
     t.same(faultsOf(of, false), [], `${what}: where records are lost that may be one of them`);
   }
-  t.match(faultsOf([...hooks, deliveryOf({ runId: null })], false), listOf(/^a delivery of a test without its event$/));
-  t.match(faultsOf([...hooks, created, endWithEvent, start], false), listOf(/^a change of run .* behind its end$/));
+  t.match(faultsOf([...hooks, deliveryOf({ runId: null })], false), listOf(/^a test delivery has no event$/));
+  t.match(
+    faultsOf([...hooks, created, endWithEvent, start], false),
+    listOf(/^a change of run .* stands behind the run's end$/),
+  );
   const right: [string, LogRecord[]][] = [
     ["all in order", [...hooks, created, start, deliveryOf(), endWithEvent]],
     ["a beginning dropped for the end behind", [...hooks, start, deliveryOf(), endWithEvent]],

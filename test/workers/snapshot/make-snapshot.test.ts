@@ -1,8 +1,8 @@
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
 import { FileSystemError } from "../../../storage/disk/file-system.js";
-import { quarantinedFiles } from "../../../storage/log/quarantine.js";
 import { segmentName } from "../../../storage/log/segment.js";
+import { quarantinedFiles } from "../../../storage/recovery/quarantine.js";
 import { SNAPSHOT_SECTIONS, snapshotName } from "../../../storage/snapshot/snapshot-format.js";
 import { SnapshotReader } from "../../../storage/snapshot/snapshot-reader.js";
 import type { StorageError } from "../../../storage/storage-error.js";
@@ -439,7 +439,7 @@ t.test("bytes of the log that are damaged, or that the disk does not give, are t
   flipAt(damaged, newest, disk.bytesOf(newest).length - 300);
   const message = new RegExp(`^segment ${name}, offset \\d+: `);
   t.match(await told(damaged), { error: "SnapshotError", damages: listOf({ code: "record_damaged", message }) });
-  const given = `${newest}: the disk does not give it (EBADMSG)`;
+  const given = `${newest}: the disk cannot read these bytes (EBADMSG)`;
   t.match(await told(failing(disk, newest, "read", "EBADMSG")), {
     error: "FileSystemError",
     damages: listOf({ code: "record_damaged", message: given }),

@@ -2,9 +2,10 @@ import type { Delivery } from "../../../core/webhook/delivery.js";
 import { BegunDelivery } from "../../../core/webhook/emit-run-event.js";
 import type { Webhook } from "../../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
+import type { IndexedEvent } from "../../../storage/records/event-index.js";
 import { packValues, unpackValues } from "../../../storage/records/packed-values.js";
 import type { RecordIndex } from "../../../storage/records/record-index.js";
-import { decodeWebhookSecret, type IndexedEvent } from "../../../storage/records/webhook-record.js";
+import { decodeWebhookSecret } from "../../../storage/records/webhook-record.js";
 import type { SnapshotSink, SnapshotSource } from "../../../storage/snapshot/snapshot-format.js";
 
 /** A webhook with its secret. Only the dispatcher may get the secret. */

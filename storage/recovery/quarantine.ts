@@ -1,21 +1,21 @@
 import { type FileSystem, readFully, type StoreFile, TEMPORARY_SUFFIX, writeFully } from "../disk/file-system.js";
-import type { RecoveryReport } from "../recovery/recovery-report.js";
 import { filesIn } from "../repair/check-files.js";
+import type { RecoveryReport } from "./recovery-report.js";
 
-/** Files are copied piece by piece, so that a whole damaged segment takes no more memory than this. */
+/** Files are copied in pieces of this size, so that a whole damaged segment takes no more memory. */
 const PIECE_BYTES = 1024 * 1024;
 
 function quarantineName(segment: string, offset: number, lengthBytes: number): string {
   return `${segment}-${offset}-${lengthBytes}.bin`;
 }
 
-/** Names in the folder, in order: each is a piece of damage that an operator has not taken away. */
+/** Names in the quarantine folder, in order. Each is damage that no operator has removed yet. */
 export async function quarantinedFiles(fileSystem: FileSystem, directory: string): Promise<string[]> {
   const names = (await filesIn(fileSystem, directory)).map(({ name }) => name);
   return names.filter((name) => !name.endsWith(TEMPORARY_SUFFIX));
 }
 
-/** Without what still stands in the log too, and was found there again. */
+/** The quarantined files without those whose damage is still in the log and was found again. */
 export function withoutFoundAgain(names: readonly string[], { findings }: Pick<RecoveryReport, "findings">): string[] {
   const again = new Set(
     findings.map(({ segment, offset, lengthBytes }) => quarantineName(segment, offset, lengthBytes)),
@@ -24,10 +24,10 @@ export function withoutFoundAgain(names: readonly string[], { findings }: Pick<R
 }
 
 /**
- * Copies a part of a file durably into the quarantine folder. The name says where the bytes stood, and the same damage found again
- * is not copied again.
+ * Copies a part of a file durably into the quarantine folder. The copy's name says where the bytes stood, so damage that is found again is not
+ * copied again.
  *
- * @returns the file's name in the folder
+ * @returns the name of the copy in the folder
  */
 export async function quarantineBytes(
   fileSystem: FileSystem,
@@ -72,8 +72,8 @@ export async function setAside(
   name: string,
 ): Promise<void> {
   await fileSystem.rename(`${directory}/${name}`, `${quarantineDirectory}/${name}-stray.bin`);
-  // The name that it gets before the one that it loses, so that it always has one. Should it keep both, the next recovery moves it again;
-  // and recovery syncs the log's folder once more before it goes on, so that nothing depends on the second sync here.
+  // The new name is made durable before the old one is gone, so that the file always has a name. If a crash leaves both, the next recovery moves it
+  // again. Recovery syncs the log's folder once more before it goes on, so nothing depends on the second sync here.
   await fileSystem.syncDirectory(quarantineDirectory);
   await fileSystem.syncDirectory(directory);
 }
