@@ -16,7 +16,7 @@ export const SYSTEM_STATUS_MEANINGS = {
 } as const;
 export type SystemStatus = keyof typeof SYSTEM_STATUS_MEANINGS;
 
-/** Keys of the service's own components. All are required (decisions.md), and producers may not put them. */
+/** Keys of the service's own components. All are required, and producers may not put them. */
 export const OWN_COMPONENT_KEYS = ["log", "disk", "recorder", "dispatcher", "artefacts"] as const;
 
 /** One row of health, put by a producer or by the service about itself. */
@@ -36,7 +36,7 @@ export function since(timeUs: number, what: string): string {
   return `since ${new Date(timeUs / 1000).toISOString()}: ${what}`;
 }
 
-/** The rollup of interface.md: down if a required component is down, else degraded if any component is not healthy, else healthy. */
+/** The rollup: down if a required component is down, else degraded if any component is not healthy, else healthy. */
 export function rollUpHealth(rows: Iterable<Pick<ComponentRow, "status" | "required">>): SystemStatus {
   let status: SystemStatus = "healthy";
   for (const row of rows) {

@@ -3,7 +3,7 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 
 export const LIMITS = {
-  /** Paging (interface.md, Limits). */
+  /** Paging. */
   runsPage: { default: 50, minimum: 1, maximum: 1000 },
   programsPage: { default: 100, minimum: 1, maximum: 1000 },
   programRunsPage: { default: 100, minimum: 1, maximum: 1000 },
@@ -11,12 +11,12 @@ export const LIMITS = {
   /** Deliveries carry their payloads. A page ends before it would be larger than this, but it has at least one delivery. */
   deliveriesPageBytes: 32 * MIB,
 
-  /** Body of an HTTP request (decisions.md, Errors). */
+  /** Body of an HTTP request. */
   httpBodyBytes: 64 * KIB,
   /** How long the answer to an HTTP request may take to begin: longer than an inline webhook attempt, shorter than common clients and proxies wait. */
   requestDeadlineMs: 30_000,
 
-  /** MessagePack body and payload of a cell-link frame (cell-link.md, Frame). */
+  /** MessagePack body and payload of a cell-link frame (workers/cell-link/README.md). */
   linkBodyBytes: MIB,
   linkPayloadBytes: 64 * MIB,
   /**
@@ -45,7 +45,7 @@ export const LIMITS = {
   linkMessageOverheadBytes: 512,
   /** Answers that a producer has not read. Beyond this its own socket is not read either. */
   linkUnreadAnswerBytes: MIB,
-  /** A connection must say hello within `linkHelloTimeoutMs`, and then send something every `linkSilenceTimeoutMs` (cell-link.md, Session). */
+  /** A connection must say hello within `linkHelloTimeoutMs`, and then send something every `linkSilenceTimeoutMs` (workers/cell-link/README.md). */
   linkHelloTimeoutMs: 5_000,
   linkSilenceTimeoutMs: 60_000,
 
@@ -99,7 +99,7 @@ export const LIMITS = {
   programs: 100_000,
   components: 1_000,
 
-  /** Refusals stored for one producer, to answer a resend again (cell-link.md, Session). */
+  /** Refusals stored for one producer, to answer a resend again (workers/cell-link/README.md). */
   refusalsPerProducer: 1_024,
   /** Stored refusals of all producers together, about 40,000; beyond it the oldest go. Every segment's opening state holds them. */
   refusalBytes: 16 * MIB,
@@ -109,22 +109,22 @@ export const LIMITS = {
   /** When there is no room for a new producer's name, one that has stored nothing for so long is forgotten. */
   producerUnusedDays: 90,
   /**
-   * Instances of one producer whose last number is remembered (cell-link.md, Session). Each restart of a producer makes a new instance. One that
+   * Instances of one producer whose last number is remembered (workers/cell-link/README.md). Each restart of a producer makes a new instance. One that
    * comes back after so many others counts as new, and sends again whatever was not answered.
    */
   instancesPerProducer: 16,
 
   /** Each webhook may have a connection of its own, so that no receiver waits for another. */
   webhooks: 1_000,
-  /** decisions.md, URLs. */
+  /** Of a webhook's URL. */
   webhookUrlCharacters: 2_048,
   /** Four times the longest secret that other services give out. */
   webhookSecretCharacters: 512,
-  /** Ranges of a webhook's settings (interface.md, Limits). */
+  /** Ranges of a webhook's settings. */
   deliveryTimeoutSeconds: { minimum: 1, maximum: 300 },
   retryBackoffSeconds: { minimum: 0, maximum: 30 },
   maxRetries: { minimum: 0, maximum: 10 },
-  /** All attempts of one delivery (interface.md, Emission rules 5). */
+  /** All attempts of one delivery. */
   dispatchWindowMs: 10_000,
   /**
    * Tests and manual retries of one receiver that clients wait for, those under way included. Each waits at most `inlineWaitMs` to begin: a
@@ -132,7 +132,7 @@ export const LIMITS = {
    */
   inlineOfReceiver: 64,
   inlineWaitMs: 18_000,
-  /** How much is kept of a receiver's answer (decisions.md, Success): of its body, and of its headers. */
+  /** How much is kept of a receiver's answer: of its body, and of its headers. */
   answerBodyBytes: 16 * KIB,
   answerHeaderBytes: 16 * KIB,
   /** An answer with more header bytes counts as no answer. No server sends so many. */

@@ -8,7 +8,7 @@ import type { RunStatus, StepStatus } from "./run/run-state.js";
 import type { DeliveryStatus } from "./webhook/delivery.js";
 import type { EventName, OnFailureMode } from "./webhook/webhook.js";
 
-/** The types of the interface's answers (interface.md, Resources and their fields). The `*-response.ts` files build them. */
+/** The types of the interface's answers. The `*-response.ts` files build them. */
 export interface Link {
   href: string;
   method: string;

@@ -1,7 +1,7 @@
 import type { JsonObject } from "./json/json.js";
 
 /**
- * The catalogue of errors of the HTTP interface (decisions.md, Errors). `retryable` tells a client whether the same request can succeed later;
+ * The catalogue of errors of the HTTP interface. `retryable` tells a client whether the same request can succeed later;
  * an error may override it.
  */
 export const ERROR_CATALOGUE = {

@@ -62,7 +62,7 @@ export const captureIngest: Benchmark = {
       contestant: "cell-link",
       direction: "at-least",
       target: 102.4,
-      source: "cell-link.md: twice a head of 3,200 points, 4,000 lines a second, 4 bytes a point",
+      source: "twice a head of 3,200 points, 4,000 lines a second, 4 bytes a point",
     },
     {
       contestant: "cell-link",

@@ -17,7 +17,7 @@ const PACES: Record<"quiet" | "paced" | "flat-out", HeadPace | null> = {
   paced: "head",
   "flat-out": "flat-out",
 };
-const GOAL = "cell-link.md: reads keep their latency beside captures; here p99 at most 3 times that without";
+const GOAL = "reads keep their latency beside captures; here p99 at most 3 times that without";
 
 /** Formats of the captures before are made for seconds after their last line: what reads meet then is not quiet. */
 function whenProcessed(url: string): Promise<void> {

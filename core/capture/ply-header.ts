@@ -8,7 +8,7 @@ export function vertexBytes(planes: Planes): number {
 }
 
 /**
- * The header of a binary little-endian PLY (decisions.md, Captures). Its comments give the offsets and scales that turned columns, lines and raw
+ * The header of a binary little-endian PLY. Its comments give the offsets and scales that turned columns, lines and raw
  * heights into vertices, because an f32 far from zero is coarser than the frame.
  */
 export function plyHeader(frame: CloudFrame, points: number, isFiltered: boolean): Uint8Array {

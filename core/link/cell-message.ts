@@ -7,7 +7,7 @@ import type { Defect, QualityCheck } from "../run/quality.js";
 import type { UnitSystem } from "./change.js";
 
 /**
- * The messages of the cell link (cell-link.md, Messages), in the protocol's own field names. An optional field may also be null where
+ * The messages of the cell link (workers/cell-link/README.md), in the protocol's own field names. An optional field may also be null where
  * the interface shows it as nullable; null and absent mean the same.
  */
 export interface CellPut {

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../json/json.js";
 
-/** Codes of a `refuse` frame that answers a message and is stored as a record (cell-link.md). Other codes close the connection. */
+/** Codes of a `refuse` frame that answers a message and is stored as a record (workers/cell-link/README.md). Other codes close the connection. */
 export const MESSAGE_REFUSAL_CODES = [
   "invalid_message",
   "not_found",

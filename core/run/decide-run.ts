@@ -37,7 +37,7 @@ type RunMessage =
   | RunFail
   | RunCancel;
 
-/** The run statuses in which each message is accepted (cell-link.md). */
+/** The run statuses in which each message is accepted (workers/cell-link/README.md). */
 export const ACCEPTED_IN = {
   "run.start": ["pending"],
   "run.cancel": ["pending", "running"],
@@ -252,7 +252,7 @@ function decideJob(world: World, message: JobStart | JobFinish): Change[] {
   if (job.status !== "running") throw illegalTransition("job.finish", "/id", message.id, job.status, ["running"]);
   const checks = message.checks ?? [];
   const defects = message.defects ?? [];
-  // Findings of a failed job do not count (cell-link.md): the fold leaves them out.
+  // Findings of a failed job do not count (workers/cell-link/README.md): the fold leaves them out.
   if (message.status === "completed") {
     roomForFindings(run, checks.length, defects.length, { checks: "/checks", defects: "/defects" });
   }

@@ -21,7 +21,7 @@ export const FRAME_FORMAT_MEANINGS = {
 export type FrameFormat = keyof typeof FRAME_FORMAT_MEANINGS;
 export const FRAME_FORMATS = valuesOf(FRAME_FORMAT_MEANINGS);
 
-/** Manifest type and MIME type of each format of a frame (decisions.md, Manifest names; interface.md, Raw capture data). */
+/** Manifest type and MIME type of each format of a frame. */
 export const FORMAT_TYPES: Record<FrameFormat, { type: FileType; contentType: string }> = {
   npy: { type: "array", contentType: "application/octet-stream" },
   ply: { type: "pointcloud", contentType: "application/x-ply" },

@@ -75,7 +75,7 @@ export interface QualityReport {
   summary: string | null;
 }
 
-/** QC outcome of one or more checks (decisions.md, QC): the first of failed, indeterminate, passed that applies. A warning passes. */
+/** QC outcome of one or more checks: the first of failed, indeterminate, passed that applies. A warning passes. */
 export function reportStatus(checks: readonly QualityCheck[]): ReportStatus {
   if (checks.some((check) => check.status === "failed")) return "failed";
   if (checks.some((check) => check.status === "not_evaluated" || check.status === "error")) return "indeterminate";

@@ -10,7 +10,7 @@ export interface RunEnding {
 }
 
 /**
- * The run as it stands after it ended at `timeUs`; its consolidated record holds this. Whatever is still open is closed as cell-link.md says:
+ * The run as it stands after it ended at `timeUs`; its consolidated record holds this. Whatever is still open is closed as workers/cell-link/README.md says:
  * running steps fail with a failed run and are cancelled with any other, pending steps are cancelled, open frames become incomplete, and
  * series become complete. The report of a completed run is final from here on.
  */

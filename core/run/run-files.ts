@@ -25,7 +25,7 @@ export interface ManifestEntry {
 }
 
 /**
- * The run's file that gets the bytes of a file.put of this type. Retention goes by the manifest's type (decisions.md): files that a co-processor
+ * The run's file that gets the bytes of a file.put of this type. Retention goes by the manifest's type: files that a co-processor
  * made from the captures are removed with them, and only reports stay.
  */
 export function storedKindOf(type: FileType): StoredKind {

@@ -56,7 +56,7 @@ export interface JobState {
   error: string | null;
 }
 
-/** The two files with a run's bytes. Retention removes the captures; the reports stay (decisions.md, Retention). */
+/** The two files with a run's bytes. Retention removes the captures; the reports stay. */
 export type StoredKind = "captures" | "reports";
 
 /** A file that a producer sent with file.put. Its bytes are an extent of one of the run's two files. */
@@ -99,7 +99,7 @@ export interface RunState {
   traceId: string | null;
   status: RunStatus;
   createdAtUs: number;
-  /** Moves when state, results, files or event log change (decisions.md, One clock). */
+  /** Moves when state, results, files or event log change. */
   updatedAtUs: number;
   startedAtUs: number | null;
   /** When finalizing began. */

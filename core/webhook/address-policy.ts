@@ -1,5 +1,5 @@
 /**
- * Which addresses deliveries may go to (decisions.md, URLs). The factory's own network and loopback are the normal case. Never allowed are
+ * Which addresses deliveries may go to. The factory's own network and loopback are the normal case. Never allowed are
  * link-local, cloud metadata, multicast, unspecified and broadcast addresses, and the service's own addresses on its own port. An IPv6 address
  * that carries an IPv4 one is denied if either is. An allow list takes it for the IPv4 one only if packets to both reach the same host.
  *

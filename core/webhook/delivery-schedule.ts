@@ -1,6 +1,5 @@
 /**
- * Decides when a delivery's attempts happen: 1 + max_retries of them, with a pause in between, all within one window (interface.md, Emission
- * rules 5 and 6). It has no timers: the caller passes the time, in milliseconds of one monotonic clock.
+ * Decides when a delivery's attempts happen: 1 + max_retries of them, with a pause in between, all within one window. It has no timers: the caller passes the time, in milliseconds of one monotonic clock.
  *
  * | after | next |
  * |---|---|

@@ -8,7 +8,7 @@ import { qualityStatusOf, type RunState, type RunStatus } from "../run/run-state
 import { formatTimeUs } from "../timestamps.js";
 import type { EventName, RunEventName } from "./webhook.js";
 
-/** Moves only with changes that break readers; added fields leave it (interface.md, Versioning). */
+/** Moves only with changes that break readers; added fields leave it. */
 export const EVENT_SCHEMA_VERSION = 3;
 
 const MM_PER_INCH = 25.4;

@@ -76,7 +76,7 @@ export function deliverySummary({ delivery, webhookName }: NamedDelivery): Webho
   };
 }
 
-/** `all_ok` means that no delivery failed and none is pending (decisions.md, Deliveries). */
+/** `all_ok` means that no delivery failed and none is pending. */
 export function deliveryRollup(deliveries: readonly NamedDelivery[]): WebhookDeliveryRollup {
   const count = (status: Delivery["status"]): number =>
     deliveries.reduce((sum, { delivery }) => sum + (delivery.status === status ? 1 : 0), 0);

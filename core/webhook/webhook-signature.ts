@@ -1,5 +1,5 @@
 /**
- * How a delivery is signed (decisions.md, Signature), for sender and verifier. Each carries two HMAC-SHA256 signatures:
+ * How a delivery is signed, for sender and verifier. Each carries two HMAC-SHA256 signatures:
  *
  *     X-Service-Signature: t=<unix seconds>,v1=<hex of HMAC(secret's UTF-8 bytes, "<t>.<body>")>
  *     webhook-signature: v1,<base64 of HMAC(key, "<webhook-id>.<webhook-timestamp>.<body>")>

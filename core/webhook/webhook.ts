@@ -1,6 +1,6 @@
 import { valuesOf } from "../json/closed-set.js";
 
-/** Events that a webhook can subscribe to (decisions.md, Webhooks). */
+/** Events that a webhook can subscribe to. */
 export const EVENT_MEANINGS = {
   ProgramStarted: "a run began.",
   ProgramCompleted: "a run was carried out to its end; the event carries checks, defects and files.",
@@ -46,7 +46,7 @@ export interface Webhook extends WebhookSettings {
   updatedAtUs: number;
 }
 
-/** Defaults of settings that a client leaves out (interface.md, Limits; decisions.md, Defaults). */
+/** Defaults of settings that a client leaves out. */
 export const WEBHOOK_DEFAULTS = {
   onFailureMode: "IGNORE",
   enabled: true,

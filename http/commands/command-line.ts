@@ -65,7 +65,7 @@ function requireDescriptors(): void {
   );
 }
 
-/** The command line of decisions.md. An action resolves with the process's exit code. */
+/** The command line. An action resolves with the process's exit code. */
 export function commandLine(): Command {
   const program = new Command("inspection-service")
     .description("Stores the results of an inspection cell, serves them over HTTP and sends them to webhooks.")

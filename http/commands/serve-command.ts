@@ -15,15 +15,15 @@ import { type AllowedHosts, knownHosts } from "../requests/allowed-hosts.js";
 import { ApiKeys } from "../requests/api-keys.js";
 import { CrossOrigin } from "../requests/cross-origin.js";
 import { readKeyFile, watchKeys } from "../requests/key-file.js";
-import { roomForConnections } from "../service/descriptor-room.js";
 import { readPemFile } from "../server/pem-file.js";
 import type { TlsFiles } from "../server/server-options.js";
+import { roomForConnections } from "../service/descriptor-room.js";
 import { type Service, startService } from "../service/service.js";
 import { SERVICE_VERSION } from "../service/service-version.js";
 import type { ServeOptions } from "./command-options.js";
 import { UsageError } from "./resolve-options.js";
 
-/** How long requests may take to end after a stop is asked for. With the commits that follow, a stop ends within 10 s (decisions.md). */
+/** How long requests may take to end after a stop is asked for. With the commits that follow, a stop ends within 10 s. */
 const STOP_GRACE_MS = 7_000;
 
 /** How `serve` and `demo` follow the service. */

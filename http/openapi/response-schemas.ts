@@ -7,7 +7,7 @@ import { RUN_SCHEMAS } from "./schemas/run-schemas.js";
 import { SYSTEM_SCHEMAS } from "./schemas/system-schemas.js";
 import { WEBHOOK_SCHEMAS } from "./schemas/webhook-schemas.js";
 
-/** The answers of interface.md as JSON Schemas, one for each named resource: components of the OpenAPI document. */
+/** The answers of the interface as JSON Schemas, one for each named resource: components of the OpenAPI document. */
 export const RESPONSE_SCHEMAS = {
   ...RUN_SCHEMAS,
   ...QUALITY_SCHEMAS,

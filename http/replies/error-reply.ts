@@ -1,7 +1,7 @@
 import { ERROR_CATALOGUE, type ErrorData } from "../../core/service-errors.js";
 import { jsonReply, type Reply } from "./reply.js";
 
-/** The error envelope of decisions.md (Errors), with the status from the catalogue. A 405 carries Allow, a 401 WWW-Authenticate, a 416 Content-Range, a 503 Retry-After. */
+/** The error envelope, with the status from the catalogue. A 405 carries Allow, a 401 WWW-Authenticate, a 416 Content-Range, a 503 Retry-After. */
 export function errorReply(error: ErrorData, traceId: string): Reply {
   const { status, retryable: isUsuallyRetryable } = ERROR_CATALOGUE[error.code];
   const { code, message, params, retryable = isUsuallyRetryable } = error;

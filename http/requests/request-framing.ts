@@ -25,7 +25,7 @@ export interface RequestTarget {
 }
 
 /**
- * The error for a request whose end two parsers could see differently (decisions.md, Framing), or whose body is too large. Nothing more may be
+ * The error for a request whose end two parsers could see differently, or whose body is too large. Nothing more may be
  * read from the connection of such a request.
  * @returns undefined if the request is fine
  */

@@ -1,4 +1,5 @@
-import type { LogOptions, Timers } from "./log-options.js";
+import type { Timers } from "../../core/timers.js";
+import type { LogOptions } from "./log-options.js";
 
 const DEFAULT_INTERVAL_MS = 100;
 /** Short enough that the last records are soon proven, and long enough to cost nothing while records come. */

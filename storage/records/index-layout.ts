@@ -53,7 +53,7 @@ import type { RunSummary } from "../../core/run/run-state.js";
 export interface Origin {
   producer: string;
   sequence: number;
-  /** The producer's instance (cell-link.md, Session), a canonical UUID; absent when the producer named none. */
+  /** The producer's instance (workers/cell-link/README.md), a canonical UUID; absent when the producer named none. */
   instance?: string;
 }
 

@@ -1,5 +1,5 @@
 /**
- * The rules of the house about files and their imports (DESIGN.md, Folders), as functions from a set of source files to a list
+ * The rules of the house about files and their imports (.github/CONTRIBUTING.md), as functions from a set of source files to a list
  * of breaches. `test/tidy.test.ts` holds them against the repository, and shows on made-up sets that each of them can fail.
  */
 import ts from "typescript";

@@ -1,5 +1,5 @@
 /**
- * The frame of the cell link, version 1 (cell-link.md, Frame). Both directions speak it; all integers are little-endian.
+ * The frame of the cell link, version 1 (workers/cell-link/README.md). Both directions speak it; all integers are little-endian.
  *
  * | offset | size | field          |                                                                            |
  * |--------|------|----------------|----------------------------------------------------------------------------|

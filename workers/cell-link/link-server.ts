@@ -201,7 +201,7 @@ export class LinkServer {
   }
 
   /**
-   * Holds back messages with a payload, which are captures (cell-link.md, Messages), or lets them go on. A connection is read up to its
+   * Holds back messages with a payload, which are captures (workers/cell-link/README.md), or lets them go on. A connection is read up to its
    * first payload. Connections without one go on.
    */
   setPayloadsHeld(held: boolean): void {

@@ -1,5 +1,5 @@
 /**
- * The producer's side of the cell link (cell-link.md). The demo cell, tests and benches use it, and it is the reference for producers in
+ * The producer's side of the cell link (workers/cell-link/README.md). The demo cell, tests and benches use it, and it is the reference for producers in
  * TypeScript. It keeps every message until the service has answered it, and sends it again after a reconnect. So each message takes
  * effect exactly once, whichever side failed.
  */

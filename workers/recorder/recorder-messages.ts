@@ -41,11 +41,11 @@ export interface RecorderOptions {
   snapshots?: SnapshotPolicy;
   /** How many artefact tasks the front takes at a time. Without it captures are not processed. */
   artefactTasks?: number;
-  /** Limits where deliveries may go. Without it only the built-in rules apply (decisions.md, URLs). */
+  /** Limits where deliveries may go. Without it only the built-in rules apply. */
   receivers?: ReceiverOptions;
 }
 
-/** Which addresses deliveries may go to (decisions.md, URLs). */
+/** Which addresses deliveries may go to. */
 export interface ReceiverOptions {
   /** CIDR ranges. If there are any, only these are allowed. */
   allow: readonly string[];

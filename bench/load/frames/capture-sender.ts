@@ -11,7 +11,7 @@ export const BATCH_LINES = 64;
 export const BATCH_BYTES = WIDTH * BATCH_LINES * 4;
 const FRAME_LINES = 1024;
 const PITCH_MM = 0.01;
-/** A head of 4,000 lines a second (cell-link.md, What it must hold): 51.2 MB/s. */
+/** A head of 4,000 lines a second (workers/cell-link/README.md): 51.2 MB/s. */
 export const HEAD_BATCHES_PER_SECOND = 4000 / BATCH_LINES;
 
 /** One batch as the head delivers it: a tilted, rough surface, and a luminance of 10 bits. */

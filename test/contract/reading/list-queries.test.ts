@@ -25,7 +25,7 @@ interface Row {
 
 const CHECK_STATUSES = ["passed", "failed", "warning", "not_evaluated", "error"] as const;
 
-/** As decisions.md has it, of a run that neither failed nor was cancelled. */
+/** Of a run that neither failed nor was cancelled. */
 function outcomeOf(checks: readonly string[]): string | null {
   if (checks.length === 0) return null;
   if (checks.includes("failed")) return "failed";

@@ -65,7 +65,7 @@ const ABOUT_RUN: [CellMessage, payloadBytes: number][] = [
   [{ type: "run.cancel", id: RUN_ID }, 0],
 ];
 
-/** cell-link.md, What may follow what. */
+/** What may follow what, as workers/cell-link/README.md has it. */
 const ACCEPTED: Record<FixtureStatus, readonly string[]> = {
   pending: ["run.start", "run.cancel", "run.fail", "event.add", "file.put"],
   running: ABOUT_RUN.map(([message]) => message.type).filter((type) => type !== "run.create" && type !== "run.start"),

@@ -6,7 +6,7 @@ import { TIME_LIMIT_US } from "../../../core/timestamps.js";
 import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
 
 type Fields = Record<string, unknown>;
-/** Values that a field takes, and values that it does not, written down from cell-link.md and interface.md. */
+/** Values that a field takes, and values that it does not, written down from the contract. */
 interface Kind {
   good: unknown[];
   bad: unknown[];
@@ -339,7 +339,7 @@ for (const [type, [required, optional]] of Object.entries(MESSAGES)) {
   });
 }
 
-t.test("every message of cell-link.md is in the table above", async (t) => {
+t.test("every message of workers/cell-link/README.md is in the table above", async (t) => {
   t.equal(Object.keys(MESSAGES).length, 22);
   const refusal = refusalOf({ type: "x" });
   t.same(refusal?.params.allowed, Object.keys(MESSAGES));

@@ -1,5 +1,5 @@
 /**
- * Random messages against a model of the cell link that is as plain as its tables, written from cell-link.md and decisions.md:
+ * Random messages against a model of the cell link that is as plain as its tables, written from the contract:
  * it must accept and refuse the same, for a reason that the model sees too, and the run must stand the same afterwards. Every
  * accepted message goes through its record as well, and a second world folds what comes back.
  */

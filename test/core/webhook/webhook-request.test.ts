@@ -13,7 +13,7 @@ import { RequestBodyParser } from "../../../http/requests/request-body.js";
 
 const MINIMAL = { name: "mes", url: "https://mes.factory:8443/hook?x=1", subscribed_events: ["ProgramCompleted"] };
 
-/** Values that a field takes, and values that it does not, written down from interface.md and decisions.md. */
+/** Values that a field takes, and values that it does not, written down from the contract. */
 const FIELDS: Record<string, { good: unknown[]; bad: unknown[] }> = {
   name: { good: ["a", "ü".repeat(255)], bad: ["", "x".repeat(256), 1, {}, [], "\ud800"] },
   url: {

@@ -2,8 +2,8 @@
 import { encode } from "@msgpack/msgpack";
 import { LIMITS } from "../../../core/limits.js";
 import { encodeFrame, FRAME_KIND, type FrameToSend } from "../../../workers/cell-link/frame-codec.js";
-import { type CorpusEntry, corpusEntry } from "./fuzz-corpus.js";
 import { frameBegin, frameLines, LINE_BYTES, PROGRAM_ID, programPut, seriesAppend } from "../link/link-messages.js";
+import { type CorpusEntry, corpusEntry } from "./fuzz-corpus.js";
 
 export const RUN_ID = "019bb000-0000-7000-8000-00000000000a";
 const FRAME_ID = "019bb000-0000-7000-8000-00000000000b";

@@ -1,7 +1,6 @@
 /** Logs to fuzz from: one that is as it should be, and each kind of damage to it that recovery's table tells apart. */
 import { LOG_RECORD_TYPE, RECORD_HEADER_BYTES } from "../../../storage/log/record-format.js";
 import { encodeSegmentHeader, SEGMENT_HEADER_BYTES, segmentName } from "../../../storage/log/segment.js";
-import { type CorpusEntry, corpusEntry } from "./fuzz-corpus.js";
 import { appendAll, appendEach, createDisk, META, openLog, TEST_TYPE } from "../store/log-harness.js";
 import {
   bytesOfSegment,
@@ -12,6 +11,7 @@ import {
   segmentOf,
   viewOf,
 } from "../store/segment-bytes.js";
+import { type CorpusEntry, corpusEntry } from "./fuzz-corpus.js";
 
 const HEADER = { sequence: 8, durableUpTo: 16, indexLength: 32, bodyLength: 36 } as const;
 

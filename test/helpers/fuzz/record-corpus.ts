@@ -7,8 +7,8 @@ import { type EncodedRecord, encodeChanges, encodeRefusal } from "../../../stora
 import { RECORD_TYPE } from "../../../storage/records/record-index.js";
 import { encodeWebhookChange } from "../../../storage/records/webhook-record.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
-import { type CorpusEntry, corpusEntry } from "./fuzz-corpus.js";
 import { EVENT, webhookChanges } from "../webhooks/webhook-fixtures.js";
+import { type CorpusEntry, corpusEntry } from "./fuzz-corpus.js";
 
 export const PROGRAM_ID = "019bb000-0000-7000-8000-000000000001";
 export const RUN_ID = "019bb000-0000-7000-8000-000000000002";

@@ -31,7 +31,7 @@ const ALLOWED: Record<Status, string> = {
   cancelled: "",
 };
 
-/** The cell link as plain maps and tables, written from cell-link.md and decisions.md and from nothing else. */
+/** The cell link as plain maps and tables, written from the contract and from nothing else. */
 export class CellLinkModel {
   readonly runs = new Map<string, ModelRun>();
   readonly programs = new Map<string, number>();

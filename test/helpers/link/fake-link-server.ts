@@ -32,7 +32,7 @@ export interface FakeLinkServerOptions {
 }
 
 /**
- * The service's side of the cell link, in memory: numbers, acks, stored refusals and resends as cell-link.md says, with breaks and
+ * The service's side of the cell link, in memory: numbers, acks, stored refusals and resends as workers/cell-link/README.md says, with breaks and
  * late acks where a test wants them. `messages` are the effects, each once.
  */
 export class FakeLinkServer {

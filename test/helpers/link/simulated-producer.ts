@@ -16,7 +16,7 @@ export interface SentMessage {
 export type MessageAnswer = string | null;
 
 /**
- * A producer as cell-link.md wants it: it numbers its messages, keeps each until it is answered, and sends those again after every
+ * A producer as workers/cell-link/README.md wants it: it numbers its messages, keeps each until it is answered, and sends those again after every
  * reconnect. It remembers all that was ever answered.
  */
 export class SimulatedProducer {

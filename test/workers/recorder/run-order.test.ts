@@ -68,7 +68,7 @@ const MESSAGES: Record<
   "run.cancel": ({ runId }) => [{ type: "run.cancel", id: runId }],
 };
 
-/** The table of cell-link.md, What may follow what, word for word. */
+/** The table of workers/cell-link/README.md, What may follow what, word for word. */
 const ACCEPTED: Record<RunStatus, (type: string) => boolean> = {
   pending: (type) => ["run.start", "run.cancel", "run.fail", "event.add", "file.put"].includes(type),
   running: (type) => type !== "run.create" && type !== "run.start",

@@ -1,5 +1,5 @@
 /**
- * Binary little-endian PLY of a frame's points in scan order (decisions.md, Captures). Its size follows from the number of points in each
+ * Binary little-endian PLY of a frame's points in scan order. Its size follows from the number of points in each
  * line, and any part of the file can be made from the lines that it covers.
  */
 import { itemBytes, type Planes } from "../../../core/capture/capture.js";

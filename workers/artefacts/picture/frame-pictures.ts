@@ -6,7 +6,7 @@ import type { KernelMemory } from "../kernel-memory.js";
 import { encodePng, type SampleSource } from "./png-encoder.js";
 
 /**
- * The height map as a 16-bit PNG (decisions.md, Captures). 0 means no measurement. If 0 is an invalid code of a u16 plane, its raw values
+ * The height map as a 16-bit PNG. 0 means no measurement. If 0 is an invalid code of a u16 plane, its raw values
  * are used unchanged. Otherwise 1 to 65535 span z from the lowest to the highest, which takes a pass over the plane first. z is f64 here:
  * in f32, heights far from zero would lose their steps before they are mapped.
  */

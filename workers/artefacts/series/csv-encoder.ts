@@ -1,5 +1,5 @@
 /**
- * A measurement series as CSV (decisions.md, Captures): header `timestamp,channel_1,…`, LF; an invalid value is an empty cell.
+ * A measurement series as CSV: header `timestamp,channel_1,…`, LF; an invalid value is an empty cell.
  *
  * - Integers whose scale is a power of ten are written as exact decimals, with as many digits behind the point as the scale has. That holds
  *   for scales from 10^-15 to 1; beyond, digits that are not needed are left out, and exponents are written as JavaScript does.

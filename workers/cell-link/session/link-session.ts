@@ -33,7 +33,7 @@ const SLOWED_TICKS = 2;
 const CLOSING_TICKS = 2;
 
 /**
- * One connection of a producer (cell-link.md, Session). A message is decided as soon as its last byte is read. Several are in flight
+ * One connection of a producer (workers/cell-link/README.md). A message is decided as soon as its last byte is read. Several are in flight
  * until their records are committed.
  */
 export class LinkSession {

@@ -9,7 +9,7 @@ export interface StoredProducer {
   name: string;
   /** Its last sequence number that is stored. */
   committed: number;
-  /** How many instances are known, each a queue of messages (cell-link.md, Session). */
+  /** How many instances are known, each a queue of messages (workers/cell-link/README.md). */
   instances: number;
   /** Time of its last record, UTC in microseconds; 0 if the store does not say. */
   lastUsedUs: number;

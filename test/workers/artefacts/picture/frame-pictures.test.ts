@@ -39,7 +39,7 @@ function luminance(memory: KernelMemory, frame: MadeFrame): Promise<Uint8Array> 
   return encodeLuminance(memory, plane, frame.geometry, lines);
 }
 
-/** What decisions.md says of the samples. */
+/** What the contract says of the samples. */
 function wantedSamples(frame: MadeFrame): Uint16Array {
   const zs = plainHeights(frame);
   const { dtype, invalid } = frame.planes.height;
@@ -107,7 +107,7 @@ function smallFrames(): MadeFrame[] {
   return frames;
 }
 
-/** What decisions.md says of the luminance: more bits than 8 are shifted down; and what has more than it is said to have is as bright as can be. */
+/** What the contract says of the luminance: more bits than 8 are shifted down; and what has more than it is said to have is as bright as can be. */
 function wantedLuminance({ planes, luminance }: MadeFrame): Uint16Array {
   const raw = Uint8Array.from(luminance ?? []);
   if (planes.luminance?.dtype === "u8") return Uint16Array.from(raw);
@@ -342,7 +342,7 @@ for name in sys.argv[1:]:
 `;
 const pngcheck = spawnSync("pngcheck", ["-h"]).error === undefined ? "pngcheck" : undefined;
 
-/** What decisions.md says of samples and texts, in numpy, of raw planes beside their pictures. */
+/** What the contract says of samples and texts, in numpy, of raw planes beside their pictures. */
 const FAR = `
 import json, sys, numpy as np
 from PIL import Image

@@ -224,7 +224,10 @@ t.test(
     t.equal(await recorder.stop(), null);
     t.match(
       recorder.lines.filter(({ level }) => level === "error" || level === "warn").map(({ message }) => message),
-      listOf("the disk is full: all messages wait", "the disk had no room at the stop: messages that waited for it were not acknowledged"),
+      listOf(
+        "the disk is full: all messages wait",
+        "the disk had no room at the stop: messages that waited for it were not acknowledged",
+      ),
     );
     const again = await RecorderHarness.start(t, recorder.directory);
     t.equal((await again.connect("controller")).welcome.committed, controller.sequence - 1);
