@@ -104,14 +104,7 @@ function applyChange(run: RunState, change: Exclude<RunChange, { kind: "run_crea
       run.defects.push(change.defect);
       return;
     case "job_started":
-      run.jobs.push({
-        id: change.jobId,
-        name: change.name,
-        status: "running",
-        startedAtUs: timeUs,
-        completedAtUs: null,
-        error: null,
-      });
+      startJob(run, change, timeUs);
       return;
     case "job_finished":
       finishJob(run, change, timeUs);
@@ -143,6 +136,11 @@ function appendSeries(run: RunState, change: Extract<RunChange, { kind: "series_
   const series = run.series.find((one) => one.stepIndex === stepIndex);
   if (series === undefined) run.series.push({ stepIndex, channels, appends: [append], completedAtUs: null });
   else series.appends.push(append);
+}
+
+function startJob(run: RunState, change: Extract<RunChange, { kind: "job_started" }>, timeUs: number): void {
+  const { jobId: id, name } = change;
+  run.jobs.push({ id, name, status: "running", startedAtUs: timeUs, completedAtUs: null, error: null });
 }
 
 function finishJob(run: RunState, change: Extract<RunChange, { kind: "job_finished" }>, timeUs: number): void {

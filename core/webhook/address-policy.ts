@@ -78,7 +78,7 @@ export function addressFault(address: string, port: number, policy: AddressPolic
   const { forms, sameHost } = formsOf(parsed(plain));
   for (const form of forms) {
     const reason = forbidden.find(([range]) => isWithin(form, range))?.[1];
-    if (reason !== undefined) return `${address} is never allowed: it is ${reason}`;
+    if (reason !== undefined) return `${address} is never allowed: ${reason}`;
     if (port === policy.ownPort && isOwn(form, policy.own)) return `${address} port ${port} is the service itself`;
   }
   const isDenied = policy.deny.some((range) => forms.some((form) => isWithin(form, range)));

@@ -243,7 +243,7 @@ t.test("a sync that fails at a stop on a full disk is told: there something ackn
   await recorder.until(() => recorder.row("disk").status === "down");
   t.match(
     await recorder.stop(),
-    /^since .*: the log takes no more records since a write or sync failed: fdatasync .*EIO/,
+    /^since .*: the log takes no more records, because a write or sync failed: fdatasync .*EIO/,
   );
 });
 

@@ -279,7 +279,10 @@ t.test("a removal whose sync fails ends the recorder's work at once, as any fail
   raw.message({ type: "run.finish", id });
   await recorder.until(() => recorder.lines.some(({ level }) => level === "error"));
   t.equal(recorder.row("recorder").status, "down");
-  t.match(recorder.row("recorder").detail, /no more captures are stored since a write or sync failed: fsync .*EIO/);
+  t.match(
+    recorder.row("recorder").detail,
+    /no captures are stored any more, because a write or sync failed: fsync .*EIO/,
+  );
   t.match(await recorder.stop(), /fsync .*EIO/);
 });
 
