@@ -29,18 +29,8 @@ const AHEAD: string[] = ["nobody imports workers/artefacts/pool/artefact-pool.ts
 
 /** Break a rule of sizes still. The lists only get shorter: a path that keeps the rule by now fails, so that its line goes. */
 const LONG_FILES = [
-  "http/commands/command-options.ts",
-  "http/requests/request-pipeline.ts",
-  "http/server/node-server.ts",
-  "http/server/uws-server.ts",
   "storage/disk/file-system.ts",
-  "storage/log/log-reader.ts",
   "storage/recovery/log-walk.ts",
-  "storage/log/log.ts",
-  "storage/records/record-index.ts",
-  "storage/records/webhook-record.ts",
-  "storage/view/view.ts",
-  "test/bench/harness.test.ts",
   "test/contract/reading/read-interface.test.ts",
   "test/contract/webhooks/webhooks.test.ts",
   "test/core/link/decide-message.test.ts",
@@ -68,10 +58,7 @@ const LONG_FILES = [
   "test/workers/recorder/messages.test.ts",
   "test/workers/snapshot/make-snapshot.test.ts",
   "test/workers/webhooks/deliveries/delivery-scheduler.test.ts",
-  "workers/cell-link/link-session.ts",
   "workers/recorder/recorder-state.ts",
-  "workers/recorder/recorder.ts",
-  "workers/webhooks/deliveries/delivery-scheduler.ts",
 ];
 const FULL_FOLDERS = ["workers/artefacts/assembly"];
 const WIDE_DOCUMENTS: string[] = [];

@@ -1,5 +1,6 @@
+import { FileSystemError } from "../disk/file-system.js";
 import type { FindingCode } from "../recovery/recovery-table.js";
-import type { StorageErrorCode } from "../storage-error.js";
+import { StorageError, type StorageErrorCode } from "../storage-error.js";
 
 /** Codes of a check's own, beside those of the recovery table and of a StorageError. `CheckFinding` says what each means. */
 export const CHECK_CODES = [
@@ -45,4 +46,11 @@ export interface CheckFinding {
   offset: number;
   lengthBytes: number;
   message: string;
+}
+
+/** The code of an error of the store or the disk. Any other error is a fault of the check itself, and is thrown. */
+export function codeOf(error: unknown): CheckFindingCode {
+  if (error instanceof StorageError) return error.code;
+  if (error instanceof FileSystemError) return "unreadable";
+  throw error;
 }

@@ -23,7 +23,6 @@ import {
   RecoveryReportBuilder,
 } from "../recovery/recovery-report.js";
 import { isCorruption } from "../recovery/recovery-table.js";
-import { StorageError } from "../storage-error.js";
 import {
   type FileTotals,
   filesIn,
@@ -32,7 +31,7 @@ import {
   findUnnamedCaptures,
   totalsOfCaptures,
 } from "./check-files.js";
-import type { CheckFinding, CheckFindingCode } from "./check-finding.js";
+import { type CheckFinding, type CheckFindingCode, codeOf } from "./check-finding.js";
 
 const LOG_FOLDER = "meta";
 
@@ -387,13 +386,6 @@ function left(path: string): CheckFinding {
   const message =
     "retention has removed the run's captures, and the next start removes their file; if the file is still there after that, remove it";
   return { code: "capture_left", file: `captures/${path}`, offset: 0, lengthBytes: 0, message };
-}
-
-/** The code of an error of the store or the disk. Any other error is a fault of the check itself, and is thrown. */
-function codeOf(error: unknown): CheckFindingCode {
-  if (error instanceof StorageError) return error.code;
-  if (error instanceof FileSystemError) return "unreadable";
-  throw error;
 }
 
 function messageOf(error: unknown): string {

@@ -14,18 +14,10 @@ import {
 } from "../frame-codec.js";
 import type { ProducerProgress } from "../message-intake.js";
 import { readHello } from "./hello.js";
-import type { SessionHost } from "./session-host.js";
+import type { SessionHost, SessionPhase } from "./session-host.js";
 import { SessionMemory } from "./session-memory.js";
 import { SessionPauses } from "./session-pauses.js";
 import { TakenMessage } from "./taken-message.js";
-
-/**
- * - `hello`: no hello has come yet.
- * - `welcome`: waits until messages from an older connection of the name are committed.
- * - `open`: messages come and go.
- * - `closing`: the last frame was written. What still comes is discarded.
- */
-type Phase = "hello" | "welcome" | "open" | "closing" | "closed";
 
 /** A connection from an address that sent wrong tokens is read after so many ticks: between one second and two. */
 const SLOWED_TICKS = 2;
@@ -42,7 +34,7 @@ export class LinkSession {
   readonly #token: string | null;
   readonly #address: string;
   readonly #parser: FrameParser;
-  #phase: Phase = "hello";
+  #phase: SessionPhase = "hello";
   #producer: ProducerProgress | undefined;
   /** The queue that its messages come from. Null: it named none, so its messages belong to this connection alone. */
   #instance: string | null = null;

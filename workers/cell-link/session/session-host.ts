@@ -2,6 +2,15 @@ import type { LinkBudget } from "../bounds/link-budget.js";
 import type { PayloadBuffers } from "../bounds/payload-buffers.js";
 import type { MessageIntake, ProducerProgress } from "../message-intake.js";
 
+/**
+ * Where a session is:
+ * - `hello`: no hello has come yet.
+ * - `welcome`: waits until messages from an older connection of the name are committed.
+ * - `open`: messages come and go.
+ * - `closing`: the last frame was written. What still comes is discarded.
+ */
+export type SessionPhase = "hello" | "welcome" | "open" | "closing" | "closed";
+
 /** What a session needs from the server that accepted it. */
 export interface SessionHost<Session> {
   readonly intake: MessageIntake;
