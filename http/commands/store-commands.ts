@@ -70,7 +70,7 @@ async function resetClockOf(dataDirectory: DataDirectory) {
     reset: true,
     from,
     to,
-    message: `set back from ${from} to ${to}; clients with a later mark must read everything again`,
+    message: `the store's clock was set back from ${from} to ${to}: clients whose mark is later must read everything again`,
   };
 }
 

@@ -166,7 +166,7 @@ function testRoute(view: View, write: WriteWebhook): Route {
       const webhookId = asked.params.webhook_id as string;
       const deliveryId = await write({ op: "test", webhookId }, asked.gone());
       const content = await view.delivery(deliveryId);
-      if (content === undefined) throw new Error(`the view lacks delivery ${deliveryId}, which was just made`);
+      if (content === undefined) throw new Error(`delivery ${deliveryId} was recorded, but cannot be read back`);
       return jsonReply(testResponse(content.delivery));
     },
   });

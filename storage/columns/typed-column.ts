@@ -60,7 +60,7 @@ export class TypedColumn<A extends ColumnArray> {
   push(value: number): void {
     const row = this.#length;
     // Beyond 2^32 the shift below would wrap around and overwrite the first rows.
-    if (row > 0xffff_ffff) throw new RangeError("a column holds at most 2^32 values");
+    if (row > 0xffff_ffff) throw new RangeError("a column of the view holds at most 2^32 values");
     this.#length++;
     const chunk = row >>> this.#shift;
     if (chunk === this.#chunks.length) this.#chunks.push(new this.#Type(this.#mask + 1));

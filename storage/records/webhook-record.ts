@@ -200,7 +200,8 @@ function decodeFailure(bytes: Uint8Array, atUs: number): DeliveryFailure {
     const length = at + 4 > bytes.length ? bytes.length : view.getUint32(at, true);
     at += 4;
     if (length === NULL_LENGTH) return null;
-    if (length > bytes.length - at) throw new RecordDecodeError("the delivery's first failure ends too early");
+    if (length > bytes.length - at)
+      throw new RecordDecodeError("the text of the delivery's first failure is cut short");
     at += length;
     return decodeText(bytes.subarray(at - length, at));
   };

@@ -12,8 +12,8 @@ import {
   segmentName,
 } from "../log/segment.js";
 import { StorageError } from "../storage-error.js";
+import { RECOVERY_CASES, type RecoveryCase } from "./recovery-cases.js";
 import type { RecoveryReportBuilder } from "./recovery-report.js";
-import { RECOVERY_TABLE, type RecoveryCase } from "./recovery-table.js";
 import { type RecordRun, type ScanItem, scanSegment } from "./segment-scan.js";
 import { findStraySegments } from "./stray-segments.js";
 
@@ -87,7 +87,7 @@ interface Segment {
   base: number;
 }
 
-/** Reads the whole log in order and judges it by the decision table, without changing it. */
+/** Reads the whole log in order and decides which case (recovery-cases.ts) each place is, without changing it. */
 export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
   const { fileSystem, directory, builder } = options;
   const { report } = builder;
@@ -441,7 +441,7 @@ class LogWalk {
   ): void {
     const { builder } = this.#options;
     builder.decided(recoveryCase);
-    const code = RECOVERY_TABLE[recoveryCase].finding;
+    const code = RECOVERY_CASES[recoveryCase].finding;
     if (code === null) return;
     builder.add({
       code,

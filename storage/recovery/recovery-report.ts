@@ -1,4 +1,4 @@
-import { type FindingCode, isCorruption, type RecoveryCase } from "./recovery-table.js";
+import { type FindingCode, isCorruption, type RecoveryCase } from "./recovery-cases.js";
 
 /** What recovery found and did, as data for health, the check command and the log line at start. */
 
@@ -48,7 +48,7 @@ export interface RecoveryReport {
   cutBytes: number;
   /** Base of the segment that recovery began; null when it went on in the newest one. */
   newSegmentBase: number | null;
-  /** How often each row of the decision table applied. */
+  /** How often each case applied. */
   decisions: Partial<Record<RecoveryCase, number>>;
 }
 

@@ -21,7 +21,7 @@ export interface RecoveredLog {
 }
 
 /**
- * Reads the log by the decision table (recovery-table.ts), delivers its records, and returns a segment to append to.
+ * Reads the log case by case (recovery-cases.ts), delivers its records, and returns a segment to append to.
  *
  * A crash during recovery is harmless: the next recovery comes to the same result. Damaged bytes are copied to the quarantine folder first. A new
  * segment appears whole or not at all. Old bytes are cut off only when the new segment has what was good of them; until then its base says that they

@@ -20,7 +20,7 @@ export interface StrayOptions {
  * Finds segments that somebody has copied within the folder to a number that is not their own. By its name such a file would end the segment before
  * it, and the records behind would count as superseded. By its header it is another segment, which exists too. It is stray if the log needs no
  * segment of that number: the segment before has records beyond it, or ends elsewhere. If the segment before ends right below the number, a segment
- * was overwritten, and the decision table judges it.
+ * was overwritten, and log-walk.ts judges it.
  *
  * @returns the numbers in their names, ascending
  * @throws FileSystemError

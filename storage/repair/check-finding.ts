@@ -1,5 +1,5 @@
 import { FileSystemError } from "../disk/file-system.js";
-import type { FindingCode } from "../recovery/recovery-table.js";
+import type { FindingCode } from "../recovery/recovery-cases.js";
 import { StorageError, type StorageErrorCode } from "../storage-error.js";
 
 /** Codes of a check's own, beside those of the recovery table and of a StorageError. `CheckFinding` says what each means. */

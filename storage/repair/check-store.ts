@@ -16,13 +16,13 @@ import { segmentBaseOf, segmentName } from "../log/segment.js";
 import { findLogEvidence } from "../recovery/log-evidence.js";
 import { walkLog } from "../recovery/log-walk.js";
 import { quarantinedFiles, withoutFoundAgain } from "../recovery/quarantine.js";
+import { isCorruption } from "../recovery/recovery-cases.js";
 import {
   describeLost,
   MAXIMUM_LISTED_FINDINGS,
   type RecoveryReport,
   RecoveryReportBuilder,
 } from "../recovery/recovery-report.js";
-import { isCorruption } from "../recovery/recovery-table.js";
 import {
   type FileTotals,
   filesIn,

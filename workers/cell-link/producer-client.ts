@@ -275,11 +275,11 @@ export class ProducerClient {
       this.#pings.delete(frame.sequence);
     } else if (frame.kind === "refuse" || frame.kind === "welcome") {
       const decoded = decodeBody(frame.body);
-      if (!decoded.ok) socket.destroy(new Error(`the service sent a ${frame.kind} with ${decoded.fault.message}`));
+      if (!decoded.ok) socket.destroy(new Error(`the service sent a bad ${frame.kind}: ${decoded.fault.message}`));
       else if (frame.kind === "refuse") this.#refused(socket, frame.sequence, decoded.body);
       else this.#receiveWelcome(socket, decoded.body);
     } else {
-      socket.destroy(new Error(`the service sent a ${frame.kind}`));
+      socket.destroy(new Error(`the service sent a ${frame.kind}, which only producers send`));
     }
   }
 

@@ -53,7 +53,8 @@ export default threadTask(async (task: DocumentTask): Promise<DocumentAnswer> =>
 
 function runOf(body: Uint8Array): RunState {
   const [change] = decodeChanges(RECORD_TYPE.runEnded, body);
-  if (change?.kind !== "run_ended") throw new Error("the record is not the end of a run");
+  if (change?.kind !== "run_ended")
+    throw new Error("the record that was read for a run's document is not the end of a run");
   return change.run;
 }
 

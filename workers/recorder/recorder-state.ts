@@ -97,7 +97,7 @@ function decodeOpeningState(body: Uint8Array): OpeningState {
   try {
     state = decodeMessagePack(body);
   } catch (error) {
-    throw new RecordDecodeError(`an opening state that is not MessagePack: ${String(error)}`);
+    throw new RecordDecodeError(`the opening state of a segment cannot be decoded as MessagePack: ${String(error)}`);
   }
   if (!isPlainObject(state)) throw new RecordDecodeError("an opening state that is no map");
   const { version, lastTimeUs, lastRunId, producers } = state;

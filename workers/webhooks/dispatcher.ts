@@ -57,7 +57,7 @@ export class Dispatcher {
   /** Starts a delivery now, or when the one that it waits for has ended. Its id must not be running. */
   deliver(job: DeliveryJob): void {
     const { deliveryId, afterId } = job;
-    if (this.#running.has(deliveryId)) throw new Error(`delivery ${deliveryId} is being made already`);
+    if (this.#running.has(deliveryId)) throw new Error(`an attempt of delivery ${deliveryId} is already under way`);
     const isToWait = afterId !== null && this.#running.has(afterId);
     // At most one waits for another: nobody needs more.
     if (isToWait && !this.#behind.has(afterId)) this.#behind.set(afterId, job);

@@ -193,7 +193,7 @@ export class WebhookService {
 
   #replyWhenCommitted(sequence: number, done: WebhookReply, reply: (answer: WebhookReply) => void): void {
     this.deliveries.commits.add(sequence, (isCommitted) => {
-      const error = new ServiceError("unavailable", "the log takes no more records", {});
+      const error = new ServiceError("unavailable", "recording has ended: health says why", {});
       reply(isCommitted ? done : { ok: false, error: error.data });
     });
   }

@@ -140,7 +140,7 @@ t.test("damaged or missing bytes are not exported, and nothing that looks whole 
   writeFileSync(captures, bytes);
   t.match(await runCommand(args), { code: 1, stderr: /do not match their CRC; nothing was written/ });
   rmSync(captures);
-  t.match(await runCommand(args), { code: 1, stderr: /is not there/ });
+  t.match(await runCommand(args), { code: 1, stderr: /does not exist/ });
   bytes[3]! ^= 1;
   writeFileSync(captures, bytes);
   const report = join(data, "captures", capturePath(run.id, "report"));

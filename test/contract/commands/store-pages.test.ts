@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import t from "tap";
-import { isCorruption, RECOVERY_TABLE } from "../../../storage/recovery/recovery-table.js";
+import { isCorruption, RECOVERY_CASES } from "../../../storage/recovery/recovery-cases.js";
 import { CHECK_CODES } from "../../../storage/repair/check-finding.js";
 import { STORAGE_ERROR_CODES } from "../../../storage/storage-error.js";
 import { MarkdownPage, tableRows } from "../../helpers/documents/markdown-page.js";
@@ -19,7 +19,7 @@ t.test("every code that the store can report stands in a table, and no other", a
   const damage = tableRows(STORE.section("## Damage"));
   const refusals = STORE.section("## Errors that refuse a start");
   const [starts, limits] = refusals.split("These end recording") as [string, string];
-  const findings = new Set(Object.values(RECOVERY_TABLE).flatMap(({ finding }) => finding ?? []));
+  const findings = new Set(Object.values(RECOVERY_CASES).flatMap(({ finding }) => finding ?? []));
   const told = new Set([...codesOf(damage), ...codesOf(tableRows(starts)), ...codesOf(tableRows(limits))]);
   t.same([...told].sort(), [...new Set([...findings, ...CHECK_CODES, ...STORAGE_ERROR_CODES])].sort());
   const ofCheck = new Set<string>([...findings, ...CHECK_CODES]);
@@ -41,7 +41,7 @@ t.test("every code that the store can report stands in a table, and no other", a
 
 /** A page's commands, on these paths in place of the page's. */
 function run(code: string, paths: Readonly<Record<string, string>>): { status: number | null; output: string } {
-  let script = code.replace(/^sudo (systemctl|chown) .*\n/gm, "").replaceAll("sudo ", "");
+  let script = code.replace(/^sudo (systemctl|chown) .*\n/gm, "").replaceAll(/sudo (-u \w+ )?/g, "");
   script = script.replaceAll("npx inspection-service", `${process.execPath} ${resolve("dist/http/main.js")}`);
   for (const [page, here] of Object.entries(paths)) script = script.replaceAll(page, here);
   const { status, stdout, stderr } = spawnSync("sh", ["-ec", script], { encoding: "utf8" });

@@ -14,7 +14,7 @@ import {
 } from "../../../storage/log/record-format.js";
 import { decodeSegmentHeader, encodeSegmentHeader, encodeSegmentStart } from "../../../storage/log/segment.js";
 import { RECORD_TYPE } from "../../../storage/records/record-index.js";
-import { RECOVERY_TABLE } from "../../../storage/recovery/recovery-table.js";
+import { RECOVERY_CASES } from "../../../storage/recovery/recovery-cases.js";
 import { MarkdownPage, tableRows } from "../../helpers/documents/markdown-page.js";
 
 const SALT = 0x12345678;
@@ -63,7 +63,7 @@ t.test("FORMAT.md: its example is these bytes, its tables name all types of reco
     [...named.matchAll(/^\| (\d+) \|/gm)].map(([, type]) => Number(type)),
     types,
   );
-  const findings = Object.values(RECOVERY_TABLE).flatMap(({ finding }) => finding ?? []);
+  const findings = Object.values(RECOVERY_CASES).flatMap(({ finding }) => finding ?? []);
   const told = tableRows(page.section("## What is believed after a crash")).map(([, , code = ""]) => code);
   t.same(new Set(told.filter((code) => code !== "none")), new Set(findings.map((code) => `\`${code}\``)));
 });

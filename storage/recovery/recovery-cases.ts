@@ -1,5 +1,5 @@
 /**
- * How recovery decides, case by case.
+ * The cases that a start can meet in a log, with the name of each finding. log-walk.ts decides which of them applies.
  *
  * A record is *proven* when the log itself says that it had been synced. The largest proven sequence number is the largest durable_up_to of any
  * intact record header. For every segment except the newest it is at least the next segment's base less one, because a segment gets its name only
@@ -10,7 +10,7 @@
  * gone. Records that are kept, but not proven, are copied to a new segment: after a failed fsync the page cache can show bytes, and call them clean,
  * that the disk does not have.
  */
-export const RECOVERY_TABLE = {
+export const RECOVERY_CASES = {
   no_segment: { situation: "the folder holds no segment", action: "create", finding: null },
   temporary_file: { situation: "a file with the temporary ending", action: "remove", finding: "temporary_file" },
   stray_copy: {
@@ -81,7 +81,7 @@ export const RECOVERY_TABLE = {
   },
 } as const satisfies Record<string, { situation: string; action: RecoveryAction; finding: FindingCode | null }>;
 
-export type RecoveryCase = keyof typeof RECOVERY_TABLE;
+export type RecoveryCase = keyof typeof RECOVERY_CASES;
 
 /**
  * - `create`: the store's first segment.
