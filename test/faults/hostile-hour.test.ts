@@ -21,7 +21,7 @@ const HOSTILE_MS = (Number(process.env.HOSTILE_MINUTES ?? MINUTES_IN_ALL) * 60_0
 /** Checks of the run whose report the hostile ask for: some 3 MB. */
 const LARGE_CHECKS = 8_000;
 /** Beside other tests nobody may starve; what is felt is judged where nothing else runs. */
-const MOST_READ_P99_MS = isFullSize ? 250 : 2_000;
+const MOST_READ_P99_MS = isFullSize ? 250 : 5_000;
 const MOST_RESIDENT_BYTES = 1_024 * MIB;
 const MOST_LOG_BYTES_A_SECOND = 20 * 1024;
 /** All is as before within a minute of their end. */

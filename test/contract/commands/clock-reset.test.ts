@@ -86,6 +86,6 @@ t.test(
     );
     const reset = await runAsOther("dist/http/main.js", ["check", "--data", dataDirectory, "--reset-clock"]);
     t.equal(reset.code, 0, reset.stderr);
-    t.match(reset.stdout, /^clock: set back/);
+    t.match(reset.stdout, /^clock: the store's clock was set back/);
   },
 );

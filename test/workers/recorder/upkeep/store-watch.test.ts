@@ -89,7 +89,7 @@ for (const [how, remove] of Object.entries(removals)) {
       // It is the last look.
       recorder.timers.advance(LOOK_INTERVAL_MS);
       await until(() => recorder.row("recorder").status === "down", "the end of the recording");
-      const reason = new RegExp(`^since \\d{4}-.*${path} was removed or replaced`);
+      const reason = new RegExp(`^since \\d{4}-.*somebody removed or replaced ${path}`);
       t.match(recorder.row(isSegment ? "log" : "recorder"), { status: "down", detail: reason });
       const committed = recorder.origins.length;
       controller.message(runEvent(runId));
@@ -111,7 +111,7 @@ for (const which of ["segment", "capture file"]) {
     await recorder.stop();
     const errors = recorder.lines.filter(({ level }) => level === "error").map((line) => JSON.stringify(line));
     t.ok(
-      errors.some((text) => text.includes(`${path} was removed or replaced`)),
+      errors.some((text) => text.includes(`somebody removed or replaced ${path}`)),
       errors.join("\n"),
     );
   });
