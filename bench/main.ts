@@ -134,7 +134,7 @@ async function run(options: Options): Promise<number> {
       machine: describeMachine(directory),
       benchmarks: [],
     };
-    // Before hours of measuring: a saved run that is of no use must not cost them.
+    // Checked first, so that a saved run of no use does not waste hours of measuring.
     const saved = options.guard === undefined ? null : readSaved(options.guard);
     if (saved !== null) checkSavedRun(saved, report, chosen);
     console.log(machineText(report.machine));

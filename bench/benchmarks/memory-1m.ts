@@ -32,7 +32,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
   setFlagsFromString("--expose-gc");
   const gc = runInNewContext("gc") as () => void;
   const usage = async (): Promise<NodeJS.MemoryUsage> => {
-    // Twice, with a turn in between: array buffers are given back beside the thread.
+    // Collects twice, a turn of the event loop apart: array buffers are freed by another thread.
     gc();
     await nextTurn();
     gc();

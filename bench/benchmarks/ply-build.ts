@@ -13,7 +13,7 @@ import { BENCH_FRAMES, type BenchFrame, frameXyz, openOn, REPEATED, repeated } f
 
 /** Of a piece at most, as the service makes them. */
 const PIECE_BYTES = 4 * 1024 * 1024;
-/** More than the caches of a core and those that it shares hold. */
+/** More than all caches of the processor hold. */
 const CACHES_BYTES = { smoke: 1, full: 96 * 1024 * 1024 };
 const CACHE_LINE_BYTES = 64;
 

@@ -40,7 +40,7 @@ export function figure(result: BenchmarkResult, contestant: string, peer?: strin
   return figureOf(values.map((value, round) => value / (other.rounds[round]?.value as number)));
 }
 
-/** Whom the report sets beside whom: everybody beside the peer, and the pairs of goals. */
+/** Which contestants the report compares: each with the peer, and the pairs of the goals. */
 export function pairsOf({ contestants, peer, goals }: Benchmark): [contestant: string, peer: string][] {
   const pairs = new Map<string, [string, string]>();
   const add = (contestant: string, other: string | null | undefined): void => {

@@ -13,7 +13,7 @@ export type WebhookChange =
 export interface DeliveryPut {
   kind: "delivery_put";
   delivery: Delivery;
-  /** Oldest first, the latest `LIMITS.attemptsPerDelivery`. */
+  /** The latest attempts, oldest first; at most `LIMITS.attemptsPerDelivery`. */
   history: readonly DeliveryAttempt[];
   /** The payload of a WebhookTest, which no run keeps; null for a run's event. */
   payload: string | null;

@@ -74,7 +74,7 @@ export interface EventDefect extends Omit<Defect, "region_3d"> {
 }
 
 export interface ProgramCompletedData extends RunEventData {
-  /** True only when the report passed. */
+  /** True if the report passed; false otherwise. */
   passed: boolean;
   unit_system: CellIdentity["unitSystem"];
   qc_checks: EventQualityCheck[];

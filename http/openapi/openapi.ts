@@ -101,7 +101,7 @@ export function openApiDocument(
     components: {
       securitySchemes: { [SECURITY_SCHEME]: BEARER },
       schemas: { ...RESPONSE_SCHEMAS, ErrorResponse: ERROR_SCHEMA, ...bodySchemas(routes) },
-      // Listed by no operation: every path answers it for any other method.
+      // No operation lists 405. Every path answers it for any other method.
       responses: { MethodNotAllowed: errorResponse(["method_not_allowed"], ALLOW_HEADER) },
     },
   };

@@ -14,7 +14,7 @@ interface Counted {
 
 /** Durations of requests by method, route and status. The number of series is limited, whatever clients send. */
 export class RequestDurations {
-  // A list for each route, as it is short: building a key for every request would cost more than the search.
+  // The list of each route is short, so a search costs less than building a key for every request.
   readonly #byRoute = new Map<string, Counted[]>();
 
   /** @param path of the route as declared; undefined if no route matched */

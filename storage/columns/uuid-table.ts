@@ -77,7 +77,7 @@ export class UuidTable {
     return this.#enterWanted();
   }
 
-  /** As `enter`, for the id whose 16 bytes begin at `at`, without making its text. */
+  /** Like `enter`, for the id whose 16 bytes begin at `at`. Makes no string. */
   enterBytes(bytes: Uint8Array, at: number): number {
     readUuidWords(bytes, at, this.#wanted);
     return this.#enterWanted();

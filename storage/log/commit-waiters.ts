@@ -6,7 +6,7 @@ interface Waiter {
   reject: (error: StorageError) => void;
 }
 
-/** The promises of those that wait for records to be committed. */
+/** Promises that resolve when a record is committed. */
 export class CommitWaiters {
   /** In order of their sequence numbers. */
   #waiters: Waiter[] = [];

@@ -86,7 +86,7 @@ export function decodeEndedSummary(index: Uint8Array): StoredSummary {
   return reader.summary(false).summary;
 }
 
-/** The part behind the origin in the index section of a delivery's record. */
+/** What follows the origin in the index section of a delivery's record. */
 export function deliveryPart(index: Uint8Array): Uint8Array {
   const reader = new IndexReader(index);
   reader.origin();

@@ -173,7 +173,7 @@ export abstract class KernelMemory {
   #end = FIRST_ADDRESS;
 
   abstract readonly kernels: Kernels;
-  /** Those that WebAssembly alone has; null without it. */
+  /** Kernels that exist only in WebAssembly; null without it. */
   abstract readonly wasm: WasmKernels | null;
   abstract get buffer(): ArrayBufferLike;
   protected abstract grow(toBytes: number): void;

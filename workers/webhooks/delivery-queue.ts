@@ -14,7 +14,7 @@ interface Receiver<Delivery> {
   /** Index in `waiting` of the first that was not taken. */
   next: number;
   running: Set<Delivery>;
-  /** The delivery that was taken ahead. It takes the place of the only one that runs. */
+  /** The delivery that starts when the one that is under way ends. */
   ahead: Delivery | null;
 }
 

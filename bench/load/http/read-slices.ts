@@ -18,8 +18,8 @@ const DETAILS = 64;
 const SATURATED = 0.95;
 
 /**
- * A process of its own: what the benchmark does beside it (a producer of captures, say) makes garbage. Its collections and turns of the event
- * loop would be latency of the reads, in a thread of the same process still the locks of its memory map, which give memory back to the kernel.
+ * Runs in a process of its own. Other work of the benchmark, such as a producer of captures, collects garbage and gives memory back to the
+ * system. In one process, even in another thread, that would add to the latency of the reads.
  */
 let reader: ChildProcess | undefined;
 

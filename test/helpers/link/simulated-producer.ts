@@ -118,7 +118,7 @@ export class SimulatedProducer {
     }
   }
 
-  /** An acknowledgement covers all up to its number, but for what was refused before it. */
+  /** An acknowledgement covers all messages up to its number except refused ones. */
   #answerUpTo(sequence: number): void {
     while (this.answers.length < sequence || this.#refusals.has(this.answers.length + 1)) {
       const number = this.answers.length + 1;

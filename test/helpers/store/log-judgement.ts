@@ -37,7 +37,7 @@ export async function diskOf(files: ReadonlyMap<string, Uint8Array>): Promise<Si
   return disk;
 }
 
-/** Of the record as its owner gets it, but for its place. */
+/** The digest of the record as its owner gets it, without its place. */
 export function digestOf({ type, flags, sequence, timeUs, index, body }: LogRecord): string {
   const hash = createHash("sha256").update(`${type} ${flags} ${sequence} ${timeUs} ${index.length} `);
   return hash.update(index).update(body).digest("hex").slice(0, 16);

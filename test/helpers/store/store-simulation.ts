@@ -110,7 +110,7 @@ export interface SimulationPlan {
   before?: readonly Strike[];
   strike: Strike;
   mode: (typeof CRASH_MODES)[number];
-  /** What failed without the machine is restarted without a power cut. */
+  /** If only the process failed, it restarts without a power cut. */
   restarts?: boolean;
   steps: number;
 }
@@ -477,7 +477,7 @@ class StoreSimulation {
       const { ok, findings } = await checkDisk(disk, DIRECTORY);
       if (isDamage && ok && !isHealed(disk, damage, countsForNothing))
         this.#faults.push(`check ${when} does not see ${damage.what}`);
-      // With a tombstone that was cut off its captures are missing: that is told, and no more than can be.
+      // If a tombstone was cut off, its captures are missing. Only that is reported.
       const tooMuch = findings.filter(({ code }) => FAULTS.has(code));
       if (isDamage === false && tooMuch.length > 0)
         this.#faults.push(`check ${when} sees too much in ${damage.what}: ${JSON.stringify(tooMuch)}`);
@@ -545,7 +545,7 @@ class StoreSimulation {
   }
 }
 
-/** Of a snapshot that is gone, nothing: everything in it is in the log too. All other damage outside of the log is told. */
+/** A missing snapshot is not reported: the log has everything that was in it. All other damage outside of the log is. */
 function expectedOf(damage: StoreDamage, context: LossContext): ReturnType<typeof expectedOfSegment> {
   if (damage.path.endsWith(".seg")) return expectedOfSegment(damage, context);
   return { isDamage: damage.after !== null || !damage.path.endsWith(".snap"), keptSequence: 0 };

@@ -179,7 +179,7 @@ export class FilterStages implements Stages<FilterStage, Filtered> {
     }
     if (stage.kind === "mark") return this.#mark(stage, this.#marked[piece] as LineRange, this.#itemsOf(piece));
     if (piece > 0) return this.#measure(stage, this.#measured[piece - 1] as LineRange, this.#itemsOf(piece - 1));
-    // Not before measuring, which would wait for it. What is measured of damaged lines nobody gets.
+    // Not before measuring, which would wait for it. Results from damaged lines are discarded.
     if (!stage.isAgain) this.#verify();
   }
 

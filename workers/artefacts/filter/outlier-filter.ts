@@ -45,7 +45,7 @@ const UNLIMITED_WORK = 0x3fff_ffff;
 /** Points that are tried to tell a surface from noise, and the mean cost from which on tiles are no help. */
 const TRIED_POINTS = 256;
 const NOISE_WORK = 100;
-/** Of noise a few points cost some hundreds in the mean, and so never as little as this. */
+/** In noise a point costs hundreds of comparisons, never this few. */
 const FIRST_TRIED = 32;
 const GOLDEN_RATIO = (1 + Math.sqrt(5)) / 2;
 const CLEAR_WORK = 25;

@@ -73,7 +73,7 @@ export class SplitFilter {
     const failures: unknown[] = [];
     const members = Array.from({ length: filter.members }, (_, member) =>
       takeTurns(member).catch((error) => {
-        // What is dropped because the others have ended has not failed.
+        // A task that is dropped because the others have ended is no failure.
         if (over.signal.aborted) return;
         failures.push(error);
         endWork(filter.team);

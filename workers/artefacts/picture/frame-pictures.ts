@@ -71,7 +71,7 @@ function wordPlane(memory: KernelMemory, height: Planes["height"], width: number
       });
       const raws = [...memory.doubles(boundsAt, 2)];
       if (raws[0] === Number.POSITIVE_INFINITY) return boundsOf([]);
-      // Of raw values between two, z is between theirs.
+      // If a raw value is between two others, so is its z.
       return boundsOf(raws.map((raw) => raw * scale + offset));
     },
     samples: (rawLines, lowest, steps) => (firstLine, count, samples, pitch) =>
@@ -161,7 +161,7 @@ function swappedSource(
   rawLines: LineReader,
 ): SampleSource {
   const { scale_mm: scale, offset_mm: offset, invalid } = height;
-  // A z that is no f32 is no measurement. Between two raw values that have one, all have.
+  // A z that f32 cannot hold is no measurement. If two raw values have a z, so has every value between them.
   const isAlwaysFinite = [0, 65_535].every((raw) => Number.isFinite(Math.fround(raw * scale + offset)));
   if (!isAlwaysFinite) {
     const zs = shortHeights(height);

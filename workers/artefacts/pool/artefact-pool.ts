@@ -24,7 +24,7 @@ export interface TaskOutcome {
   priority: TaskPriority;
   /** Undefined: it succeeded, even if nobody waited for it any more. */
   error: TaskErrorData | undefined;
-  /** Time since a thread was there for it, with a second attempt after a lost thread. */
+  /** Time since a thread took it, including a second attempt if a thread was lost. */
   durationMs: number;
 }
 

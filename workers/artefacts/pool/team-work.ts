@@ -22,7 +22,7 @@ const ENDED = -1;
 
 /** A member's thread is given back so often: what waits for it, a client above all, may go before the rest. */
 const TURN_MS = 25;
-/** Whoever has no piece left looks for the next stage so long before it sleeps. */
+/** How long a thread without a piece looks for the next stage before it sleeps. */
 const AWAKE_MS = 0.2;
 
 /** The same in every thread. */

@@ -96,7 +96,7 @@ export function shortestSingleText(value: number): string {
   for (let precision = 1; precision < 9; precision++) {
     const decimal = Number(value.toPrecision(precision));
     if (Math.fround(decimal) === value) return String(decimal);
-    // Of a power of two twice as much reads back above as below: where the nearest lies too far below, the next above need not be too far.
+    // Above a power of two, the range that reads back to it is twice as wide as below. If the nearest decimal lies too far below, the next above may do.
     const next = nextDecimal(value, precision);
     if (Math.fround(next) === value) return String(next);
   }

@@ -4,7 +4,7 @@ import type { Timers } from "../../../core/timers.js";
 interface Failures {
   /** Wrong tokens in the present span of time. */
   count: number;
-  /** Those of them that are not logged yet. */
+  /** Wrong tokens that are not logged yet. */
   untold: number;
   isSlowed: boolean;
   timer: unknown;

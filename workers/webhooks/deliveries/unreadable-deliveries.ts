@@ -18,7 +18,7 @@ export interface UnreadableDeliveriesOptions {
 
 /**
  * Pending deliveries whose stored data cannot be read. Nothing is written about them: they stay as they are stored, are read again from
- * time to time, and go on once that succeeds.
+ * time to time, and continue when that works.
  */
 export class UnreadableDeliveries {
   readonly #options: UnreadableDeliveriesOptions;

@@ -29,7 +29,7 @@ export const LAST_GOOD_AFTER_MS = 500;
 const LAST_GOOD_MS = 24 * 60 * 60 * 1000;
 /** A process that has ended by itself is started again only after this time. */
 const START_AGAIN_MS = 1_000;
-/** A name that a living process answers at once, whatever its threads wait for. */
+/** A name that a healthy process always answers at once. */
 export const PING = "127.0.0.1";
 /**
  * How often a process with open questions is checked. After `PING_AFTER` checks without an answer it is asked for `PING`; after
