@@ -1,6 +1,6 @@
-// Runs the compiled tests: all of them, or those whose path contains one of the arguments. Every file that fails is told when it
-// ends, on a terminal every one; then failures in full, the figures that tests print, what was skipped, and one closing line `N passed, N failed, N skipped`;
-// before it, the files that took longest, since the whole is to stay within ten minutes.
+// Runs the compiled tests: all of them, or those whose path contains one of the arguments. It names each file that fails as soon as it ends; on
+// a terminal it names every file. Then it prints all failures, the figures that tests print, what was skipped, the files that took longest,
+// and one closing line `N passed, N failed, N skipped`. The whole should take at most fifteen minutes.
 import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runTestFiles } from "./run-test-files.mjs";
@@ -80,12 +80,10 @@ console.log(
   `${secondsOfFiles.length} files in ${((performance.now() - beginMs) / 1000).toFixed(0)} s, ${sumSeconds.toFixed(0)} s one after another; longest: ` +
     slowest.map(([seconds, path]) => `${path.replace(/^.*dist\/test\//, "")} ${seconds.toFixed(0)} s`).join(", "),
 );
-const WHOLE_SUITE_SECONDS = 600;
+const WHOLE_SUITE_SECONDS = 900;
 const seconds = (performance.now() - beginMs) / 1000;
 if (words.length === 0 && process.env.TEST_SIZE !== "full" && seconds > WHOLE_SUITE_SECONDS) {
-  console.log(
-    `warning: the suite took ${seconds.toFixed(0)} s, more than the ${WHOLE_SUITE_SECONDS} that it is to take at most`,
-  );
+  console.log(`warning: the suite took ${seconds.toFixed(0)} s, but should take at most ${WHOLE_SUITE_SECONDS}`);
 }
 console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
 process.exit(ok ? 0 : 1);

@@ -16,8 +16,8 @@ const DATA = [
   /^test\/helpers\/http\/interface-types\.ts$/,
   /^http\/openapi\/response-examples\.ts$/,
 ];
-/** A path of somebody's machine says nothing to others. */
-const MACHINE_PATH = /(?<![\w.$}])\/(?:home\/\w|tmp\/wt\b|work\/\w|Users\/\w)/;
+/** A path in somebody's home folder says nothing to others. */
+const MACHINE_PATH = /(?<![\w.$}])\/(?:home|root|Users)\/\w/;
 const FENCE = /^ *```[\s\S]*?^ *```$/gm;
 
 function isData(path: string): boolean {

@@ -1,10 +1,10 @@
 const size = process.env.TEST_SIZE ?? "ci";
 if (size !== "ci" && size !== "full") throw new Error(`TEST_SIZE: expected ci or full, got "${size}"`);
 
-/** `npm run test:long` runs every test that asks here in its full size; elsewhere a size that a commit can wait for is used. */
+/** True in `npm run test:long`. `npm test` uses smaller sizes, so that a commit does not wait long. */
 export const isFullSize = size === "full";
 
-/** Options of a test that a commit does without: the runner counts those, and does not list them. */
+/** Options of a test that runs only in full size. */
 export const longOnly = { skip: isFullSize ? false : "only in full size" };
 
 /** A count for each of the two sizes. */
