@@ -1,10 +1,10 @@
 /**
  * `--guard`: is a figure surely worse than in a saved run of the same machine?
  *
- * The rule. Of both runs take the interval that holds the true median with at least 95 % (`medianInterval`, from 6 rounds on). A figure has surely
- * become worse, or better, when the two intervals lie apart by more than `gap`: 10 % where it is a ratio to the benchmark's peer, of the same
- * rounds, and 30 % where it stands alone. A machine as a whole is faster on one day than on another; that meets both sides of a ratio, and
- * only the gap keeps it from a figure that stands alone.
+ * The rule: each run has an interval that holds the true median with a probability of at least 95 % (`medianInterval`, from 6 rounds on). A
+ * figure is surely worse, or better, if the two intervals lie apart by more than a gap. The gap is 10 % for a ratio to the benchmark's peer,
+ * and 30 % for a figure that stands alone. It is larger there because a machine is faster on some days: a ratio cancels that, a single figure
+ * does not.
  */
 import type { Benchmark } from "./benchmark.js";
 import type { Machine } from "./machine.js";

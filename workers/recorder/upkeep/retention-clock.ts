@@ -1,18 +1,20 @@
 const DAY_US = 86_400_000_000;
-/** A cell stands still for a weekend; what is further ahead than this may be a clock that was set wrong. */
+/** A cell may stand still for some days. A clock that is further ahead than this may be set wrong. */
 const MOST_LEAD_US = 7 * DAY_US;
-/** So long somebody has to put a wrong clock right. */
+/** Somebody has this long to correct a wrong clock. */
 const TRIAL_US = DAY_US;
 
 /**
- * Whether removal by age may go by the machine's clock: one that is set ahead by mistake makes captures old, and they are removed for good. A
- * time counts as proven a day after it was there: a run ended then, or this process was running. Age goes by a clock that is at most a week
- * ahead of the last proven time. So a clock that jumped further is gone by a day later, whether it is right or not.
+ * Decides whether retention may trust the machine's clock. A clock that is set ahead by mistake makes captures look old, and what retention
+ * removes is gone for good.
+ *
+ * A time is proven if a run ended then, or this process was running then, and a day has passed since. Retention trusts a clock that is at most
+ * a week ahead of the last proven time. If a clock jumped further, retention waits a day and then trusts it, whether it is right or not.
  */
 export class RetentionClock {
   readonly #monotonicMs: () => number;
   readonly #startMs: number;
-  /** Of the machine's clock over the monotonic one: the least so far, so that a jump ahead proves nothing. */
+  /** The smallest difference so far between the machine's clock and the monotonic one. So a jump ahead proves nothing. */
   #leastOffsetUs = Number.POSITIVE_INFINITY;
 
   /** @param monotonicMs milliseconds that never step */
@@ -22,8 +24,8 @@ export class RetentionClock {
   }
 
   /**
-   * How far the machine's clock is ahead of the last proven time, in microseconds, where that is too far; else null. Called again and again:
-   * it learns how the clock goes.
+   * How far the machine's clock is ahead of the last proven time, in microseconds, if that is too far; else null. Each call also observes the
+   * clock, so it must be called regularly.
    *
    * @param lastEndedUs gives the end of the last run that ended by then, in microseconds since the Unix epoch; null for none
    */
