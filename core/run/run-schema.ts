@@ -72,23 +72,23 @@ export const CHECK_REQUIRED = {
 } as const satisfies Properties;
 
 export const CHECK_NUMBERS = {
-  value: nullable(number("What was measured."), "when nothing was measured"),
-  nominal: nullable(number("What the value should be."), "for a check without a nominal value"),
+  value: nullable(number("What was measured."), "if the producer sent null"),
+  nominal: nullable(number("What the value should be."), "if the producer sent null"),
   delta: nullable(
     number("`value` - `nominal`: positive when the value is above the nominal one."),
-    "for a check without a nominal value, or when nothing was measured",
+    "if the producer sent null",
   ),
   threshold: nullable(
     number(
       "Where the limits are. With a `nominal`, the deviation that is allowed to either side: the limits are `nominal` - `threshold` and " +
-        "`nominal` + `threshold`. Without a `nominal`, the least `value` that passes.",
+        "`nominal` + `threshold`. Without a `nominal`, it is the least `value` that passes. Without a `threshold`, the check has no limits.",
     ),
-    "for a check without limits",
+    "if the producer sent null",
   ),
 } as const satisfies Properties;
 
 export const CHECK_TEXTS = {
-  message: nullable(text("Explains the outcome, for people."), "when there is nothing"),
+  message: nullable(text("Explains the outcome, for people."), "if the producer sent null"),
   metadata: freeForm("Whatever else the producer says of the check."),
 } as const satisfies Properties;
 
@@ -98,16 +98,17 @@ const REGION_FILE = "The file that shows it: a `name` in the run's manifest.";
 export const DEFECT_REGION_2D = object(
   {},
   {
-    file: nullable(text(REGION_FILE), "when the producer did not give it"),
+    file: nullable(text(REGION_FILE), "if the producer sent null"),
     bbox: nullable(
       numbers(
         "[x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the " +
           "top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width.",
       ),
-      "when the producer did not give it",
+      "if the producer sent null",
     ),
   },
-  "An upright box in a picture. The numbers are the producer's: the service does not check them.",
+  "An upright box in a picture. The numbers are the producer's: the service does not check them. " +
+    "A field that the producer did not give is absent.",
 );
 
 export const DEFECT_REGION_3D = region3d("mm");
@@ -120,29 +121,30 @@ export function region3d(unit: string, required: Properties = {}): JsonSchema {
   return object(
     required,
     {
-      file: nullable(text(REGION_FILE), "when the producer did not give it"),
+      file: nullable(text(REGION_FILE), "if the producer sent null"),
       location: nullable(
         numbers(`Centre of the box: [x, y, z] in ${unit}, in scan space.`),
-        "when the producer did not give it",
+        "if the producer sent null",
       ),
       extents: nullable(
         numbers(
           `Full edge lengths of the box in ${unit}, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre.`,
         ),
-        "when the producer did not give it",
+        "if the producer sent null",
       ),
       orientation: nullable(
         numbers(
           "Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes.",
         ),
-        "when the producer did not give it",
+        "if the producer sent null",
       ),
       frame: nullable(
         text("Name of the coordinate frame that location and orientation are given in, as the producer calls it."),
-        "when the producer did not give it",
+        "if the producer sent null",
       ),
     },
-    "An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them.",
+    "An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them. " +
+      "A field that the producer did not give is absent.",
   );
 }
 
@@ -154,17 +156,17 @@ export function defect(region2d: JsonSchema, region3d: JsonSchema): JsonSchema {
       id: nullable(text("The producer's own id of this finding."), "when it has no name"),
       type: text("Kind of finding, as the producer calls it: dent, scratch, contamination and so on."),
       description: nullable(text("The finding in words, for people."), "when there is none"),
-      region_2d: nullable(region2d, "when the producer did not give it"),
-      region_3d: nullable(region3d, "when the producer did not give it"),
+      region_2d: nullable(region2d, "if the producer sent null"),
+      region_3d: nullable(region3d, "if the producer sent null"),
       confidence: nullable(
         number(
           "How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it.",
         ),
-        "when the producer did not give it",
+        "if the producer sent null",
       ),
       severity: nullable(
         text("How serious it is, in the producer's own words, such as minor or major."),
-        "when the producer did not give it",
+        "if the producer sent null",
       ),
       metadata: freeForm("Whatever else the producer says of the finding."),
     },

@@ -1,4 +1,5 @@
-import { nodeFileSystem, replaceFile } from "../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { replaceFile } from "../../storage/disk/whole-files.js";
 import { startDemoCell } from "../../workers/demo-cell/demo-cell-process.js";
 import { startRecorder } from "../../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../../workers/recorder/recorder-messages.js";

@@ -107,7 +107,7 @@ export const DELIVERY_HEADERS: readonly JsonSchema[] = [
     type: "string",
     pattern: "^t=\\d+,v1=[0-9a-f]{64}$",
     description:
-      "`t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. " +
+      "`t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the whole secret's UTF-8 bytes as the key, also if it starts with `whsec_`. " +
       `Reject a request whose \`t\` differs from your own clock by more than 300 s. ${SIGNED}`,
   }),
   header("webhook-timestamp", false, {

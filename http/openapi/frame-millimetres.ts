@@ -29,8 +29,9 @@ export const NPY_IN_MILLIMETRES =
 
 export const CLOUD_RESOLUTION =
   "Vertices are float32, which has 24 bits. The comments `offset_mm` and `scale_mm` in the header say, for x, y and z, how column, line and raw " +
-  "height became millimetres. Coordinates beyond 2^23 times their scale (84 mm for a scale of 0.00001 mm) are rounded: neighbouring raw values may " +
-  "get the same z. The filter works on these vertices. The NPY keeps every raw value; the height map PNG keeps up to 65,534 different ones.";
+  "height became millimetres. A coordinate of more than 2^23 times its scale is rounded (for a scale of 0.00001 mm: of more than 84 mm), so two " +
+  "neighbouring raw values may get the same z. The NPY keeps every raw value; the height map PNG keeps up to 65,534 different ones. " +
+  "`intensity` is the luminance as in the luminance PNG.";
 
 export const PNG_IN_MILLIMETRES =
   "A sample of 0 means no measurement. The text chunks of the picture say what the other samples mean. With `z_scale_mm` and `z_offset_mm`, the " +

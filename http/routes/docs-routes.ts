@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
-import { nodeFileSystem, readWholeFile } from "../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { readWholeFile } from "../../storage/disk/whole-files.js";
 import { type Reply, wholeReply } from "../replies/reply.js";
 import { defineRoute, type Route } from "../requests/route.js";
 

@@ -33,13 +33,13 @@ const FORMAT_ROUTES: Readonly<Record<FrameFormat, FormatRoute>> = {
   ply: {
     operationId: "downloadFramePly",
     summary: "The point cloud without statistical outliers.",
-    description: CLOUD_RESOLUTION,
+    description: `Of the points of \`file.raw.ply\`, in the same order. ${CLOUD_RESOLUTION}`,
     response: "Binary little-endian PLY: x, y, z in mm, and intensity if the frame has luminance.",
   },
   "raw.ply": {
     operationId: "downloadFrameRawPly",
     summary: "The point cloud of all measured points.",
-    description: CLOUD_RESOLUTION,
+    description: `In the order of the NPY, row by row, without the invalid points. ${CLOUD_RESOLUTION}`,
     response: "Binary little-endian PLY: x, y, z in mm, and intensity if the frame has luminance.",
   },
   png: {
@@ -186,9 +186,10 @@ function unknownFormatRoute(requireFrame: RequireFrame): Route {
 
 function formatNotAvailable(run: RunState, frame: FrameState, format: string): ServiceError {
   const retryable = canFormatCome(run, frame, format);
+  const isRemoved = run.capturesRemovedAtUs !== null;
   return new ServiceError(
     "format_not_available",
-    retryable ? "the frame does not have this format yet" : "the frame does not have this format",
+    isRemoved ? "retention removed this capture" : `the frame does not have this format${retryable ? " yet" : ""}`,
     { frame_id: frame.id, format, available_formats: availableFormats(run, frame) },
     { retryable },
   );

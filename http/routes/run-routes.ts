@@ -152,6 +152,7 @@ function programRunListRoute(view: View, pages: RunPages): Route {
     operationId: "listProgramRuns",
     tag: TAG,
     summary: "Lists the runs of one program, newest first. A deleted program's runs stay listed.",
+    description: "To choose them by `status` too, use `GET /runs?program_id=<id>&status=<status>`.",
     pathParameters: { program_id: PROGRAM_ID },
     query: {
       quality_status: QUALITY_STATUS,

@@ -38,7 +38,9 @@ async function csvReply(downloads: RunDownloads, request: HandlerRequest): Promi
     const retryable = canCsvCome(run, index);
     throw new ServiceError(
       "format_not_available",
-      retryable ? "the step does not have this format yet" : "the step does not have this format",
+      run.capturesRemovedAtUs !== null
+        ? "retention removed this series"
+        : `the step does not have this format${retryable ? " yet" : ""}`,
       { run_id: run.id, step_index: index, format: "csv", available_formats: [] },
       { retryable },
     );

@@ -22,7 +22,8 @@ const FIELD = {
   value: {
     type: ["string", "number", "boolean", "null", "array"],
     items: { type: "string" },
-    description: "The value that was sent, shortened. Null if nothing was sent, and for a secret.",
+    description:
+      "The value that was sent, shortened. Null if nothing was sent, for a secret, and for a field that is not known: it may hold a secret.",
   },
   allowed: text("What is allowed instead, for people."),
 };

@@ -73,7 +73,9 @@ export interface paths {
         };
         /**
          * Lists the runs of one program, newest first. A deleted program's runs stay listed.
-         * @description Scope of the API key: `read`, or `manage`.
+         * @description To choose them by `status` too, use `GET /runs?program_id=<id>&status=<status>`.
+         *
+         *     Scope of the API key: `read`, or `manage`.
          */
         get: operations["listProgramRuns"];
         put?: never;
@@ -287,7 +289,7 @@ export interface paths {
         };
         /**
          * The point cloud without statistical outliers.
-         * @description Vertices are float32, which has 24 bits. The comments `offset_mm` and `scale_mm` in the header say, for x, y and z, how column, line and raw height became millimetres. Coordinates beyond 2^23 times their scale (84 mm for a scale of 0.00001 mm) are rounded: neighbouring raw values may get the same z. The filter works on these vertices. The NPY keeps every raw value; the height map PNG keeps up to 65,534 different ones.
+         * @description Of the points of `file.raw.ply`, in the same order. Vertices are float32, which has 24 bits. The comments `offset_mm` and `scale_mm` in the header say, for x, y and z, how column, line and raw height became millimetres. A coordinate of more than 2^23 times its scale is rounded (for a scale of 0.00001 mm: of more than 84 mm), so two neighbouring raw values may get the same z. The NPY keeps every raw value; the height map PNG keeps up to 65,534 different ones. `intensity` is the luminance as in the luminance PNG.
          *
          *     Scope of the API key: `read`, or `manage`.
          */
@@ -309,7 +311,7 @@ export interface paths {
         };
         /**
          * The point cloud of all measured points.
-         * @description Vertices are float32, which has 24 bits. The comments `offset_mm` and `scale_mm` in the header say, for x, y and z, how column, line and raw height became millimetres. Coordinates beyond 2^23 times their scale (84 mm for a scale of 0.00001 mm) are rounded: neighbouring raw values may get the same z. The filter works on these vertices. The NPY keeps every raw value; the height map PNG keeps up to 65,534 different ones.
+         * @description In the order of the NPY, row by row, without the invalid points. Vertices are float32, which has 24 bits. The comments `offset_mm` and `scale_mm` in the header say, for x, y and z, how column, line and raw height became millimetres. A coordinate of more than 2^23 times its scale is rounded (for a scale of 0.00001 mm: of more than 84 mm), so two neighbouring raw values may get the same z. The NPY keeps every raw value; the height map PNG keeps up to 65,534 different ones. `intensity` is the luminance as in the luminance PNG.
          *
          *     Scope of the API key: `read`, or `manage`.
          */
@@ -1015,13 +1017,13 @@ export interface components {
              * @enum {string}
              */
             status: "passed" | "failed" | "warning" | "not_evaluated" | "error";
-            /** @description What was measured. Null when nothing was measured. */
+            /** @description What was measured. Null if the producer sent null. */
             value?: number | null;
-            /** @description What the value should be. Null for a check without a nominal value. */
+            /** @description What the value should be. Null if the producer sent null. */
             nominal?: number | null;
-            /** @description `value` - `nominal`: positive when the value is above the nominal one. Null for a check without a nominal value, or when nothing was measured. */
+            /** @description `value` - `nominal`: positive when the value is above the nominal one. Null if the producer sent null. */
             delta?: number | null;
-            /** @description Where the limits are. With a `nominal`, the deviation that is allowed to either side: the limits are `nominal` - `threshold` and `nominal` + `threshold`. Without a `nominal`, the least `value` that passes. Null for a check without limits. */
+            /** @description Where the limits are. With a `nominal`, the deviation that is allowed to either side: the limits are `nominal` - `threshold` and `nominal` + `threshold`. Without a `nominal`, it is the least `value` that passes. Without a `threshold`, the check has no limits. Null if the producer sent null. */
             threshold?: number | null;
             /**
              * @description Unit of the numbers. Always present.
@@ -1031,31 +1033,31 @@ export interface components {
              * @enum {string}
              */
             canonical_units?: "mm" | "unspecified";
-            /** @description Explains the outcome, for people. Null when there is nothing. */
+            /** @description Explains the outcome, for people. Null if the producer sent null. */
             message?: string | null;
             /** @description Whatever else the producer says of the check. */
             metadata?: {
                 [key: string]: unknown;
             };
         };
-        /** @description An upright box in a picture. The numbers are the producer's: the service does not check them. */
+        /** @description An upright box in a picture. The numbers are the producer's: the service does not check them. A field that the producer did not give is absent. */
         DefectRegion2DModel: {
-            /** @description The file that shows it: a `name` in the run's manifest. Null when the producer did not give it. */
+            /** @description The file that shows it: a `name` in the run's manifest. Null if the producer sent null. */
             file?: string | null;
-            /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width. Null when the producer did not give it. */
+            /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width. Null if the producer sent null. */
             bbox?: number[] | null;
         };
-        /** @description An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them. */
+        /** @description An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them. A field that the producer did not give is absent. */
         DefectRegion3DModel: {
-            /** @description The file that shows it: a `name` in the run's manifest. Null when the producer did not give it. */
+            /** @description The file that shows it: a `name` in the run's manifest. Null if the producer sent null. */
             file?: string | null;
-            /** @description Centre of the box: [x, y, z] in mm, in scan space. Null when the producer did not give it. */
+            /** @description Centre of the box: [x, y, z] in mm, in scan space. Null if the producer sent null. */
             location?: number[] | null;
-            /** @description Full edge lengths of the box in mm, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre. Null when the producer did not give it. */
+            /** @description Full edge lengths of the box in mm, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre. Null if the producer sent null. */
             extents?: number[] | null;
-            /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes. Null when the producer did not give it. */
+            /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes. Null if the producer sent null. */
             orientation?: number[] | null;
-            /** @description Name of the coordinate frame that location and orientation are given in, as the producer calls it. Null when the producer did not give it. */
+            /** @description Name of the coordinate frame that location and orientation are given in, as the producer calls it. Null if the producer sent null. */
             frame?: string | null;
         };
         /** @description An informational finding, such as a dent or a scratch. It never changes the QC outcome: a run can pass with defects. A field that the producer did not give is absent. */
@@ -1066,13 +1068,13 @@ export interface components {
             type?: string;
             /** @description The finding in words, for people. Null when there is none. */
             description?: string | null;
-            /** @description Where the finding lies in a picture, in pixels. Null when the producer did not give it. */
+            /** @description Where the finding lies in a picture, in pixels. Null if the producer sent null. */
             region_2d?: components["schemas"]["DefectRegion2DModel"] | null;
-            /** @description Where the finding lies in space, in mm. Null when the producer did not give it. */
+            /** @description Where the finding lies in space, in mm. Null if the producer sent null. */
             region_3d?: components["schemas"]["DefectRegion3DModel"] | null;
-            /** @description How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it. Null when the producer did not give it. */
+            /** @description How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it. Null if the producer sent null. */
             confidence?: number | null;
-            /** @description How serious it is, in the producer's own words, such as minor or major. Null when the producer did not give it. */
+            /** @description How serious it is, in the producer's own words, such as minor or major. Null if the producer sent null. */
             severity?: string | null;
             /** @description Whatever else the producer says of the finding. */
             metadata?: {
@@ -1755,7 +1757,7 @@ export interface components {
             params: {
                 /** @description The parameter, header or body field that is wrong. A body field is given as a JSON Pointer without its leading slash. */
                 field?: string;
-                /** @description The value that was sent, shortened. Null if nothing was sent, and for a secret. */
+                /** @description The value that was sent, shortened. Null if nothing was sent, for a secret, and for a field that is not known: it may hold a secret. */
                 value?: string | number | boolean | null | string[];
                 /** @description What is allowed instead, for people. */
                 allowed?: string;
@@ -1773,7 +1775,7 @@ export interface components {
                 faults?: {
                     /** @description The parameter, header or body field that is wrong. A body field is given as a JSON Pointer without its leading slash. */
                     field: string;
-                    /** @description The value that was sent, shortened. Null if nothing was sent, and for a secret. */
+                    /** @description The value that was sent, shortened. Null if nothing was sent, for a secret, and for a field that is not known: it may hold a secret. */
                     value: string | number | boolean | null | string[];
                     /** @description What is allowed instead, for people. */
                     allowed: string;
@@ -6993,7 +6995,7 @@ export interface operations {
                 "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
                 /** @description The event's id, as `event_id` in the body. */
                 "webhook-id": string;
-                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
+                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the whole secret's UTF-8 bytes as the key, also if it starts with `whsec_`. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
                 "X-Service-Signature"?: string;
                 /** @description Time of the attempt in Unix seconds, as in Standard Webhooks. Sent only if the webhook has a secret. */
                 "webhook-timestamp"?: string;
@@ -7109,7 +7111,7 @@ export interface operations {
                 "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
                 /** @description The event's id, as `event_id` in the body. */
                 "webhook-id": string;
-                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
+                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the whole secret's UTF-8 bytes as the key, also if it starts with `whsec_`. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
                 "X-Service-Signature"?: string;
                 /** @description Time of the attempt in Unix seconds, as in Standard Webhooks. Sent only if the webhook has a secret. */
                 "webhook-timestamp"?: string;
@@ -7220,13 +7222,13 @@ export interface operations {
                              * @enum {string}
                              */
                             status: "passed" | "failed" | "warning" | "not_evaluated" | "error";
-                            /** @description What was measured. Null when nothing was measured. */
+                            /** @description What was measured. Null if the producer sent null. */
                             value: number | null;
-                            /** @description What the value should be. Null for a check without a nominal value. */
+                            /** @description What the value should be. Null if the producer sent null. */
                             nominal: number | null;
-                            /** @description `value` - `nominal`: positive when the value is above the nominal one. Null for a check without a nominal value, or when nothing was measured. */
+                            /** @description `value` - `nominal`: positive when the value is above the nominal one. Null if the producer sent null. */
                             delta: number | null;
-                            /** @description Where the limits are. With a `nominal`, the deviation that is allowed to either side: the limits are `nominal` - `threshold` and `nominal` + `threshold`. Without a `nominal`, the least `value` that passes. Null for a check without limits. */
+                            /** @description Where the limits are. With a `nominal`, the deviation that is allowed to either side: the limits are `nominal` - `threshold` and `nominal` + `threshold`. Without a `nominal`, it is the least `value` that passes. Without a `threshold`, the check has no limits. Null if the producer sent null. */
                             threshold: number | null;
                             /**
                              * @description Unit of `value`, `nominal`, `delta` and `threshold`.
@@ -7237,7 +7239,7 @@ export interface operations {
                              * @enum {string|null}
                              */
                             unit: "mm" | "in" | null;
-                            /** @description Explains the outcome, for people. Null when there is nothing. */
+                            /** @description Explains the outcome, for people. Null if the producer sent null. */
                             message?: string | null;
                             /** @description Whatever else the producer says of the check. */
                             metadata?: {
@@ -7252,14 +7254,14 @@ export interface operations {
                             type?: string;
                             /** @description The finding in words, for people. Null when there is none. */
                             description?: string | null;
-                            /** @description An upright box in a picture. The numbers are the producer's: the service does not check them. Null when the producer did not give it. */
+                            /** @description An upright box in a picture. The numbers are the producer's: the service does not check them. A field that the producer did not give is absent. Null if the producer sent null. */
                             region_2d?: {
-                                /** @description The file that shows it: a `name` in the run's manifest. Null when the producer did not give it. */
+                                /** @description The file that shows it: a `name` in the run's manifest. Null if the producer sent null. */
                                 file?: string | null;
-                                /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width. Null when the producer did not give it. */
+                                /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width. Null if the producer sent null. */
                                 bbox?: number[] | null;
                             } | null;
-                            /** @description An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them. Null when the producer did not give it. */
+                            /** @description An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them. A field that the producer did not give is absent. Null if the producer sent null. */
                             region_3d?: {
                                 /**
                                  * @description Unit of `location` and `extents`.
@@ -7269,20 +7271,20 @@ export interface operations {
                                  * @enum {string}
                                  */
                                 unit: "mm" | "in";
-                                /** @description The file that shows it: a `name` in the run's manifest. Null when the producer did not give it. */
+                                /** @description The file that shows it: a `name` in the run's manifest. Null if the producer sent null. */
                                 file?: string | null;
-                                /** @description Centre of the box: [x, y, z] in `unit`, in scan space. Null when the producer did not give it. */
+                                /** @description Centre of the box: [x, y, z] in `unit`, in scan space. Null if the producer sent null. */
                                 location?: number[] | null;
-                                /** @description Full edge lengths of the box in `unit`, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre. Null when the producer did not give it. */
+                                /** @description Full edge lengths of the box in `unit`, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre. Null if the producer sent null. */
                                 extents?: number[] | null;
-                                /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes. Null when the producer did not give it. */
+                                /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes. Null if the producer sent null. */
                                 orientation?: number[] | null;
-                                /** @description Name of the coordinate frame that location and orientation are given in, as the producer calls it. Null when the producer did not give it. */
+                                /** @description Name of the coordinate frame that location and orientation are given in, as the producer calls it. Null if the producer sent null. */
                                 frame?: string | null;
                             } | null;
-                            /** @description How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it. Null when the producer did not give it. */
+                            /** @description How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it. Null if the producer sent null. */
                             confidence?: number | null;
-                            /** @description How serious it is, in the producer's own words, such as minor or major. Null when the producer did not give it. */
+                            /** @description How serious it is, in the producer's own words, such as minor or major. Null if the producer sent null. */
                             severity?: string | null;
                             /** @description Whatever else the producer says of the finding. */
                             metadata?: {
@@ -7367,7 +7369,7 @@ export interface operations {
                 "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
                 /** @description The event's id, as `event_id` in the body. */
                 "webhook-id": string;
-                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
+                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the whole secret's UTF-8 bytes as the key, also if it starts with `whsec_`. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
                 "X-Service-Signature"?: string;
                 /** @description Time of the attempt in Unix seconds, as in Standard Webhooks. Sent only if the webhook has a secret. */
                 "webhook-timestamp"?: string;
@@ -7485,7 +7487,7 @@ export interface operations {
                 "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
                 /** @description The event's id, as `event_id` in the body. */
                 "webhook-id": string;
-                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
+                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the whole secret's UTF-8 bytes as the key, also if it starts with `whsec_`. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
                 "X-Service-Signature"?: string;
                 /** @description Time of the attempt in Unix seconds, as in Standard Webhooks. Sent only if the webhook has a secret. */
                 "webhook-timestamp"?: string;
@@ -7603,7 +7605,7 @@ export interface operations {
                 "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
                 /** @description The event's id, as `event_id` in the body. */
                 "webhook-id": string;
-                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
+                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the whole secret's UTF-8 bytes as the key, also if it starts with `whsec_`. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
                 "X-Service-Signature"?: string;
                 /** @description Time of the attempt in Unix seconds, as in Standard Webhooks. Sent only if the webhook has a secret. */
                 "webhook-timestamp"?: string;
