@@ -57,7 +57,7 @@ const UNITS_US = [
 export function clockFault(lastUs: number, wallUs: number): string | null {
   if (wallUs >= TIME_LIMIT_US) {
     const wall = new Date(wallUs / 1000).toISOString();
-    return `the machine's clock is wrong, it says ${wall}: new times stay at ${formatTimeUs(lastUs)} until it is right`;
+    return `the machine's clock is wrong: it says ${wall}. Until it is set right, new times stay at ${formatTimeUs(lastUs)}`;
   }
   const aheadUs = lastUs - wallUs;
   if (aheadUs <= MINUTE_US) return null;

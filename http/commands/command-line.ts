@@ -1,5 +1,6 @@
 import { Command } from "commander";
-import { descriptorLimit, nodeFileSystem, readWholeFile } from "../../storage/disk/file-system.js";
+import { descriptorLimit, nodeFileSystem } from "../../storage/disk/file-system.js";
+import { readWholeFile } from "../../storage/disk/whole-files.js";
 import { sayOnStandardError } from "../log/standard-error.js";
 import { SERVICE_VERSION } from "../service/service-version.js";
 import {

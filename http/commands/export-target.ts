@@ -1,4 +1,6 @@
-import { type FileSystem, isMissing, linkTarget } from "../../storage/disk/file-system.js";
+import { linkTarget } from "../../storage/disk/file-system.js";
+import { isMissing } from "../../storage/disk/file-system-error.js";
+import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import { UsageError } from "./resolve-options.js";
 
 const INCOMPLETE = ".incomplete";

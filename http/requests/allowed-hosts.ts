@@ -1,7 +1,8 @@
 import { isIP } from "node:net";
 import { hostname } from "node:os";
 import { ServiceError } from "../../core/service-errors.js";
-import { nodeFileSystem, readWholeFile } from "../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { readWholeFile } from "../../storage/disk/whole-files.js";
 
 const ALLOWED = "an IP address, localhost, this machine's name, the host of --base-url, or one of --allowed-host";
 

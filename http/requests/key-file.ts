@@ -2,15 +2,10 @@ import { createHash } from "node:crypto";
 import { basename, dirname } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { since } from "../../core/health.js";
-import {
-  FileSystemError,
-  isMissing,
-  nodeFileSystem,
-  readWholeFile,
-  realPathOf,
-  replaceKeepingOwner,
-} from "../../storage/disk/file-system.js";
+import { nodeFileSystem, realPathOf, replaceKeepingOwner } from "../../storage/disk/file-system.js";
+import { FileSystemError, isMissing } from "../../storage/disk/file-system-error.js";
 import { type NameLock, takeName } from "../../storage/disk/name-lock.js";
+import { readWholeFile } from "../../storage/disk/whole-files.js";
 import type { ServiceLog } from "../log/service-log.js";
 import { type ApiKeys, ApiKeysError, formatKeys, parseKeys, type StoredKey } from "./api-keys.js";
 

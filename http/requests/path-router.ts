@@ -175,7 +175,7 @@ function literalAt(of: Node, path: string, start: number, end: number): Node | u
 }
 
 function noRoute(path: string): ServiceError {
-  return new ServiceError("route_not_found", "there is no such path: /docs lists all paths", {
+  return new ServiceError("route_not_found", "the interface has no such path; /docs lists all paths", {
     path: path.slice(0, 2048),
   });
 }

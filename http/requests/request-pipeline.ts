@@ -1,7 +1,7 @@
 import { performance } from "node:perf_hooks";
 import { LIMITS } from "../../core/limits.js";
 import { type ErrorData, ServiceError } from "../../core/service-errors.js";
-import { shortageOf } from "../../storage/disk/file-system.js";
+import { shortageOf } from "../../storage/disk/file-system-error.js";
 import { isReadDamage } from "../../storage/log/read-damage.js";
 import { fieldsWithRelativePaths, withRelativePaths } from "../../storage/relative-paths.js";
 import type { StorageError } from "../../storage/storage-error.js";

@@ -1,5 +1,6 @@
 import { X509Certificate } from "node:crypto";
-import { nodeFileSystem, readWholeFile } from "../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { readWholeFile } from "../../storage/disk/whole-files.js";
 
 /** The file is not valid PEM, or lacks the wanted content. The message begins with its path. */
 export class PemFileError extends Error {

@@ -1,5 +1,6 @@
 import ipaddr from "ipaddr.js";
-import { nodeFileSystem, readToEnd } from "../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { readToEnd } from "../../storage/disk/whole-files.js";
 
 /** One end of a connection as node:net names it. */
 export interface Peer {

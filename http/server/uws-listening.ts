@@ -1,6 +1,7 @@
 import { type AddressInfo, createServer } from "node:net";
 import { fileURLToPath } from "node:url";
-import { descriptorLimit, nodeFileSystem, type StoreFile } from "../../storage/disk/file-system.js";
+import { descriptorLimit, nodeFileSystem } from "../../storage/disk/file-system.js";
+import type { StoreFile } from "../../storage/disk/file-system-interface.js";
 import { type ConnectionBounds, connectionBounds, openDescriptors } from "../service/descriptor-room.js";
 import type { HttpServerOptions } from "./server-options.js";
 import { hexAddress, openConnections } from "./unacknowledged-bytes.js";

@@ -1,4 +1,5 @@
-import { type FileSystem, nodeFileSystem } from "../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 
 /**
  * File descriptors that HTTP clients never get: files of the store (at most 128 for reads, and those being written), 256 connections of the cell

@@ -1,5 +1,5 @@
 import { since } from "../../core/health.js";
-import { shortageOf } from "../../storage/disk/file-system.js";
+import { shortageOf } from "../../storage/disk/file-system-error.js";
 
 /** How long health shows a shortage after the last answer that failed because of it. */
 const SHOWN_US = 30_000_000;

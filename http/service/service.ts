@@ -1,4 +1,5 @@
-import { directoryBytes, nodeFileSystem } from "../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { directoryBytes } from "../../storage/disk/whole-files.js";
 import { RecorderError, type RecorderHandle, startRecorder } from "../../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../../workers/recorder/recorder-messages.js";
 import { receiverPolicy, receiverRanges } from "../../workers/webhooks/receivers/receiver-policy.js";

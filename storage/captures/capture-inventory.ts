@@ -1,6 +1,7 @@
 import { isUuidV7 } from "../../core/identifiers.js";
 import { UuidTable } from "../columns/uuid-table.js";
-import { type FileSystem, isMissing } from "../disk/file-system.js";
+import { isMissing } from "../disk/file-system-error.js";
+import type { FileSystem } from "../disk/file-system-interface.js";
 
 const CAPTURE_PATH = /^\d{6}\/([0-9a-f-]{36})-000\.(cap|rep)$/;
 const BITS: Record<string, number> = { cap: 1, rep: 2 };

@@ -1,6 +1,7 @@
 import { LRUCache } from "lru-cache";
 import type { Extent } from "../../core/capture/capture.js";
-import { type FileSystem, isMissing, isNoFile, type StoreFile } from "../disk/file-system.js";
+import { isMissing, isNoFile } from "../disk/file-system-error.js";
+import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { KEPT_FILES } from "../disk/kept-files.js";
 import { withUnreadableAsDamage } from "../disk/unreadable-damage.js";
 import { StorageError } from "../storage-error.js";

@@ -1,5 +1,6 @@
 import { LRUCache } from "lru-cache";
-import { type FileSystem, FileSystemError, isMissing, isNotEmpty, type StoreFile } from "../disk/file-system.js";
+import { FileSystemError, isMissing, isNotEmpty } from "../disk/file-system-error.js";
+import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { KEPT_FILES } from "../disk/kept-files.js";
 import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "../disk/write-room.js";
 import { StorageError, type StorageErrorData } from "../storage-error.js";

@@ -1,6 +1,7 @@
 import { crc32 } from "node:zlib";
 import type { Extent } from "../../core/capture/capture.js";
-import { readFully, type StoreFile } from "../disk/file-system.js";
+import type { StoreFile } from "../disk/file-system-interface.js";
+import { readFully } from "../disk/whole-files.js";
 
 /**
  * Reads an extent piece by piece into `piece`, and returns the CRC-32 and the count of the bytes that the file has of it. The count is below the

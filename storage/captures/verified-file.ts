@@ -1,5 +1,6 @@
 import type { Extent } from "../../core/capture/capture.js";
-import { readFully, type StoreFile } from "../disk/file-system.js";
+import type { StoreFile } from "../disk/file-system-interface.js";
+import { readFully } from "../disk/whole-files.js";
 import { StorageError } from "../storage-error.js";
 import { fileEndText, readExtentCrc } from "./extent-crc.js";
 

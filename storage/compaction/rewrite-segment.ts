@@ -10,7 +10,8 @@
  * it is evidence, and the quarantine and the log's lines refer to it.
  */
 
-import { type FileSystem, type StoreFile, TEMPORARY_SUFFIX, writeFully } from "../disk/file-system.js";
+import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
+import { TEMPORARY_SUFFIX, writeFully } from "../disk/whole-files.js";
 import { forEachRecord, isOwnRecord, type LogRecord, type RecordLocation } from "../log/log-batch.js";
 import { LOG_RECORD_TYPE, sealRecordHeader } from "../log/record-format.js";
 import { encodeSegmentHeader, readSegmentHeader, SEGMENT_FORMAT_VERSION, segmentName } from "../log/segment.js";

@@ -1,4 +1,4 @@
-import type { FileSystem } from "../disk/file-system.js";
+import type { FileSystem } from "../disk/file-system-interface.js";
 import { forEachRecord } from "../log/log-batch.js";
 import { readSegmentHeader, segmentName } from "../log/segment.js";
 import { isKnownRecordType } from "../records/record-index.js";

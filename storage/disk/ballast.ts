@@ -1,4 +1,6 @@
-import { type FileSystem, isMissing, isNoRoom, TEMPORARY_SUFFIX, writeFully } from "./file-system.js";
+import { isMissing, isNoRoom } from "./file-system-error.js";
+import type { FileSystem } from "./file-system-interface.js";
+import { TEMPORARY_SUFFIX, writeFully } from "./whole-files.js";
 
 const NAME = "ballast.bin";
 const PIECE_BYTES = 256 * 1024;

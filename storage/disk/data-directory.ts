@@ -15,15 +15,10 @@ import { segmentBaseOf } from "../log/segment.js";
 import { StorageError } from "../storage-error.js";
 import { requireUsable } from "./directory-condition.js";
 import { lockDirectory } from "./directory-lock.js";
-import {
-  type FileSystem,
-  FileSystemError,
-  isMissing,
-  nodeFileSystem,
-  readWholeFile,
-  replaceFile,
-  TEMPORARY_SUFFIX,
-} from "./file-system.js";
+import { nodeFileSystem } from "./file-system.js";
+import { FileSystemError, isMissing } from "./file-system-error.js";
+import type { FileSystem } from "./file-system-interface.js";
+import { readWholeFile, replaceFile, TEMPORARY_SUFFIX } from "./whole-files.js";
 
 /** Format of the directory as a whole. It is raised when earlier releases could not read it any more. */
 export const DATA_FORMAT = 1;

@@ -2,7 +2,9 @@ import { monthOf } from "../captures/capture-path.js";
 import { segmentBaseOf } from "../log/segment.js";
 import { snapshotSequenceOf } from "../snapshot/snapshot-format.js";
 import { StorageError } from "../storage-error.js";
-import { type FileSystem, FileSystemError, TEMPORARY_SUFFIX } from "./file-system.js";
+import { FileSystemError } from "./file-system-error.js";
+import type { FileSystem } from "./file-system-interface.js";
+import { TEMPORARY_SUFFIX } from "./whole-files.js";
 
 const FOLDERS = ["lock", "meta", "captures", "quarantine", "snapshot"] as const;
 const FILES = [

@@ -18,8 +18,10 @@
  */
 import { connect, createServer, type Server } from "node:net";
 import { StorageError } from "../storage-error.js";
-import { type FileSystem, FileSystemError, isMissing, TEMPORARY_SUFFIX } from "./file-system.js";
+import { FileSystemError, isMissing } from "./file-system-error.js";
+import type { FileSystem } from "./file-system-interface.js";
 import { type NameHolder, type NameLock, takeName } from "./name-lock.js";
+import { TEMPORARY_SUFFIX } from "./whole-files.js";
 
 export interface DirectoryLock {
   release(): Promise<void>;

@@ -88,3 +88,18 @@ export function isRepeatable(error: unknown): error is FileSystemError {
 export function isNotEmpty(error: unknown): boolean {
   return error instanceof FileSystemError && error.code === "ENOTEMPTY";
 }
+
+/** `promise`, whose error of the system becomes a `FileSystemError` of `operation` on `path`. */
+export async function translated<T>(operation: string, path: string, promise: Promise<T>): Promise<T> {
+  try {
+    return await promise;
+  } catch (error) {
+    throw wrapped(operation, path, error);
+  }
+}
+
+/** An error of the system as a `FileSystemError`. */
+export function wrapped(operation: string, path: string, error: unknown): FileSystemError {
+  const code = (error as NodeJS.ErrnoException).code;
+  return new FileSystemError(typeof code === "string" ? code : "EIO", operation, path);
+}

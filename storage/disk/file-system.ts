@@ -6,13 +6,9 @@
 import * as fs from "node:fs";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { FileSystemError, isMissing } from "./file-system-error.js";
+import { FileSystemError, isMissing, translated, wrapped } from "./file-system-error.js";
 import type { FileSystem, StoreFile } from "./file-system-interface.js";
 import { TEMPORARY_SUFFIX, writeFully } from "./whole-files.js";
-
-export * from "./file-system-error.js";
-export type * from "./file-system-interface.js";
-export * from "./whole-files.js";
 
 /** O_NONBLOCK has no effect on files; but with it, opening a FIFO in place of a file does not wait for the other end. */
 const OPEN_FLAGS = {
@@ -239,19 +235,6 @@ async function makeFolder(path: string): Promise<boolean> {
     if (status?.kind === "directory") return false;
     throw new FileSystemError(status === null ? "EEXIST" : "ENOTDIR", "mkdir", path);
   }
-}
-
-async function translated<T>(operation: string, path: string, promise: Promise<T>): Promise<T> {
-  try {
-    return await promise;
-  } catch (error) {
-    throw wrapped(operation, path, error);
-  }
-}
-
-function wrapped(operation: string, path: string, error: unknown): FileSystemError {
-  const code = (error as NodeJS.ErrnoException).code;
-  return new FileSystemError(typeof code === "string" ? code : "EIO", operation, path);
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { DataDirectory } from "./data-directory.js";
-import type { FileSystem } from "./file-system.js";
+import type { FileSystem } from "./file-system-interface.js";
 
 /**
  * Makes folders of a data directory again that somebody has removed while the service runs. It does not make the log's folder: an empty one would

@@ -1,4 +1,5 @@
-import { type FileSystem, FileSystemError, isMissing, isUnreadable, type StoreFile } from "./file-system.js";
+import { FileSystemError, isMissing, isUnreadable } from "./file-system-error.js";
+import type { FileSystem, StoreFile } from "./file-system-interface.js";
 
 /** A failed read is tried again in pieces of this size, the block size of most disks and file systems. */
 const BLOCK_BYTES = 4096;

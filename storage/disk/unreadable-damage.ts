@@ -1,5 +1,6 @@
 import type { StorageError } from "../storage-error.js";
-import { type FileSystemError, isUnreadable, type StoreFile } from "./file-system.js";
+import { type FileSystemError, isUnreadable } from "./file-system-error.js";
+import type { StoreFile } from "./file-system-interface.js";
 
 /**
  * The file for reading, which reports unreadable bytes as damage. Like bytes that do not match their CRC, they cost only what they are a part of,

@@ -1,5 +1,5 @@
 import { StorageError } from "../storage-error.js";
-import { isRepeatable } from "./file-system.js";
+import { isRepeatable } from "./file-system-error.js";
 
 /** What happens to an operation when the disk has no room, or the system lacks descriptors or memory. */
 export interface WriteRoom {

@@ -1,4 +1,4 @@
-import type { FileSystemError } from "../disk/file-system.js";
+import type { FileSystemError } from "../disk/file-system-error.js";
 import { StorageError } from "../storage-error.js";
 import type { LogFailure } from "./log-options.js";
 

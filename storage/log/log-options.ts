@@ -1,5 +1,5 @@
 import type { Timers } from "../../core/timers.js";
-import type { FileSystem } from "../disk/file-system.js";
+import type { FileSystem } from "../disk/file-system-interface.js";
 import type { WriteRoom } from "../disk/write-room.js";
 import type { StorageErrorData } from "../storage-error.js";
 import type { CommittedBatch } from "./log-batch.js";

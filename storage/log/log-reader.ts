@@ -1,7 +1,9 @@
 import { LRUCache } from "lru-cache";
-import { type FileSystem, isMissing, readFully, readFullySync, type StoreFile } from "../disk/file-system.js";
+import { isMissing } from "../disk/file-system-error.js";
+import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { KEPT_FILES } from "../disk/kept-files.js";
 import { withUnreadableAsDamage } from "../disk/unreadable-damage.js";
+import { readFully, readFullySync } from "../disk/whole-files.js";
 import { StorageError } from "../storage-error.js";
 import type { LogRecord, RecordLocation } from "./log-batch.js";
 import { mayHaveMoved } from "./misplaced-record.js";
@@ -386,12 +388,8 @@ function decodeRecord(bytes: Uint8Array, location: RecordLocation, salt: number)
 
 function damaged(location: RecordLocation, reason: string): StorageError {
   const { segmentBase, offset, length } = location;
-  const segment = segmentName(segmentBase);
-  return new StorageError("record_damaged", `segment ${segment}, offset ${offset}: ${reason}`, {
-    segment,
-    offset,
-    length,
-  });
+  const place = { segment: segmentName(segmentBase), offset, length };
+  return new StorageError("record_damaged", `segment ${place.segment}, offset ${offset}: ${reason}`, place);
 }
 
 function missing(location: RecordLocation): StorageError {

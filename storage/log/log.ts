@@ -1,4 +1,4 @@
-import { type FileSystemError, isRepeatable } from "../disk/file-system.js";
+import { type FileSystemError, isRepeatable } from "../disk/file-system-error.js";
 import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "../disk/write-room.js";
 import { randomSalt, recoverLog } from "../recovery/recovery.js";
 import type { RecoveryReport } from "../recovery/recovery-report.js";

@@ -1,5 +1,5 @@
 import { formatTimeUs } from "../../core/timestamps.js";
-import { isUnreadable } from "../disk/file-system.js";
+import { isUnreadable } from "../disk/file-system-error.js";
 import { StorageError, type StorageErrorCode } from "../storage-error.js";
 
 /** Errors of a read when the bytes on disk differ from what was stored. Any other failure may pass. */

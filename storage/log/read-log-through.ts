@@ -1,4 +1,4 @@
-import type { FileSystem } from "../disk/file-system.js";
+import type { FileSystem } from "../disk/file-system-interface.js";
 import { scanSegment } from "../recovery/segment-scan.js";
 import { type LogPosition, type SegmentSalt, SnapshotError } from "../snapshot/snapshot-format.js";
 import { segmentBases } from "../snapshot/snapshot-place.js";

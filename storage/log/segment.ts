@@ -21,14 +21,9 @@
  */
 import { crc32 } from "node:zlib";
 import bin from "typed-binary";
-import {
-  type FileSystem,
-  isRepeatable,
-  readFully,
-  type StoreFile,
-  TEMPORARY_SUFFIX,
-  writeFully,
-} from "../disk/file-system.js";
+import { isRepeatable } from "../disk/file-system-error.js";
+import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
+import { readFully, TEMPORARY_SUFFIX, writeFully } from "../disk/whole-files.js";
 import { StorageError } from "../storage-error.js";
 import type { RecordContent } from "./log-options.js";
 import {

@@ -64,7 +64,7 @@ export class IndexedEvents {
     let at = 0;
     const take = (length: number): number => {
       const start = at;
-      if (length > bytes.length - at) throw new RecordDecodeError("the events of the index section end too early");
+      if (length > bytes.length - at) throw new RecordDecodeError("the index section ends within its events");
       at += length;
       return start;
     };

@@ -30,11 +30,11 @@ export class MessagePackDecoder extends MessagePackReader {
   }
 
   protected override failOfType(head: number): never {
-    throw new RangeError(`a head of ${head}, which no JSON value has`);
+    throw new RangeError(`no JSON value begins with the byte ${head}`);
   }
 
   protected override failOfKey(head: number): never {
-    throw new RangeError(`a key with a head of ${head}, which is none of a text`);
+    throw new RangeError(`a key begins with the byte ${head}, but must be a text`);
   }
 
   protected override textFrom(start: number): string {

@@ -104,7 +104,7 @@ export function decodeWebhookIndex(bytes: Uint8Array): WebhookIndex {
   const { subscribedEvents, createdAtUs, updatedAtUs } = one;
   const hasTimes = Number.isSafeInteger(createdAtUs) && Number.isSafeInteger(updatedAtUs);
   if ((shown as WebhookIndex).webhook !== undefined && !(Array.isArray(subscribedEvents) && hasTimes)) {
-    throw new RecordDecodeError("the webhook has no events or no times");
+    throw new RecordDecodeError("the webhook lacks its events or its times");
   }
   return shown as WebhookIndex;
 }

@@ -3,7 +3,8 @@
  * or for a new store.
  */
 import type { DataDirectory } from "../disk/data-directory.js";
-import { type FileSystem, replaceFile, TEMPORARY_SUFFIX } from "../disk/file-system.js";
+import type { FileSystem } from "../disk/file-system-interface.js";
+import { replaceFile, TEMPORARY_SUFFIX } from "../disk/whole-files.js";
 import type { LogEvidence } from "../log/log-options.js";
 import { snapshotsIn } from "../snapshot/snapshot-folder.js";
 import { isOfLog, segmentBases } from "../snapshot/snapshot-place.js";

@@ -1,4 +1,5 @@
-import { type FileSystem, type StoreFile, TEMPORARY_SUFFIX } from "../disk/file-system.js";
+import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
+import { TEMPORARY_SUFFIX } from "../disk/whole-files.js";
 import type { CommittedBatch } from "../log/log-batch.js";
 import type { LogEvidence, LogStart } from "../log/log-options.js";
 import { LOG_RECORD_TYPE, readRecordHeader, recordLength } from "../log/record-format.js";

@@ -1,4 +1,5 @@
-import { type FileSystem, readFully, type StoreFile, TEMPORARY_SUFFIX, writeFully } from "../disk/file-system.js";
+import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
+import { readFully, TEMPORARY_SUFFIX, writeFully } from "../disk/whole-files.js";
 import { filesIn } from "../repair/check-files.js";
 import type { RecoveryReport } from "./recovery-report.js";
 

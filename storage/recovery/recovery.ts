@@ -1,4 +1,5 @@
-import { type FileSystem, type StoreFile, writeFully } from "../disk/file-system.js";
+import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
+import { writeFully } from "../disk/whole-files.js";
 import { FAILS_WITHOUT_ROOM } from "../disk/write-room.js";
 import type { LogOptions } from "../log/log-options.js";
 import { readRecordHeader, recordLength, sealRecordHeader } from "../log/record-format.js";

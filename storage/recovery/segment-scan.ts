@@ -1,5 +1,6 @@
 import { firstCovered } from "../compaction/dropped-record.js";
-import { readFully, type StoreFile } from "../disk/file-system.js";
+import type { StoreFile } from "../disk/file-system-interface.js";
+import { readFully } from "../disk/whole-files.js";
 import { isOwnRecord } from "../log/log-batch.js";
 import {
   isContentIntact,
@@ -283,7 +284,7 @@ function assertReadable(
   if (!mustUnderstand || isOwnRecord(type) || understandsType(type)) return;
   throw new StorageError(
     "record_type_unsupported",
-    `segment ${segment}: the record at ${offset} has type ${type}, which this release must understand, but does not know: ` +
+    `segment ${segment}: the record at ${offset} has type ${type}, which this release does not know and must not skip: ` +
       "open the store with the release that wrote it, or a newer one",
     { segment, offset, type },
   );

@@ -1,5 +1,6 @@
 import { atATime } from "../at-a-time.js";
-import { type FileSystem, type StoreFile, withFile } from "../disk/file-system.js";
+import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
+import { withFile } from "../disk/whole-files.js";
 import { readSegmentHeader, segmentName } from "../log/segment.js";
 import { scanSegment } from "./segment-scan.js";
 

@@ -1,7 +1,9 @@
 /** The part of a check that looks at files: those that records name, those that nothing names, and those in quarantine. */
 import { type CaptureInventory, captureFiles } from "../captures/capture-inventory.js";
 import type { DataDirectory } from "../disk/data-directory.js";
-import { type FileSystem, isMissing, TEMPORARY_SUFFIX } from "../disk/file-system.js";
+import { isMissing } from "../disk/file-system-error.js";
+import type { FileSystem } from "../disk/file-system-interface.js";
+import { TEMPORARY_SUFFIX } from "../disk/whole-files.js";
 import { segmentBaseOf } from "../log/segment.js";
 import { snapshotSequenceOf } from "../snapshot/snapshot-format.js";
 import type { CheckFinding } from "./check-finding.js";

@@ -1,4 +1,4 @@
-import { FileSystemError } from "../disk/file-system.js";
+import { FileSystemError } from "../disk/file-system-error.js";
 import type { FindingCode } from "../recovery/recovery-cases.js";
 import { StorageError, type StorageErrorCode } from "../storage-error.js";
 

@@ -2,7 +2,9 @@ import type { Extent } from "../../core/capture/capture.js";
 import { CaptureInventory } from "../captures/capture-inventory.js";
 import { verifyExtents } from "../captures/capture-reader.js";
 import { type DataDirectory, nameIn } from "../disk/data-directory.js";
-import { type FileSystem, FileSystemError, nodeFileSystem } from "../disk/file-system.js";
+import { nodeFileSystem } from "../disk/file-system.js";
+import { FileSystemError } from "../disk/file-system-error.js";
+import type { FileSystem } from "../disk/file-system-interface.js";
 import { type OnUnreadable, tolerantLookups, tolerantOpens, tolerantReads } from "../disk/tolerant-reads.js";
 import {
   type CommittedBatch,

@@ -1,5 +1,5 @@
 import { formatTimeUs } from "../../core/timestamps.js";
-import type { FileSystem } from "../disk/file-system.js";
+import type { FileSystem } from "../disk/file-system-interface.js";
 import { snapshotsIn } from "../snapshot/snapshot-folder.js";
 import { SNAPSHOT_SECTIONS, type SnapshotHead } from "../snapshot/snapshot-format.js";
 import { SnapshotReader } from "../snapshot/snapshot-reader.js";

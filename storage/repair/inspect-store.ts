@@ -1,6 +1,7 @@
 import { droppedFrom } from "../compaction/dropped-record.js";
 import type { DataDirectory } from "../disk/data-directory.js";
-import { type FileSystem, nodeFileSystem } from "../disk/file-system.js";
+import { nodeFileSystem } from "../disk/file-system.js";
+import type { FileSystem } from "../disk/file-system-interface.js";
 import { tolerantDisk } from "../disk/tolerant-reads.js";
 import { type UnreadablePlace, UnreadablePlaces } from "../disk/unreadable-places.js";
 import { type CommittedBatch, forEachRecord, type LogRecord, type RecordLocation } from "../log/log-batch.js";

@@ -1,4 +1,5 @@
-import { type FileSystem, isDiskFault } from "../disk/file-system.js";
+import { isDiskFault } from "../disk/file-system-error.js";
+import type { FileSystem } from "../disk/file-system-interface.js";
 import { SnapshotError, SnapshotVersionError } from "./snapshot-format.js";
 import { SnapshotReader } from "./snapshot-reader.js";
 

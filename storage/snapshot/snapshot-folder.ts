@@ -1,4 +1,5 @@
-import { type FileSystem, TEMPORARY_SUFFIX } from "../disk/file-system.js";
+import type { FileSystem } from "../disk/file-system-interface.js";
+import { TEMPORARY_SUFFIX } from "../disk/whole-files.js";
 import { snapshotSequenceOf } from "./snapshot-format.js";
 
 /** Moves a snapshot to the quarantine folder, durably. */

@@ -1,6 +1,7 @@
 import { type RewrittenReading, readRewritten } from "../compaction/rewritten-segment.js";
 import type { SegmentMoves } from "../compaction/segment-moves.js";
-import { type FileSystem, readFully, type StoreFile, withFile } from "../disk/file-system.js";
+import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
+import { readFully, withFile } from "../disk/whole-files.js";
 import type { LogStart } from "../log/log-options.js";
 import {
   isContentIntact,

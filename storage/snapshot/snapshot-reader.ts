@@ -1,5 +1,6 @@
 import { crc32 } from "node:zlib";
-import { type FileSystem, readFully, type StoreFile } from "../disk/file-system.js";
+import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
+import { readFully } from "../disk/whole-files.js";
 import {
   decodeSnapshotHead,
   headBytesOf,

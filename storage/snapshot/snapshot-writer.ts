@@ -1,5 +1,6 @@
 import { crc32 } from "node:zlib";
-import { type FileSystem, type StoreFile, TEMPORARY_SUFFIX, writeFully } from "../disk/file-system.js";
+import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
+import { TEMPORARY_SUFFIX, writeFully } from "../disk/whole-files.js";
 import {
   encodeSnapshotHead,
   type SectionPlace,

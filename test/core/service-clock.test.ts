@@ -64,7 +64,7 @@ t.test("a fault says how far the service's clock is ahead, from a minute on", as
   for (const [ahead, said] of cases) t.match(clockFault(wall + ahead, wall), said);
   t.match(
     clockFault(wall, Date.UTC(2300, 0, 1) * 1000),
-    /the machine's clock is wrong, it says 2300-01-01T.* 2026-11-20T/,
+    /the machine's clock is wrong: it says 2300-01-01T.* 2026-11-20T/,
   );
   t.match(clockFault(wall, -5), /ahead of the machine's/, "before 1970");
 });

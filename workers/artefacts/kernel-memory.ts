@@ -4,7 +4,8 @@
  */
 import { randomFillSync } from "node:crypto";
 import { fileURLToPath } from "node:url";
-import { isShortage, nodeFileSystem } from "../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { isShortage } from "../../storage/disk/file-system-error.js";
 import * as heightDecoding from "./kernels/height-decoding.js";
 import * as inlierMarking from "./kernels/inlier-marking.js";
 import { useLinearMemory } from "./kernels/linear-memory.js";

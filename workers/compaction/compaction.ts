@@ -7,7 +7,8 @@ import {
   type SegmentOwner,
 } from "../../storage/compaction/rewrite-segment.js";
 import { MovesCollector, noMoves, type SegmentMoves } from "../../storage/compaction/segment-moves.js";
-import { type FileSystem, FileSystemError, isNoRoom, isShortage } from "../../storage/disk/file-system.js";
+import { FileSystemError, isNoRoom, isShortage } from "../../storage/disk/file-system-error.js";
+import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import { asReadDamage } from "../../storage/log/read-damage.js";
 import { segmentBaseOf, segmentName } from "../../storage/log/segment.js";
 import { isKnownRecordType } from "../../storage/records/record-index.js";

@@ -2,7 +2,8 @@
  * The demo cell's process: `node main.js '<DemoCellOptions as JSON>'`, started by the `demo` command with an IPC channel, or by hand
  * without one. It ends when its runs are done, at SIGTERM, SIGINT, SIGHUP or a stop, and when its parent goes away.
  */
-import { nodeFileSystem, readWholeFile } from "../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { readWholeFile } from "../../storage/disk/whole-files.js";
 import { ignoreDebugSignal } from "../debug-signal.js";
 import { onHangUp } from "../hang-up.js";
 import { runDemoCell } from "./demo-cell.js";

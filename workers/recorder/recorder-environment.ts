@@ -1,6 +1,6 @@
 import type { Timers } from "../../core/timers.js";
 import type { DataDirectoryOptions } from "../../storage/disk/data-directory.js";
-import type { FileSystem } from "../../storage/disk/file-system.js";
+import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import type { LinkServer } from "../cell-link/link-server.js";
 import type { LoopDelay } from "../loop-delay.js";
 import type { SnapshotRequest } from "../snapshot/make-snapshot.js";

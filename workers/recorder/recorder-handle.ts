@@ -1,6 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { type ErrorData, ServiceError } from "../../core/service-errors.js";
-import { FileSystemError } from "../../storage/disk/file-system.js";
+import { FileSystemError } from "../../storage/disk/file-system-error.js";
 import type { TaskAnswer } from "../artefacts/pool/artefact-thread.js";
 import { buffersOf } from "../artefacts/pool/task-buffers.js";
 import type { FoundDelivery } from "../webhooks/deliveries/tracked-delivery.js";

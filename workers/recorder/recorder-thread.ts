@@ -1,7 +1,8 @@
 /** The recorder thread's entry: `workerData` is `RecorderOptions`, the messages are those of recorder-messages.ts. */
 import { parentPort, workerData } from "node:worker_threads";
 import { wallClockUs } from "../../core/service-clock.js";
-import { FileSystemError, isNoRoom, nodeFileSystem } from "../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { FileSystemError, isNoRoom } from "../../storage/disk/file-system-error.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { LinkListenError } from "../cell-link/link-server.js";
 import { watchLoopDelay } from "../loop-delay.js";

@@ -1,5 +1,6 @@
 import type { DataDirectory } from "../../storage/disk/data-directory.js";
-import { type FileSystem, FileSystemError } from "../../storage/disk/file-system.js";
+import { FileSystemError } from "../../storage/disk/file-system-error.js";
+import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import { tolerantLookups } from "../../storage/disk/tolerant-reads.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log/log-batch.js";
 import type { CheckFinding, CheckFindingCode } from "../../storage/repair/check-finding.js";

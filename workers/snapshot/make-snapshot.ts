@@ -1,5 +1,6 @@
 import { CaptureIndex } from "../../storage/captures/capture-index.js";
-import { type FileSystem, FileSystemError, shortageOf } from "../../storage/disk/file-system.js";
+import { FileSystemError, shortageOf } from "../../storage/disk/file-system-error.js";
+import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import { forEachRecord } from "../../storage/log/log-batch.js";
 import type { LogStart } from "../../storage/log/log-options.js";
 import { asReadDamage } from "../../storage/log/read-damage.js";

@@ -1,6 +1,7 @@
 import type { SegmentMoves } from "../../storage/compaction/segment-moves.js";
 import type { DataDirectory } from "../../storage/disk/data-directory.js";
-import { type FileSystem, FileSystemError } from "../../storage/disk/file-system.js";
+import { FileSystemError } from "../../storage/disk/file-system-error.js";
+import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import type { LogStart } from "../../storage/log/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery/recovery-report.js";
 import { findSnapshotDamage } from "../../storage/snapshot/snapshot-damage.js";

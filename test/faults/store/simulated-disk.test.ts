@@ -1,7 +1,9 @@
 import { join } from "node:path";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { type FileSystem, FileSystemError, nodeFileSystem, type StoreFile } from "../../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
+import type { FileSystem, StoreFile } from "../../../storage/disk/file-system-interface.js";
 import { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { sized } from "../../helpers/test-size.js";

@@ -7,7 +7,7 @@ import type {
   StoredArtefact,
 } from "../../../core/capture/capture.js";
 import type { RunChange } from "../../../core/link/change.js";
-import type { FileSystem, StoreFile } from "../../../storage/disk/file-system.js";
+import type { FileSystem, StoreFile } from "../../../storage/disk/file-system-interface.js";
 import { frameSource } from "../../../workers/artefacts/frame/frame-source.js";
 import { artefactTasks } from "../../../workers/artefacts/pool/artefact-tasks.js";
 import { memoryFile } from "../disk/memory-file.js";

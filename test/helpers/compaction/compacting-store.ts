@@ -1,7 +1,7 @@
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import type { Change } from "../../../core/link/change.js";
 import { CaptureIndex } from "../../../storage/captures/capture-index.js";
-import type { FileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { Log } from "../../../storage/log/log.js";
 import { type CommittedBatch, forEachRecord } from "../../../storage/log/log-batch.js";
 import type { Durability } from "../../../storage/log/log-options.js";

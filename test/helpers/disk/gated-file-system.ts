@@ -1,4 +1,6 @@
-import { type FileSystem, FileSystemError, nodeFileSystem, type StoreFile } from "../../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
+import type { FileSystem, StoreFile } from "../../../storage/disk/file-system-interface.js";
 
 /** The machine's file system with a gate before every fdatasync, or every write: it can be held, and a sync can fail. */
 export class GatedFileSystem {

@@ -1,4 +1,4 @@
-import type { StoreFile } from "../../../storage/disk/file-system.js";
+import type { StoreFile } from "../../../storage/disk/file-system-interface.js";
 
 /** A file for reading whose bytes lie in memory. */
 export function memoryFile(bytes: Uint8Array, onClose: () => void = () => {}): StoreFile {

@@ -1,4 +1,6 @@
-import { type FileSystem, FileSystemError, nodeFileSystem, type StoreFile } from "../../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
+import type { FileSystem, StoreFile } from "../../../storage/disk/file-system-interface.js";
 
 /** The machine's file system that says it has as much room as a test wants, and refuses writes while the test says it is full. */
 export class RoomFileSystem {

@@ -1,4 +1,6 @@
-import { type FileSystem, FileSystemError, nodeFileSystem, type StoreFile } from "../../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
+import type { FileSystem, StoreFile } from "../../../storage/disk/file-system-interface.js";
 
 /** Calls of the system that a file system makes, by the names that its errors have. */
 export const CALLS = [

@@ -1,11 +1,6 @@
 import type { Random } from "../../../core/random.js";
-import {
-  type FileStatus,
-  type FileSystem,
-  FileSystemError,
-  type OpenMode,
-  type StoreFile,
-} from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
+import type { FileStatus, FileSystem, OpenMode, StoreFile } from "../../../storage/disk/file-system-interface.js";
 
 /**
  * A disk in memory that keeps apart what was written and what is durable, as POSIX allows it: a write is durable after `datasync` of its

@@ -1,5 +1,5 @@
 import type { Random } from "../../../core/random.js";
-import type { FileSystem, StoreFile } from "../../../storage/disk/file-system.js";
+import type { FileSystem, StoreFile } from "../../../storage/disk/file-system-interface.js";
 
 /** Lets so many turns of the event loop go by. */
 export async function turns(count: number): Promise<void> {

@@ -1,4 +1,5 @@
-import { type FileSystem, nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import type { SimulatedDisk } from "../disk/simulated-disk.js";
 
 /** A recorder's file system on a simulated disk: all but its lock, which is a socket, in a real folder of the same path. */

@@ -1,6 +1,7 @@
 import type { RunState } from "../../../core/run/run-state.js";
 import type { SegmentMoves } from "../../../storage/compaction/segment-moves.js";
-import { type FileSystem, FileSystemError } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { LogReader } from "../../../storage/log/log-reader.js";
 import { SnapshotReader } from "../../../storage/snapshot/snapshot-reader.js";
 import { View } from "../../../storage/view/view.js";

@@ -1,4 +1,4 @@
-import type { FileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { SnapshotError } from "../../../storage/snapshot/snapshot-format.js";
 import type { StorageErrorData } from "../../../storage/storage-error.js";
 import { makeSnapshot, type SnapshotRequest } from "../../../workers/snapshot/make-snapshot.js";

@@ -1,6 +1,6 @@
 import { CaptureIndex } from "../../../storage/captures/capture-index.js";
 import type { DataDirectory } from "../../../storage/disk/data-directory.js";
-import type { FileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { Log } from "../../../storage/log/log.js";
 import { forEachRecord } from "../../../storage/log/log-batch.js";
 import { LogReader } from "../../../storage/log/log-reader.js";

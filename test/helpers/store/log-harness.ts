@@ -1,6 +1,6 @@
 import { createRandom } from "../../../core/random.js";
 import type { Timers } from "../../../core/timers.js";
-import type { FileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { Log } from "../../../storage/log/log.js";
 import {
   type CommittedBatch,

@@ -7,7 +7,7 @@ import { RequestPipeline } from "../../../http/requests/request-pipeline.js";
 import type { HandlerRequest } from "../../../http/requests/route.js";
 import { startFront } from "../../../http/server/choose-server.js";
 import type { HttpServer } from "../../../http/server/server-options.js";
-import { FileSystemError } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import { onEveryFront, until } from "../../helpers/http/handler-server.js";
 import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from "../../helpers/http/test-certificate.js";

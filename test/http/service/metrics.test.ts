@@ -1,7 +1,7 @@
 import t from "tap";
 import { Metrics } from "../../../http/service/metrics.js";
 import { RequestDurations } from "../../../http/service/request-durations.js";
-import { FileSystemError } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 
 const LOG_BYTES = 4_096;
 const FREE_BYTES = 8_192;

@@ -1,6 +1,6 @@
 import t from "tap";
 import { SeenShortage } from "../../../http/service/seen-shortage.js";
-import { FileSystemError } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 
 t.test("health tells of reads that were refused, since the first, until half a minute after the last", async (t) => {
   let nowUs = Date.UTC(2026, 10, 26) * 1_000;

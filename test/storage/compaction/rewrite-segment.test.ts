@@ -7,7 +7,7 @@ import {
   type SegmentOwner,
   type Verdict,
 } from "../../../storage/compaction/rewrite-segment.js";
-import type { FileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { forEachRecord, type RecordLocation } from "../../../storage/log/log-batch.js";
 import { LogReader } from "../../../storage/log/log-reader.js";
 import { LOG_RECORD_TYPE, readRecordHeader } from "../../../storage/log/record-format.js";

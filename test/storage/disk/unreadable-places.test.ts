@@ -1,5 +1,5 @@
 import t from "tap";
-import { FileSystemError } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import { UnreadablePlaces } from "../../../storage/disk/unreadable-places.js";
 
 const BLOCK = 4096;

@@ -1,6 +1,7 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { type FileSystem, nodeFileSystem, type StoreFile } from "../../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem, StoreFile } from "../../../storage/disk/file-system-interface.js";
 import { type CommittedBatch, forEachRecord } from "../../../storage/log/log-batch.js";
 import type { Durable } from "../../../storage/log/log-options.js";
 import { LogReader } from "../../../storage/log/log-reader.js";

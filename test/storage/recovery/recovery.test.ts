@@ -1,6 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { FileSystemError } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import { Log } from "../../../storage/log/log.js";
 import { forEachRecord } from "../../../storage/log/log-batch.js";
 import {

@@ -1,7 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { runResponse } from "../../../core/run/run-response.js";
-import { type FileSystem, FileSystemError, nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { LogReader } from "../../../storage/log/log-reader.js";
 import { View } from "../../../storage/view/view.js";
 import { CAPTURED_BYTES, type KeptRun, runWithCaptures } from "../../helpers/captures/kept-captures.js";

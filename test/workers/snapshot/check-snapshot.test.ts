@@ -2,7 +2,7 @@ import { crc32 } from "node:zlib";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
 import { CaptureIndex } from "../../../storage/captures/capture-index.js";
-import { FileSystemError } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import { isChangeRecordType } from "../../../storage/records/record-index.js";
 import { checkStore } from "../../../storage/repair/check-store.js";
 import { snapshotHeadBytes, snapshotName } from "../../../storage/snapshot/snapshot-format.js";

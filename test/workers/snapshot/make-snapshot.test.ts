@@ -1,6 +1,6 @@
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
-import { FileSystemError } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import { segmentName } from "../../../storage/log/segment.js";
 import { quarantinedFiles } from "../../../storage/recovery/quarantine.js";
 import { SNAPSHOT_SECTIONS, snapshotName } from "../../../storage/snapshot/snapshot-format.js";

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
-import { FileSystemError, nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import { SnapshotReader } from "../../../storage/snapshot/snapshot-reader.js";
 import { View } from "../../../storage/view/view.js";
 import type { RecorderCallbacks } from "../../../workers/recorder/recorder-callbacks.js";

@@ -3,7 +3,8 @@
  * parts of lines that run at the same time, the grid's tables beside loading. Every point is decided as by one thread: the mask has the same bits however many there were.
  */
 import { lineBytes } from "../../../core/capture/capture.js";
-import { type FileSystem, nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { countLineBits } from "../cloud/line-counts.js";
 import { combineCrc32 } from "../frame/crc-combination.js";
 import { loadingBytes, loadLines } from "../frame/frame-grid.js";

@@ -16,11 +16,11 @@ export function tooLargeText(name: TaskName, input: TaskInput<TaskName>): string
   switch (name) {
     case "heightMap":
     case "luminance":
-      return `${has} 2 GiB of memory hold the picture of about ${millions(PICTURE_BYTES[name])}`;
+      return `${has} a picture of more than about ${millions(PICTURE_BYTES[name])} does not fit into 2 GiB of memory`;
     case "filter":
     case "filterTogether": {
       const [lanes, again, noise] = [FILTER_BYTES.lanes, FILTER_BYTES.again, FILTER_BYTES.noise].map(millions);
-      return `${has} the filter's 2 GiB of memory hold about ${lanes}, ${again} if measured again, ${noise} of noise`;
+      return `${has} the filter's 2 GiB of memory fit about ${lanes}, ${again} with doubtful points, ${noise} of noise`;
     }
     default:
       return undefined;

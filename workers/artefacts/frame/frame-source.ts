@@ -1,6 +1,7 @@
 import { crc32 } from "node:zlib";
 import { type FrameState, type LineBatch, lineBytes, type Planes } from "../../../core/capture/capture.js";
-import { type FileSystem, readFullySync, type StoreFile } from "../../../storage/disk/file-system.js";
+import type { FileSystem, StoreFile } from "../../../storage/disk/file-system-interface.js";
+import { readFullySync } from "../../../storage/disk/whole-files.js";
 import type { GridGeometry } from "../filter/grid-layout.js";
 import type { LineSource } from "./line-blocks.js";
 import { luminanceCrc } from "./plane-crcs.js";

@@ -1,6 +1,8 @@
 import type { Extent } from "../../../core/capture/capture.js";
 import { verifyExtents } from "../../../storage/captures/capture-reader.js";
-import { type FileSystem, isMissing, readFully, type StoreFile } from "../../../storage/disk/file-system.js";
+import { isMissing } from "../../../storage/disk/file-system-error.js";
+import type { FileSystem, StoreFile } from "../../../storage/disk/file-system-interface.js";
+import { readFully } from "../../../storage/disk/whole-files.js";
 import { StorageError } from "../../../storage/storage-error.js";
 
 /** @throws StorageError `capture_missing` */

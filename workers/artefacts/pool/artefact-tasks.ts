@@ -17,7 +17,8 @@
  * Without WebAssembly the kernels' memory is copied to grow: until it is as large as a task needs, both are there.
  */
 import type { Extent } from "../../../core/capture/capture.js";
-import { type FileSystem, nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { countCloudPoints, packCloud } from "../cloud/point-cloud.js";
 import { type FilteredCloud, type FilterPartTasks, filterParts, withLineCounts } from "../filter/filter-parts.js";
 import { filterOutliers } from "../filter/outlier-filter.js";

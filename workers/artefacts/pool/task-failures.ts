@@ -1,5 +1,5 @@
 /** How tasks fail, as data that crosses threads. */
-import { FileSystemError, isShortage } from "../../../storage/disk/file-system.js";
+import { FileSystemError, isShortage } from "../../../storage/disk/file-system-error.js";
 import { StorageError } from "../../../storage/storage-error.js";
 
 export interface TaskErrorData {

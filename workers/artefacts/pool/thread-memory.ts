@@ -1,4 +1,4 @@
-import type { FileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { type FrameReader, type FrameSource, openFrame } from "../frame/frame-source.js";
 import { hasWasmKernels, type KernelMemory, typeScriptKernels, wasmKernels } from "../kernel-memory.js";
 import type { MemoryNeed } from "./memory-need.js";

@@ -1,6 +1,7 @@
 import { crc32 } from "node:zlib";
 import { itemBytes, type SeriesAppend } from "../../../core/capture/capture.js";
-import { type FileSystem, readFully } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
+import { readFully } from "../../../storage/disk/whole-files.js";
 import { damagedCapture, openStored } from "../frame/stored-bytes.js";
 import type { KernelMemory } from "../kernel-memory.js";
 import { csvHeader } from "./csv-encoder.js";

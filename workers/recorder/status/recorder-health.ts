@@ -127,7 +127,7 @@ function usedNames(count: number): string | null {
   const { producers, producerUnusedDays } = LIMITS;
   if (count < 0.8 * producers) return null;
   return (
-    `${count} of ${producers} producer names are used: when none is left, names unused for ${producerUnusedDays} days are forgotten; ` +
+    `${count} of ${producers} producer names are used; when none is left, the service forgets names that were not used for ${producerUnusedDays} days; ` +
     "`inspection-service producers` lists and removes names"
   );
 }

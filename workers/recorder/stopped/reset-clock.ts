@@ -1,5 +1,5 @@
 import type { DataDirectory } from "../../../storage/disk/data-directory.js";
-import type { FileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { createSegment, encodeSegmentStart } from "../../../storage/log/segment.js";
 import { randomSalt } from "../../../storage/recovery/recovery.js";
 import { openStoredState } from "./stored-state.js";

@@ -1,6 +1,6 @@
 import { createServiceClock } from "../../../core/service-clock.js";
 import type { DataDirectory } from "../../../storage/disk/data-directory.js";
-import type { FileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
 import { openStoredState } from "./stored-state.js";
 

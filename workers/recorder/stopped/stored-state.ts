@@ -1,5 +1,5 @@
 import type { DataDirectory } from "../../../storage/disk/data-directory.js";
-import type { FileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { Log } from "../../../storage/log/log.js";
 import { forEachRecord } from "../../../storage/log/log-batch.js";
 import { isKnownRecordType } from "../../../storage/records/record-index.js";

@@ -1,7 +1,8 @@
 import { type ComponentStatusValue, since } from "../../../core/health.js";
 import type { Timers } from "../../../core/timers.js";
 import { Ballast } from "../../../storage/disk/ballast.js";
-import { type FileSystem, type FileSystemError, isNoRoom, isShortage } from "../../../storage/disk/file-system.js";
+import { type FileSystemError, isNoRoom, isShortage } from "../../../storage/disk/file-system-error.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import type { WriteRoom } from "../../../storage/disk/write-room.js";
 
 const KIB = 1024;

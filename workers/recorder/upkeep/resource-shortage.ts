@@ -1,6 +1,6 @@
 import { since } from "../../../core/health.js";
 import type { Timers } from "../../../core/timers.js";
-import { isShortage, shortageOf } from "../../../storage/disk/file-system.js";
+import { isShortage, shortageOf } from "../../../storage/disk/file-system-error.js";
 import type { WriteRoom } from "../../../storage/disk/write-room.js";
 import type { LogLine } from "../recorder-messages.js";
 

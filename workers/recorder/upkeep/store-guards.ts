@@ -1,7 +1,7 @@
 import type { Timers } from "../../../core/timers.js";
 import { CaptureStore } from "../../../storage/captures/capture-store.js";
 import type { LockedDataDirectory } from "../../../storage/disk/data-directory.js";
-import type { FileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import type { Log } from "../../../storage/log/log.js";
 import type { StorageErrorData } from "../../../storage/storage-error.js";
 import type { LogLines } from "../status/log-lines.js";

@@ -2,7 +2,7 @@ import { since } from "../../../core/health.js";
 import type { Timers } from "../../../core/timers.js";
 import type { CaptureStore } from "../../../storage/captures/capture-store.js";
 import type { LockedDataDirectory } from "../../../storage/disk/data-directory.js";
-import type { FileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { restoreLayout } from "../../../storage/disk/restore-layout.js";
 import type { Log } from "../../../storage/log/log.js";
 import type { LogLine } from "../recorder-messages.js";

@@ -5,7 +5,7 @@ import { captureMonth } from "../../../storage/captures/capture-path.js";
 import type { CaptureStore } from "../../../storage/captures/capture-store.js";
 import type { SegmentMoves } from "../../../storage/compaction/segment-moves.js";
 import type { DataDirectory } from "../../../storage/disk/data-directory.js";
-import type { FileSystem } from "../../../storage/disk/file-system.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import type { Log } from "../../../storage/log/log.js";
 import type { CommittedBatch } from "../../../storage/log/log-batch.js";
 import { LogReader } from "../../../storage/log/log-reader.js";

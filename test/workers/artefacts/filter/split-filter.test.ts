@@ -336,7 +336,7 @@ t.test("a frame that is too large for the memory is told so by parts too", async
   const vast = { ...source, geometry: { ...source.geometry, width: 16_384, lines: 65_536 } };
   await t.rejects(filter.run(vast, background), {
     code: "too_large",
-    message: /^the frame has 1073741824 positions: the filter's 2 GiB of memory hold about 255 million,/,
+    message: /^the frame has 1073741824 positions: the filter's 2 GiB of memory fit about 255 million,/,
   });
 });
 

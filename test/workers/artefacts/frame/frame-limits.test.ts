@@ -2,7 +2,8 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import t from "tap";
-import { type FileSystem, nodeFileSystem, type StoreFile } from "../../../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
+import type { FileSystem, StoreFile } from "../../../../storage/disk/file-system-interface.js";
 import { FilterStages } from "../../../../workers/artefacts/filter/filter-parts.js";
 import {
   filterOutliers,

@@ -223,10 +223,10 @@ t.test("captures that are missing or damaged are errors by code, and the thread 
   for (const [name, message] of [
     [
       "filter",
-      `${has} the filter's 2 GiB of memory hold about 255 million, 128 million if measured again, 74 million of noise`,
+      `${has} the filter's 2 GiB of memory fit about 255 million, 128 million with doubtful points, 74 million of noise`,
     ],
-    ["heightMap", `${has} 2 GiB of memory hold the picture of about 1071 million`],
-    ["luminance", `${has} 2 GiB of memory hold the picture of about 2143 million`],
+    ["heightMap", `${has} a picture of more than about 1071 million does not fit into 2 GiB of memory`],
+    ["luminance", `${has} a picture of more than about 2143 million does not fit into 2 GiB of memory`],
   ] as const) {
     await t.rejects(pool.run(name, vast, background), { code: "too_large", message });
     t.equal(failureMessage(message), message, "an event log has room for it");

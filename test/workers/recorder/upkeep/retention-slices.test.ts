@@ -2,7 +2,7 @@ import t from "tap";
 import type { RunState } from "../../../../core/run/run-state.js";
 import { CaptureIndex, keptCaptures, RETENTION_SLICE_RUNS } from "../../../../storage/captures/capture-index.js";
 import type { SegmentMoves } from "../../../../storage/compaction/segment-moves.js";
-import { FileSystemError } from "../../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../../storage/disk/file-system-error.js";
 import type { CommittedBatch, LogRecord } from "../../../../storage/log/log-batch.js";
 import { SEGMENT_HEADER_BYTES } from "../../../../storage/log/segment.js";
 import { decodeChanges, encodeChanges } from "../../../../storage/records/change-record.js";

@@ -13,7 +13,8 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { capturePath } from "../../../../storage/captures/capture-path.js";
-import { FileSystemError, nodeFileSystem } from "../../../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../../storage/disk/file-system-error.js";
 import { LOOK_INTERVAL_MS } from "../../../../workers/recorder/upkeep/store-watch.js";
 import {
   frameBegin,
