@@ -52,10 +52,18 @@ function gate(): { opened: Promise<void>; open: () => void } {
   return { opened, open };
 }
 
+/** Turns until one is not over for its time alone: on a busy machine one turn may not be enough. */
+async function takeTurns(team: ReturnType<Told["team"]>, member: number, told: Told) {
+  for (let turn = 1; ; turn++) {
+    const end = await takeTurn(team, { member, turn }, told);
+    if (end.ended !== "more") return end;
+  }
+}
+
 t.test("one member does it all where no other comes; for whoever comes later it is over", async (t) => {
   const told = new Told([1, 3, 2]);
   const team = told.team(2);
-  t.same(await takeTurn(team, { member: 1, turn: 1 }, told), { ended: "result", result: "the end" });
+  t.same(await takeTurns(team, 1, told), { ended: "result", result: "the end" });
   t.same(told.done, ["0.0", "1.0", "1.1", "1.2", "2.0", "2.1"]);
   t.same(await takeTurn(team, { member: 0, turn: 1 }, told), { ended: "over" });
   t.equal(told.done.length, 6);
