@@ -9,8 +9,11 @@ import { runQuietly, stage } from "./stage.mjs";
 
 const COMPILED = /\.(js(\.map)?|d\.ts)$/;
 
+/** What .ci/build-console.mjs makes: it removes its own stale files. */
+const BUNDLED = "http/console";
+
 function removeStale(directory) {
-  if (!existsSync(join("dist", directory))) return;
+  if (directory === BUNDLED || !existsSync(join("dist", directory))) return;
   for (const entry of readdirSync(join("dist", directory), {
     withFileTypes: true,
   })) {
@@ -45,12 +48,17 @@ function copySwaggerUi() {
 
 async function compile() {
   removeStale("");
-  const project = process.argv[2] === "product" ? ".ci/tsconfig.json" : "tsconfig.json";
-  const kernels = runQuietly(process.execPath, [".ci/build-kernels.mjs"]);
-  const modules = await runQuietly(process.execPath, [join(typescript, "bin/tsc"), "-p", project]);
+  const isProduct = process.argv[2] === "product";
+  const typed = (project) => runQuietly(process.execPath, [join(typescript, "bin/tsc"), "-p", project]);
+  const others = [".ci/build-kernels.mjs", ".ci/build-console.mjs"].map((script) =>
+    runQuietly(process.execPath, [script]),
+  );
+  const modules = await typed(isProduct ? ".ci/tsconfig.json" : "tsconfig.json");
   if (modules.ok) await buildAllValidators();
   copySwaggerUi();
-  return [modules, await kernels];
+  // The bundler takes the types of the console away without reading them.
+  if (!isProduct) others.push(typed("http/console/tsconfig.json"));
+  return [modules, ...(await Promise.all(others))];
 }
 
 // `npx` in a clone runs `prepare` without showing its output, and a failure there would break npm's cache for this clone.

@@ -19,6 +19,7 @@ import { listOf } from "./helpers/list-of.js";
 /** Started by name, and so imported by nobody. Threads and processes that a `new URL(…)` names are found without this list. */
 const ENTRY_POINTS = {
   "http/main.ts": "package.json's bin, and npm start",
+  "http/console/main.tsx": "index.html beside it",
   "workers/artefacts/assembly/point-packing.ts": "what kernels.wasm has in place of kernels/point-packing.ts",
   "workers/artefacts/assembly/range-scan.ts": "likewise",
   "core/webhook/verify-webhook.ts": "package.json's exports, for receivers of webhooks",
@@ -67,7 +68,7 @@ function sourceFiles(): Map<string, string> {
     for (const entry of readdirSync(folder, { withFileTypes: true })) {
       const path = join(folder, entry.name);
       if (entry.isDirectory()) walk(path);
-      else if (entry.name.endsWith(".ts")) files.set(path, readFileSync(path, "utf8"));
+      else if (/\.tsx?$/.test(entry.name)) files.set(path, readFileSync(path, "utf8"));
     }
   };
   for (const folder of SOURCE_FOLDERS) if (existsSync(folder)) walk(folder);

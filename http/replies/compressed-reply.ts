@@ -15,15 +15,6 @@ export function isCompressible({ body, contentType }: Reply): boolean {
   return body.byteLength >= LEAST_BYTES && (contentType === JSON_CONTENT_TYPE || contentType.startsWith("text/"));
 }
 
-// A coding with its weight; 0 means "not acceptable" (RFC 9110, section 12.5.3).
-const GZIP = /(?:^|,)[ \t]*(?:x-)?gzip[ \t]*(?:;[ \t]*q=(\d(?:\.\d{0,3})?)[ \t]*)?(?=,|$)/i;
-
-export function acceptsGzip(acceptEncoding: string | undefined): boolean {
-  if (acceptEncoding === undefined) return false;
-  const match = GZIP.exec(acceptEncoding);
-  return match !== null && Number(match[1] ?? 1) > 0;
-}
-
 /** Measured cost of a cached compressed reply besides its bytes, rounded up. */
 const FORM_OVERHEAD_BYTES = 1_050;
 

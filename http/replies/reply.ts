@@ -37,6 +37,8 @@ export interface Reply {
   /** Set by the pipeline for a body that is no stream: its tag, and whether it depends on Accept-Encoding. */
   etag?: string;
   variesByEncoding?: boolean;
+  /** The handler has chosen among codings that were made before; Content-Encoding is among its headers. The pipeline does not compress it. */
+  isInChosenCoding?: boolean;
   /** This object is cached and answered again: the fields below then cache what is derived from it. */
   isKept?: boolean;
   /** The compressed reply, once it has been asked for; a promise while it is being made. */

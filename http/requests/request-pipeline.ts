@@ -7,7 +7,8 @@ import { fieldsWithRelativePaths, withRelativePaths } from "../../storage/relati
 import type { StorageError } from "../../storage/storage-error.js";
 import { RequestLog } from "../log/request-log.js";
 import type { ServiceLog } from "../log/service-log.js";
-import { acceptsGzip, compressedReply, isCompressible } from "../replies/compressed-reply.js";
+import { accepts } from "../replies/accepted-coding.js";
+import { compressedReply, isCompressible } from "../replies/compressed-reply.js";
 import { conditionalReply } from "../replies/conditional-reply.js";
 import { errorReply } from "../replies/error-reply.js";
 import type { HeldBodies } from "../replies/held-bodies.js";
@@ -169,10 +170,11 @@ export class RequestPipeline {
   /** The reply as the client asked for it: 304 for what it has already, one range, or compressed. */
   #represented(reply: Reply, { method, headers, startedMs }: IncomingRequest): Reply | Promise<Reply> {
     if (reply.status !== 200 || (method !== "GET" && method !== "HEAD")) return reply;
-    reply.variesByEncoding = isCompressible(reply);
+    const isChosen = reply.isInChosenCoding === true;
+    reply.variesByEncoding = isChosen || isCompressible(reply);
     const conditional = conditionalReply(reply, method, headers);
-    if (!reply.variesByEncoding || conditional.status !== 200) return conditional;
-    if (!acceptsGzip(headers.get("accept-encoding"))) return conditional;
+    if (isChosen || !reply.variesByEncoding || conditional.status !== 200) return conditional;
+    if (!accepts(headers.get("accept-encoding"), "gzip")) return conditional;
     const compressed = compressedReply(conditional);
     return compressed instanceof Promise ? this.#orPlain(compressed, conditional, startedMs) : compressed;
   }

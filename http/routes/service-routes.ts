@@ -10,6 +10,7 @@ import type { MadeFiles } from "../downloads/made-files.js";
 import type { OpenStoredSlices } from "../downloads/stored-stream.js";
 import type { Route } from "../requests/route.js";
 import type { Metrics } from "../service/metrics.js";
+import { consoleRoutes } from "./console-routes.js";
 import { deliveryRoutes } from "./delivery-routes.js";
 import { docsRoutes } from "./docs-routes.js";
 import { fileRoutes } from "./file-routes.js";
@@ -56,6 +57,7 @@ export function serviceRoutes(options: ServiceRouteOptions): Route[] {
     ...systemRoutes(health, serviceVersion),
     metricsRoute(metrics),
     ...docsRoutes(),
+    ...consoleRoutes(options.baseUrl),
   ];
   return [...routes, openApiRoute(routes, serviceVersion, options.baseUrl)];
 }

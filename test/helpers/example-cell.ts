@@ -193,6 +193,7 @@ export const EXAMPLE_REQUESTS: Readonly<Record<string, ExampleRequest>> = {
   listRunFiles: get(`/runs/${EXAMPLE_RUN}/files`),
   getFrame: get(`/sensor/frames/${EXAMPLE_FRAME}`),
   listFrameFiles: get(`/sensor/frames/${EXAMPLE_FRAME}/files`),
+  getRoot: get("/"),
   getHealth: get("/health"),
   getVersion: get("/system/version"),
   getLiveness: get("/livez"),

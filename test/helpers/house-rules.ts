@@ -32,7 +32,7 @@ function lineCount(text: string): number {
 export function longFiles(files: SourceFiles): string[] {
   return [...files].flatMap(([path, text]) => {
     const most = path === "README.md" ? MOST_README_LINES : MOST_LINES;
-    return /\.(ts|mjs|md)$/.test(path) && !isData(path) && lineCount(text) > most ? [path] : [];
+    return /\.(tsx?|css|mjs|md)$/.test(path) && !isData(path) && lineCount(text) > most ? [path] : [];
   });
 }
 

@@ -1,5 +1,6 @@
 import { COMPONENT_STATUS_MEANINGS, OWN_COMPONENT_KEYS, SYSTEM_STATUS_MEANINGS } from "../../../core/health.js";
 import { constant, flag, nullable, object, oneOf, text } from "../../../core/json/described-schema.js";
+import { ref } from "./component-reference.js";
 
 export const SYSTEM_SCHEMAS = {
   ComponentStatus: object(
@@ -32,6 +33,23 @@ export const SYSTEM_SCHEMAS = {
     { "service-version": text("Release tag of the running build, the same as `service_version` in every event.") },
     {},
     "The running release.",
+  ),
+  RootResponse: object(
+    {
+      links: object(
+        {
+          console: ref("Link", "The console: the page for people."),
+          docs: ref("Link", "This interface for people."),
+          openapi: ref("Link", "This interface for programs."),
+          runs: ref("Link", "The runs, newest first."),
+          health: ref("Link", "The health of the service and of the cell."),
+        },
+        {},
+        "Where to begin.",
+      ),
+    },
+    {},
+    "Where to begin.",
   ),
   LivenessResponse: object({ status: constant("alive", "Always `alive`.") }, {}, "A sign of life."),
 };

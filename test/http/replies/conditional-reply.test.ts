@@ -1,7 +1,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import t from "tap";
-import { acceptsGzip } from "../../../http/replies/compressed-reply.js";
+import { accepts } from "../../../http/replies/accepted-coding.js";
 import { parseHttpDate, parseRange } from "../../../http/replies/conditional-reply.js";
 import { downloadReply, jsonBytesReply, jsonReply, storedValidators } from "../../../http/replies/reply.js";
 import { CrossOrigin } from "../../../http/requests/cross-origin.js";
@@ -86,9 +86,9 @@ t.test("which texts are dates", async (t) => {
 
 t.test("who takes gzip", async (t) => {
   for (const yes of ["gzip", "deflate, gzip;q=0.5, br", "GZIP", "x-gzip", "br,gzip ; q=1.0"])
-    t.ok(acceptsGzip(yes), yes);
+    t.ok(accepts(yes, "gzip"), yes);
   for (const no of [undefined, "", "br", "gzip;q=0", "gzip;q=0.000", "agzip", "gzippy", "*"])
-    t.notOk(acceptsGzip(no), String(no));
+    t.notOk(accepts(no, "gzip"), String(no));
 });
 
 onEveryFront(t, "a download whole, in part, by HEAD and under conditions", async (t, serve) => {

@@ -1,0 +1,3 @@
+export function NowPage() {
+  return <h1>Now</h1>;
+}

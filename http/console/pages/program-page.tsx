@@ -1,0 +1,3 @@
+export function ProgramPage({ programId }: { programId: string }) {
+  return <h1>Program {programId}</h1>;
+}

@@ -1,0 +1,3 @@
+export function WebhookPage({ webhookId }: { webhookId: string }) {
+  return <h1>Webhook {webhookId}</h1>;
+}

@@ -1,0 +1,60 @@
+/** What is shown in place of a result: that it is read, that there is none, or what is wrong. */
+import type { Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import type { ApiError } from "../data/api.js";
+import type { Resource } from "../data/resource.js";
+
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <p class="empty-title">{title}</p>
+      {children}
+    </div>
+  );
+}
+
+/** The result, or why it is not there. An old result stays in view when a later read fails; `Fault` then stands above it. */
+export function Loaded<Shape>({ of, children }: { of: Resource<Shape>; children: (data: Shape) => ComponentChildren }) {
+  const data = of.data.value;
+  const error = of.error.value;
+  if (data !== undefined) {
+    return (
+      <>
+        <Fault error={of.error} />
+        {children(data)}
+      </>
+    );
+  }
+  if (error !== undefined) return <FaultText error={error} reload={() => void of.reload()} />;
+  return (
+    <p class="loading" aria-busy="true">
+      Reading …
+    </p>
+  );
+}
+
+export function Fault({ error }: { error: Signal<ApiError | undefined> }) {
+  return error.value === undefined ? null : <FaultText error={error.value} />;
+}
+
+function FaultText({ error, reload }: { error: ApiError; reload?: () => void }) {
+  return (
+    <div class="fault-box" role="alert">
+      <p>{sentence(error.message)}</p>
+      <p class="note">
+        <code>{error.code}</code>
+        {reload !== undefined && error.status !== 404 && (
+          <button type="button" onClick={reload}>
+            Try again
+          </button>
+        )}
+      </p>
+    </div>
+  );
+}
+
+/** The interface's messages begin in lower case and end without a full stop. */
+export function sentence(text: string): string {
+  const first = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(first) ? first : `${first}.`;
+}
