@@ -523,6 +523,30 @@ export const RESPONSE_EXAMPLES: Readonly<Record<string, unknown>> = {
       },
     },
   },
+  getRoot: {
+    links: {
+      console: {
+        href: "http://cell.factory:8000/console",
+        method: "GET",
+      },
+      docs: {
+        href: "http://cell.factory:8000/docs",
+        method: "GET",
+      },
+      openapi: {
+        href: "http://cell.factory:8000/openapi.json",
+        method: "GET",
+      },
+      runs: {
+        href: "http://cell.factory:8000/runs",
+        method: "GET",
+      },
+      health: {
+        href: "http://cell.factory:8000/health",
+        method: "GET",
+      },
+    },
+  },
   getHealth: {
     status: "healthy",
     components: {

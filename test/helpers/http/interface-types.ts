@@ -630,6 +630,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where to begin: links for programs. A browser, which accepts text/html, gets the console.
+         * @description Needs no API key.
+         */
+        get: operations["getRoot"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/openapi.json": {
         parameters: {
             query?: never;
@@ -1709,6 +1729,22 @@ export interface components {
         VersionResponse: {
             /** @description Release tag of the running build, the same as `service_version` in every event. */
             "service-version": string;
+        };
+        /** @description Where to begin. */
+        RootResponse: {
+            /** @description Where to begin. */
+            links: {
+                /** @description The console: the page for people. */
+                console: components["schemas"]["Link"];
+                /** @description This interface for people. */
+                docs: components["schemas"]["Link"];
+                /** @description This interface for programs. */
+                openapi: components["schemas"]["Link"];
+                /** @description The runs, newest first. */
+                runs: components["schemas"]["Link"];
+                /** @description The health of the service and of the cell. */
+                health: components["schemas"]["Link"];
+            };
         };
         /** @description A sign of life. */
         LivenessResponse: {
@@ -6774,6 +6810,122 @@ export interface operations {
                     "X-Trace-ID": string;
                     /** @description `Bearer`. */
                     "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    getRoot: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The links, or the console's page. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
+                    ETag: string;
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
+                    "Content-Encoding"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RootResponse"];
+                };
+            };
+            /** @description Nothing has changed since the version that If-None-Match names. */
+            304: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
                     [name: string]: unknown;
                 };
                 content: {
