@@ -1,3 +1,165 @@
+/** One run: what came out, and everything that it left behind. */
+import { useEffect } from "preact/hooks";
+import type { Report, Run } from "../data/api.js";
+import { useReloadOnChange } from "../data/reload-on-change.js";
+import { useResource } from "../data/resource.js";
+import { duration, msBetween } from "../data/times.js";
+import { pageHref } from "../router.js";
+import { Mark, runOutcome } from "../ui/outcome.js";
+import { FramePreview } from "../ui/preview.js";
+import { Loaded, sentence } from "../ui/states.js";
+import { Facts, Section, Text, Time } from "../ui/values.js";
+import { ChecksTable } from "./run/checks-table.js";
+import { DefectsTable } from "./run/defects-table.js";
+import { DeliveriesTable } from "./run/deliveries-table.js";
+import { EventLog } from "./run/event-log.js";
+import { FilesTable } from "./run/files-table.js";
+import { SeriesPlots } from "./run/series-plots.js";
+import { StepsAxis, stepsOf } from "./run/steps-axis.js";
+
+const DELIVERIES_MS = 2_000;
+
 export function RunPage({ runId }: { runId: string }) {
-  return <h1>Run {runId}</h1>;
+  const path = `/runs/${encodeURIComponent(runId)}`;
+  const run = useResource<Run>(path);
+  const report = useResource<Report>(`${path}/quality-report`);
+  const isThis = ({ id }: { id: string }) => id === runId.toLowerCase();
+  useReloadOnChange(run, isThis);
+  useReloadOnChange(report, isThis);
+  const pending = run.data.value?.webhook_delivery?.pending ?? 0;
+  // Deliveries do not count as changes of the run, so that nothing tells of them.
+  useEffect(() => {
+    if (pending === 0) return;
+    const timer = setInterval(() => void run.reload(), DELIVERIES_MS);
+    return () => clearInterval(timer);
+  }, [pending > 0, run]);
+  return (
+    <Loaded of={run}>
+      {(data) => (
+        <>
+          <RunHead run={data} report={report.data.value} />
+          <div class="columns">
+            <div class="column-main">
+              <Loaded of={report}>{(loaded) => <ChecksTable checks={loaded.quality_report?.checks ?? []} run={data} />}</Loaded>
+              <SeriesPlots run={data} />
+              <FilesTable run={data} />
+            </div>
+            <div class="column-side">
+              <Frames run={data} />
+              <DefectsTable run={data} defects={report.data.value?.quality_report?.defects} />
+              <StepsAxis run={data} />
+              <DeliveriesTable run={data} reload={() => run.reload()} />
+              <EventLog entries={data.event_log ?? []} />
+            </div>
+          </div>
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+function RunHead({ run, report }: { run: Run; report: Report | undefined }) {
+  const outcome = runOutcome(run);
+  const took = msBetween(run.started_at, run.completed_at);
+  const isOver = run.completed_at !== null && run.completed_at !== undefined;
+  const { completed_steps: done, total_steps: all } = run.progress;
+  const program = useResource<{ name: string }>(`/programs/${run.program_id}`);
+  const { frame_ids: _frames, ...results } = run.results ?? {};
+  const facts = { ...run.metadata, ...results };
+  return (
+    <header class={`run-head edge-${outcome.tone}`}>
+      <div class="run-title">
+        <Mark of={outcome} isBig />
+        <h1>
+          <Text of={run.serial_number} none="No serial number" />
+        </h1>
+        {run.quality_status !== null && !isOver && <p class="note">so far: {run.quality_status}</p>}
+      </div>
+      {run.error_message && <p class="run-error">{<Text of={sentence(run.error_message)} />}</p>}
+      {report?.quality_report?.summary && <p>{<Text of={sentence(report.quality_report.summary)} />}</p>}
+      <dl class="facts">
+        <div>
+          <dt>Program</dt>
+          <dd>
+            <a href={pageHref("programs", run.program_id)}>
+              <Text of={program.data.value?.name ?? (program.error.value ? "deleted" : "…")} />
+            </a>
+          </dd>
+        </div>
+        <div>
+          <dt>Inspection of this part</dt>
+          <dd>
+            {run.revision ?? 1}
+            {run.serial_number && (
+              <>
+                {" · "}
+                <a href={pageHref("runs", undefined, { serial_number: run.serial_number })}>all of them</a>
+              </>
+            )}
+          </dd>
+        </div>
+        <div>
+          <dt>Began</dt>
+          <dd>
+            <Time at={run.started_at ?? run.created_at} />
+          </dd>
+        </div>
+        <div>
+          <dt>Took</dt>
+          <dd>{took === undefined || !isOver ? "–" : duration(took)}</dd>
+        </div>
+        <div>
+          <dt>Steps</dt>
+          <dd>
+            {done} of {all}
+          </dd>
+        </div>
+        <div class="fact-wide">
+          <dt>Id</dt>
+          <dd class="mono">{run.id}</dd>
+        </div>
+        {run.trace_id && (
+          <div class="fact-wide">
+            <dt>Trace id</dt>
+            <dd class="mono">
+              <Text of={run.trace_id} />
+            </dd>
+          </div>
+        )}
+      </dl>
+      {Object.keys(facts).length > 0 && <Facts of={facts} />}
+    </header>
+  );
+}
+
+function Frames({ run }: { run: Run }) {
+  const frames = run.results?.frame_ids ?? [];
+  if (frames.length === 0) return null;
+  const steps = stepsOf(run);
+  const stepOf = (frameId: string) => steps.find(({ result }) => result?.frame_id === frameId);
+  const isRemoved = (frameId: string): boolean => {
+    const own = (run.files ?? []).filter((file) => file.frame_id === frameId);
+    return own.length > 0 && own.every(({ deleted_at: at }) => at !== null && at !== undefined);
+  };
+  return (
+    <Section title="Frames" aside={<span class="count">{frames.length}</span>} class="frames">
+      <ul class="frame-list" tabIndex={frames.length > 12 ? 0 : undefined}>
+        {frames.map((frameId, at) => {
+          const name = stepOf(frameId)?.name ?? `Frame ${at + 1}`;
+          return (
+            <li key={frameId}>
+              <a href={pageHref("frames", frameId)}>
+                {isRemoved(frameId) ? (
+                  <span class="preview removed">Removed by retention</span>
+                ) : (
+                  <FramePreview frameId={frameId} alt="" />
+                )}
+                <Text of={name} />
+              </a>
+            </li>
+          );
+        })}
+      </ul>
+    </Section>
+  );
 }

@@ -1,0 +1,177 @@
+import type { Check, Run } from "../../data/api.js";
+import { inUnit, lengthDecimals, plain, signed, unit } from "../../data/units.js";
+import { place, setQuery } from "../../router.js";
+import { DeviationBar } from "../../ui/bars.js";
+import { checkOutcome, Mark } from "../../ui/outcome.js";
+import { Empty } from "../../ui/states.js";
+import { checkNumber, Section, Text, unitOf } from "../../ui/values.js";
+import { VirtualTable } from "../../ui/virtual-rows.js";
+
+const COLUMNS = [
+  ["status", "Outcome"],
+  ["name", "Check"],
+  ["value", "Value"],
+  ["nominal", "Nominal"],
+  ["delta", "Deviation"],
+  ["threshold", "Allowed"],
+] as const;
+type SortKey = (typeof COLUMNS)[number][0] | "share";
+
+const STATUS_ORDER: readonly Check["status"][] = ["failed", "error", "not_evaluated", "warning", "passed"];
+
+/** How much of the allowed deviation a check uses; what has none comes last. */
+function shareOf({ value, nominal, threshold }: Check): number {
+  if (value === null || value === undefined || !threshold) return Number.NEGATIVE_INFINITY;
+  if (nominal === null || nominal === undefined) return threshold / value;
+  return Math.abs((value - nominal) / threshold);
+}
+
+function sortValue(check: Check, key: SortKey): number | string {
+  if (key === "status") return STATUS_ORDER.indexOf(check.status);
+  if (key === "name") return check.name;
+  if (key === "share") return -shareOf(check);
+  return check[key] ?? Number.POSITIVE_INFINITY;
+}
+
+/** Failed ones first unless another column is asked for; within equal ones, the order in which they were reported. */
+export function sorted(checks: readonly Check[], key: SortKey, isDown: boolean): Check[] {
+  const names = new Intl.Collator(undefined, { numeric: true });
+  const sign = isDown ? -1 : 1;
+  return checks
+    .map((check) => ({ check, by: sortValue(check, key) }))
+    .sort(({ by: a }, { by: b }) => {
+      if (typeof a === "string" || typeof b === "string") return sign * names.compare(String(a), String(b));
+      // What was not measured comes last in both directions.
+      if (a === b) return 0;
+      if (a === Number.POSITIVE_INFINITY) return 1;
+      if (b === Number.POSITIVE_INFINITY) return -1;
+      return sign * (a - b);
+    })
+    .map(({ check }) => check);
+}
+
+export function ChecksTable({ checks, run }: { checks: readonly Check[]; run: Run }) {
+  const { query } = place.value;
+  const words = (query.get("check") ?? "").toLowerCase();
+  const found = words === "" ? checks : checks.filter(({ name }) => name.toLowerCase().includes(words));
+  const asked = query.get("sort") ?? "status";
+  const key = ([...COLUMNS.map(([one]) => one), "share"] as SortKey[]).find((one) => one === asked) ?? "status";
+  const isDown = query.get("direction") === "down";
+  const counts = STATUS_ORDER.map((status) => [status, checks.filter((check) => check.status === status).length] as const);
+  const sortBy = (next: SortKey): void => {
+    const turns = next === key && !isDown;
+    setQuery({ sort: next === "status" ? undefined : next, direction: turns ? "down" : undefined }, true);
+  };
+  const aside = (
+    <>
+      <span class="count">
+        {counts.map(([status, count]) => count > 0 && <span key={status}>{`${count} ${WORDS[status]}`}</span>)}
+      </span>
+      {checks.length > 12 && (
+        <input
+          type="search"
+          class="find"
+          aria-label="Find checks by name"
+          placeholder="Find"
+          value={query.get("check") ?? ""}
+          onInput={(event) => setQuery({ check: event.currentTarget.value }, true)}
+        />
+      )}
+    </>
+  );
+  return (
+    <Section title="Checks" aside={aside} class="checks">
+      {checks.length === 0 ? (
+        <Empty title={emptyTitle(run)} />
+      ) : (
+        <VirtualTable
+          label="Checks"
+          class="checks-table"
+          rows={sorted(found, key, isDown)}
+          columns={7}
+          head={<Head sort={key} isDown={isDown} sortBy={sortBy} />}
+          draw={(check, at) => <CheckRow key={at} check={check} />}
+        />
+      )}
+    </Section>
+  );
+}
+
+const WORDS: Record<Check["status"], string> = {
+  failed: "failed",
+  error: "in error",
+  not_evaluated: "not evaluated",
+  warning: "narrowly",
+  passed: "passed",
+};
+
+function emptyTitle({ status }: Run): string {
+  if (status === "failed" || status === "cancelled") return "A run that did not come to its end has no report.";
+  return status === "completed" ? "This run made no checks." : "No checks yet.";
+}
+
+interface HeadProps {
+  sort: SortKey;
+  isDown: boolean;
+  sortBy(key: SortKey): void;
+}
+
+function Head({ sort, isDown, sortBy }: HeadProps) {
+  const cell = (key: SortKey, word: string) => (
+    <th
+      key={key}
+      scope="col"
+      class={key === "status" || key === "name" || key === "share" ? "" : "number"}
+      aria-sort={sort === key ? (isDown ? "descending" : "ascending") : undefined}
+    >
+      <button type="button" class="sort" onClick={() => sortBy(key)}>
+        {word}
+        <span aria-hidden="true">{sort === key ? (isDown ? " ▾" : " ▴") : ""}</span>
+      </button>
+    </th>
+  );
+  const [status, name, ...numbers] = COLUMNS.map(([key, word]) => cell(key, word));
+  return (
+    <tr>
+      {status}
+      {name}
+      {cell("share", "Within tolerance")}
+      {numbers}
+    </tr>
+  );
+}
+
+function CheckRow({ check }: { check: Check }) {
+  const isLength = check.canonical_units === "mm";
+  const decimals = lengthDecimals(check.threshold);
+  const number = (value: number | null | undefined) => checkNumber(value, isLength, decimals);
+  const delta = check.delta;
+  const hasNominal = check.nominal !== null && check.nominal !== undefined;
+  const allowed = number(check.threshold);
+  return (
+    <tr class={check.status === "failed" ? "row-fail" : ""}>
+      <td>
+        <Mark of={checkOutcome(check.status)} />
+      </td>
+      <th scope="row" class="check-name">
+        <Text of={check.name} />
+        {check.message && (
+          <span class="note check-message" title={check.message}>
+            <Text of={check.message} />
+          </span>
+        )}
+      </th>
+      <td>
+        <DeviationBar check={check} />
+      </td>
+      <td class="number strong">
+        {number(check.value)} <span class="unit">{check.value == null ? "" : unitOf(isLength)}</span>
+      </td>
+      <td class="number">{number(check.nominal)}</td>
+      <td class="number">{delta == null ? "" : isLength ? signed(inUnit(delta), decimals) : plain(delta)}</td>
+      <td class="number" title={unit.value}>
+        {allowed === "" ? "" : `${hasNominal ? "±" : "≥"} ${allowed}`}
+      </td>
+    </tr>
+  );
+}

@@ -1,0 +1,64 @@
+import type { Defect, Run } from "../../data/api.js";
+import { fixed, inUnit, unit } from "../../data/units.js";
+import { pageHref } from "../../router.js";
+import { Section, Text } from "../../ui/values.js";
+
+/** The frame that shows the defect: the one that its file was made of. */
+function frameOf(run: Run, { region_2d: flat, region_3d: deep }: Defect): string | undefined {
+  const names = [flat?.file, deep?.file];
+  const file = (run.files ?? []).find(({ name, frame_id: id }) => id && names.includes(name));
+  return file?.frame_id ?? undefined;
+}
+
+function whereOf({ region_2d: flat, region_3d: deep }: Defect): string {
+  const decimals = unit.value === "in" ? 3 : 2;
+  const at = deep?.location;
+  if (at?.length === 3) return `${at.map((mm) => fixed(inUnit(mm), decimals)).join(", ")} ${unit.value}`;
+  const box = flat?.bbox;
+  return box?.length === 4 ? `column ${box[0]}–${box[2]}, line ${box[1]}–${box[3]}` : "";
+}
+
+/** @param defects undefined while they are read, and for a run without report */
+export function DefectsTable({ run, defects }: { run: Run; defects: readonly Defect[] | undefined }) {
+  if (defects === undefined || defects.length === 0) return null;
+  return (
+    <Section title="Defects" aside={<span class="count">{defects.length}</span>} class="defects">
+      <ul class="defect-list" tabIndex={defects.length > 12 ? 0 : undefined}>
+        {defects.map((defect, at) => {
+          const frameId = frameOf(run, defect);
+          const where = whereOf(defect);
+          const words = (
+            <>
+              <strong>
+                <Text of={defect.type} none="Defect" />
+              </strong>
+              {defect.severity && (
+                <span class="tag">
+                  <Text of={defect.severity} />
+                </span>
+              )}
+              {defect.confidence != null && <span class="note">{Math.round(defect.confidence * 100)} % sure</span>}
+            </>
+          );
+          return (
+            <li key={defect.id ?? at}>
+              {frameId === undefined ? (
+                <span class="defect-title">{words}</span>
+              ) : (
+                <a class="defect-title" href={pageHref("frames", frameId, { defect: String(at) })} title="Show it on the surface">
+                  {words}
+                </a>
+              )}
+              {defect.description && (
+                <span>
+                  <Text of={defect.description} />
+                </span>
+              )}
+              {where !== "" && <span class="note mono">{where}</span>}
+            </li>
+          );
+        })}
+      </ul>
+    </Section>
+  );
+}

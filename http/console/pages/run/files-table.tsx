@@ -1,0 +1,68 @@
+import type { Run, RunFile } from "../../data/api.js";
+import { bytes } from "../../data/units.js";
+import { pageHref } from "../../router.js";
+import { Download } from "../../ui/download.js";
+import { Section, Text, Time } from "../../ui/values.js";
+import { VirtualTable } from "../../ui/virtual-rows.js";
+
+export function FilesTable({ run }: { run: Run }) {
+  const files = run.files ?? [];
+  if (files.length === 0) return null;
+  const sum = files.reduce((all, file) => all + (file.deleted_at ? 0 : (file.size_in_bytes ?? 0)), 0);
+  const head = (
+    <tr>
+      <th scope="col">Name</th>
+      <th scope="col">Kind</th>
+      <th scope="col" class="number">
+        Step
+      </th>
+      <th scope="col" class="number">
+        Size
+      </th>
+    </tr>
+  );
+  return (
+    <Section title="Files" aside={<span class="count">{`${files.length}, ${bytes(sum)}`}</span>} class="files">
+      <VirtualTable
+        label="Files"
+        class="files-table"
+        rows={files}
+        columns={4}
+        head={head}
+        draw={(file) => <FileRow key={file.name} file={file} runId={run.id} />}
+      />
+    </Section>
+  );
+}
+
+function FileRow({ file, runId }: { file: RunFile; runId: string }) {
+  const { name, deleted_at: removedAt } = file;
+  return (
+    <tr>
+      <th scope="row" class="file-name">
+        {removedAt ? (
+          <Text of={name} />
+        ) : (
+          <Download path={`/runs/${runId}/files/${encodeURIComponent(name)}`} name={name}>
+            <Text of={name} />
+          </Download>
+        )}
+        {removedAt && (
+          <span class="note">
+            {" removed by retention "}
+            <Time at={removedAt} />
+          </span>
+        )}
+        {file.description && (
+          <span class="note">
+            {" "}
+            <Text of={file.description} />
+          </span>
+        )}
+      </th>
+      <td>{file.frame_id ? <a href={pageHref("frames", file.frame_id)}>{file.type}</a> : file.type}</td>
+      <td class="number">{file.step_index ?? ""}</td>
+      <td class="number">{removedAt ? "–" : bytes(file.size_in_bytes)}</td>
+    </tr>
+  );
+}

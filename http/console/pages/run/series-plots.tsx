@@ -1,0 +1,88 @@
+import { useEffect, useRef } from "preact/hooks";
+import { apiFetch, type Run, type RunFile } from "../../data/api.js";
+import { useResource } from "../../data/resource.js";
+import { Download } from "../../ui/download.js";
+import { Loaded } from "../../ui/states.js";
+import { Section, Text } from "../../ui/values.js";
+import { stepsOf } from "./steps-axis.js";
+
+/** Time in seconds from the first sample, then the values of each channel; null where none was measured. */
+export interface Series {
+  channels: string[];
+  columns: [number[], ...(number | null)[][]];
+}
+
+export function parseSeries(csv: string): Series {
+  const [head = "", ...lines] = csv.trimEnd().split(/\r?\n/);
+  const [, ...channels] = head.split(",");
+  const times: number[] = [];
+  const values: (number | null)[][] = channels.map(() => []);
+  for (const line of lines) {
+    const [time = "", ...cells] = line.split(",");
+    times.push(Date.parse(time) / 1000);
+    channels.forEach((_, at) => {
+      const cell = cells[at];
+      (values[at] as (number | null)[]).push(cell === undefined || cell === "" ? null : Number(cell));
+    });
+  }
+  const begin = times[0] ?? 0;
+  return { channels, columns: [times.map((time) => time - begin), ...values] };
+}
+
+/** The measurement series of the run's sweeps. */
+export function SeriesPlots({ run }: { run: Run }) {
+  const sweeps = (run.files ?? []).filter(({ type, step_index: step, name }) => isSweep(type, step, name));
+  if (sweeps.length === 0) return null;
+  const steps = stepsOf(run);
+  return (
+    <Section title="Series" aside={<span class="count">{sweeps.length}</span>} class="series">
+      {sweeps.map((file) => (
+        <figure key={file.name}>
+          <figcaption>
+            <Text of={steps.find(({ index }) => index === file.step_index)?.name ?? file.name} />{" "}
+            {!file.deleted_at && (
+              <Download path={pathOf(run, file)} name={file.name}>
+                CSV
+              </Download>
+            )}
+          </figcaption>
+          {file.deleted_at ? <p class="note">Retention removed this series.</p> : <SeriesPlot path={pathOf(run, file)} />}
+        </figure>
+      ))}
+    </Section>
+  );
+}
+
+function isSweep(type: RunFile["type"], step: number | null | undefined, name: string): boolean {
+  return type === "measurement" && step != null && name.endsWith("cl_sweep.csv");
+}
+
+function pathOf(run: Run, { name }: RunFile): string {
+  return `/runs/${run.id}/files/${encodeURIComponent(name)}`;
+}
+
+function SeriesPlot({ path }: { path: string }) {
+  const series = useResource<Series>(path, async (signal) => parseSeries(await (await apiFetch(path, { signal })).text()));
+  return <Loaded of={series}>{(data) => <Plot series={data} />}</Loaded>;
+}
+
+const HEIGHT_PX = 200;
+
+function Plot({ series }: { series: Series }) {
+  const box = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const element = box.current;
+    if (element === null) return;
+    let end = (): void => {};
+    let isWanted = true;
+    void import("../../ui/line-plot.js").then(({ drawLines }) => {
+      if (isWanted) end = drawLines(element, series.columns, series.channels, HEIGHT_PX);
+    });
+    return () => {
+      isWanted = false;
+      end();
+    };
+  }, [series]);
+  const text = `${series.channels.length} channels with ${series.columns[0].length} samples`;
+  return <div class="plot" ref={box} role="img" aria-label={text} />;
+}

@@ -1,0 +1,99 @@
+import { useEffect, useState } from "preact/hooks";
+import type { Run, Step } from "../../data/api.js";
+import { duration, msBetween, utcTime } from "../../data/times.js";
+import { Mark, stepOutcome } from "../../ui/outcome.js";
+import { Section, Text } from "../../ui/values.js";
+import { VirtualTable } from "../../ui/virtual-rows.js";
+
+const TICK_MS = 250;
+
+/** All steps of a run, in order. */
+export function stepsOf({ steps }: Run): Step[] {
+  if (!steps) return [];
+  const running = steps.in_progress ? [steps.in_progress] : [];
+  return [...steps.completed, ...running, ...steps.pending].sort((a, b) => a.index - b.index);
+}
+
+/** The steps as bars on one time axis, so that it shows what took the time. */
+export function StepsAxis({ run }: { run: Run }) {
+  const steps = stepsOf(run);
+  const isRunning = steps.some(({ status }) => status === "running");
+  const nowMs = useNow(isRunning);
+  if (steps.length === 0) return null;
+  const begin = Math.min(...steps.map(({ started_at: at }) => (at ? Date.parse(at) : Number.POSITIVE_INFINITY)));
+  const ends = steps.map(({ started_at: from, completed_at: to }) => (to ? Date.parse(to) : from ? nowMs : 0));
+  const axis = { begin, length: Math.max(1, Math.max(...ends) - begin) };
+  const head = (
+    <tr>
+      <th scope="col" class="number">
+        #
+      </th>
+      <th scope="col">Step</th>
+      <th scope="col" class="axis-head">
+        {Number.isFinite(begin) ? `0 to ${duration(axis.length)}` : "Time"}
+      </th>
+      <th scope="col" class="number">
+        Took
+      </th>
+    </tr>
+  );
+  return (
+    <Section title="Steps" aside={<span class="count">{`${run.progress.completed_steps} of ${run.progress.total_steps}`}</span>} class="steps">
+      <VirtualTable
+        label="Steps"
+        class="steps-table"
+        rows={steps}
+        columns={4}
+        head={head}
+        draw={(step) => <StepRow key={step.index} step={step} axis={axis} nowMs={nowMs} />}
+      />
+    </Section>
+  );
+}
+
+interface StepRowProps {
+  step: Step;
+  axis: { begin: number; length: number };
+  nowMs: number;
+}
+
+function StepRow({ step, axis, nowMs }: StepRowProps) {
+  const { started_at: from, completed_at: to } = step;
+  const took = msBetween(from, to, nowMs);
+  const outcome = stepOutcome(step.status);
+  const share = (ms: number) => `${Math.min(100, Math.max(0, (ms / axis.length) * 100)).toFixed(2)}%`;
+  return (
+    <tr class={step.status === "failed" ? "row-fail" : ""}>
+      <td class="number note">{step.index}</td>
+      <th scope="row" class="step-name">
+        <Text of={step.name ?? step.type} />
+        {step.status !== "completed" && <Mark of={outcome} />}
+        {step.error && (
+          <span class="note check-message" title={step.error}>
+            <Text of={step.error} />
+          </span>
+        )}
+      </th>
+      <td class="axis" title={from ? utcTime(from) : undefined}>
+        {from && took !== undefined && (
+          <span
+            class={`axis-bar tone-${outcome.tone}`}
+            style={{ left: share(Date.parse(from) - axis.begin), width: share(took) }}
+          />
+        )}
+      </td>
+      <td class="number">{took === undefined ? "" : duration(took)}</td>
+    </tr>
+  );
+}
+
+/** The time, which goes on while `isRunning`. */
+export function useNow(isRunning: boolean): number {
+  const [nowMs, setNowMs] = useState(Date.now());
+  useEffect(() => {
+    if (!isRunning) return;
+    const timer = setInterval(() => setNowMs(Date.now()), TICK_MS);
+    return () => clearInterval(timer);
+  }, [isRunning]);
+  return nowMs;
+}

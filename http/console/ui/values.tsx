@@ -1,0 +1,75 @@
+/** Times, texts from outside, and lengths, as every page shows them. */
+import type { ComponentChildren } from "preact";
+import { fixed, inUnit, plain, unit } from "../data/units.js";
+import { localTime, utcTime } from "../data/times.js";
+
+/** In the viewer's zone, with UTC when pointed at. */
+export function Time({ at }: { at: string | null | undefined }) {
+  if (!at) return <>–</>;
+  return (
+    <time dateTime={at} title={utcTime(at)}>
+      {localTime(at)}
+    </time>
+  );
+}
+
+const SHOWN_CHARACTERS = 400;
+
+/** A text from outside. Its direction ends with it, and it is cut where nobody would read on. */
+export function Text({ of, none = "–" }: { of: string | null | undefined; none?: string }) {
+  if (of === null || of === undefined || of === "") return <>{none}</>;
+  const isLong = of.length > SHOWN_CHARACTERS;
+  return (
+    <bdi class="text" title={isLong ? `${of.slice(0, 2_000)}…` : of}>
+      {isLong ? `${of.slice(0, SHOWN_CHARACTERS)}…` : of}
+    </bdi>
+  );
+}
+
+/** A number of a check, in the viewer's unit if it is a length. */
+export function checkNumber(value: number | null | undefined, isLength: boolean, decimals: number): string {
+  if (value === null || value === undefined) return "";
+  return isLength ? fixed(inUnit(value), decimals) : plain(value);
+}
+
+export function unitOf(isLength: boolean): string {
+  return isLength ? unit.value : "";
+}
+
+/** Free-form data: names and values, deeper ones as JSON. */
+export function Facts({ of }: { of: Readonly<Record<string, unknown>> }) {
+  return (
+    <dl class="facts">
+      {Object.entries(of).map(([name, value]) => (
+        <div key={name}>
+          <dt>
+            <Text of={name} />
+          </dt>
+          <dd>
+            <Text of={typeof value === "string" ? value : JSON.stringify(value)} />
+          </dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+interface SectionProps {
+  title: string;
+  /** Beside the title: counts, controls. */
+  aside?: ComponentChildren;
+  class?: string;
+  children: ComponentChildren;
+}
+
+export function Section({ title, aside, class: name = "", children }: SectionProps) {
+  return (
+    <section class={`panel ${name}`} aria-label={title}>
+      <header class="panel-head">
+        <h2>{title}</h2>
+        {aside}
+      </header>
+      {children}
+    </section>
+  );
+}
