@@ -4,10 +4,10 @@ import { startRouter } from "./router.js";
 import "./styles/tokens.css";
 import "./styles/frame.css";
 import "./styles/parts.css";
+import "./styles/tables.css";
 import "./styles/run.css";
 import "./styles/now.css";
 import "./styles/lists.css";
-import "./styles/tables.css";
 import { Shell } from "./ui/shell.js";
 
 startRouter();

@@ -1,3 +1,85 @@
+/** What the cell is doing now, and what came out lately. */
+import type { ActiveRun, RunList, RunSummary } from "../data/api.js";
+import { type DayCounts, countDay } from "../data/counts.js";
+import { useReloadOnChange } from "../data/reload-on-change.js";
+import { useResource } from "../data/resource.js";
+import { startOfToday } from "../data/times.js";
+import { pageHref } from "../router.js";
+import { Mark, runOutcome } from "../ui/outcome.js";
+import { RunPreview } from "../ui/preview.js";
+import { Empty, Loaded } from "../ui/states.js";
+import { Section, Text, Time } from "../ui/values.js";
+import { ActivePanel } from "./now/active-panel.js";
+import { FailingDeliveries } from "./now/failing-deliveries.js";
+import { HealthPanel } from "./now/health-panel.js";
+import { LastPanel, YieldPanel } from "./now/today-panels.js";
+
+const SHOWN_RUNS = 50;
+
 export function NowPage() {
-  return <h1>Now</h1>;
+  const active = useResource<ActiveRun>("/runs/active");
+  const runs = useResource<RunList>(`/runs?limit=${SHOWN_RUNS}`);
+  const since = startOfToday();
+  const today = useResource<DayCounts>(`count since ${since}`, (signal) => countDay(since, signal));
+  useReloadOnChange(active);
+  useReloadOnChange(runs);
+  useReloadOnChange(today, ({ completed_at: at }) => at !== null && at !== undefined);
+  const ended = (runs.data.value?.runs ?? []).filter(({ completed_at: at }) => at);
+  const last = ended.sort((a, b) => Date.parse(b.completed_at ?? "") - Date.parse(a.completed_at ?? ""))[0];
+  return (
+    <>
+      <h1 class="hidden">What the cell is doing now</h1>
+      <div class="now-top">
+        <Loaded of={active}>{(data) => <ActivePanel run={data.run ?? undefined} />}</Loaded>
+        <LastPanel run={last} />
+        <YieldPanel today={today} />
+      </div>
+      <div class="now-below">
+        <Section
+          title={`Last ${SHOWN_RUNS} runs`}
+          aside={<a href={pageHref("runs")}>{`All ${runs.data.value?.total ?? ""} runs`}</a>}
+        >
+          <Loaded of={runs}>{(data) => <Tiles runs={data.runs} />}</Loaded>
+        </Section>
+        <div class="column-side">
+          <HealthPanel />
+          <FailingDeliveries />
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Tiles({ runs }: { runs: readonly RunSummary[] }) {
+  if (runs.length === 0) {
+    return (
+      <Empty title="No run yet.">
+        <p>Runs appear here as soon as the cell makes them.</p>
+      </Empty>
+    );
+  }
+  return (
+    <ul class="tiles">
+      {runs.map((run) => {
+        const outcome = runOutcome(run);
+        return (
+          <li key={run.id} class={`tile edge-${outcome.tone}`}>
+            <a href={pageHref("runs", run.id)}>
+              <RunPreview run={run} />
+              <span class="tile-name">
+                <Text of={run.serial_number} none="No serial number" />
+                {(run.revision ?? 1) > 1 && <span class="note"> #{run.revision}</span>}
+              </span>
+            </a>
+            <span class="tile-line">
+              <Mark of={outcome} />
+              <span class="note">
+                <Time at={run.started_at ?? run.created_at} />
+              </span>
+            </span>
+          </li>
+        );
+      })}
+    </ul>
+  );
 }

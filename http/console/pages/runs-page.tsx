@@ -1,3 +1,95 @@
+/** All runs, by filters that stand in the address. */
+import { useReloadOnChange } from "../data/reload-on-change.js";
+import { useResource } from "../data/resource.js";
+import { RUNS_A_PAGE, type RunPage, type RunPageQuery, readRunPage } from "../data/run-pages.js";
+import { whole } from "../data/units.js";
+import { place, setQuery } from "../router.js";
+import { RunsTable } from "../ui/runs-table.js";
+import { Empty, Loaded } from "../ui/states.js";
+import { Section } from "../ui/values.js";
+import { RunFilters } from "./runs/run-filters.js";
+import { SideBySide } from "./runs/side-by-side.js";
+
+function queryOfPlace(query: URLSearchParams): RunPageQuery {
+  const time = (name: string): number | undefined => {
+    const ms = Date.parse(query.get(name) ?? "");
+    return Number.isNaN(ms) ? undefined : ms;
+  };
+  const text = (name: string) => query.get(name) ?? "";
+  const page = Math.floor(Number(text("page")));
+  return {
+    filter: {
+      program_id: text("program_id"),
+      status: text("status"),
+      quality_status: text("quality_status"),
+      serial_number: text("serial_number"),
+    },
+    fromMs: time("from"),
+    toMs: time("to"),
+    page: page >= 1 && page <= Number.MAX_SAFE_INTEGER / RUNS_A_PAGE ? page : 1,
+  };
+}
+
 export function RunsPage() {
-  return <h1>Runs</h1>;
+  const query = queryOfPlace(place.value.query);
+  const runs = useResource<RunPage>(`runs ${JSON.stringify(query)}`, (signal) => readRunPage(query, signal));
+  useReloadOnChange(runs);
+  const serial = query.filter.serial_number;
+  const total = runs.data.value?.total;
+  return (
+    <>
+      <h1 class="hidden">Runs</h1>
+      <RunFilters query={query} />
+      {serial && runs.data.value !== undefined && <SideBySide runs={runs.data.value.runs} />}
+      <Section title="Runs" aside={total !== undefined && <span class="count">{whole(total)}</span>}>
+        <Loaded of={runs}>
+          {(page) => (
+            <>
+              {page.runs.length === 0 ? <NoRuns query={query} total={page.total} /> : <RunsTable runs={page.runs} />}
+              <Pager page={query.page} total={page.total} />
+            </>
+          )}
+        </Loaded>
+      </Section>
+    </>
+  );
+}
+
+function NoRuns({ query, total }: { query: RunPageQuery; total: number }) {
+  const isFiltered = Object.values(query.filter).some(Boolean) || query.fromMs !== undefined || query.toMs !== undefined;
+  if (total > 0) return <Empty title="This page lies behind the last one." />;
+  return <Empty title={isFiltered ? "No run matches." : "No run yet."} />;
+}
+
+function Pager({ page, total }: { page: number; total: number }) {
+  const pages = Math.max(1, Math.ceil(total / RUNS_A_PAGE));
+  if (pages === 1 && page === 1) return null;
+  const goTo = (next: number): void => setQuery({ page: next <= 1 ? undefined : String(Math.min(next, pages)) });
+  return (
+    <nav class="pager" aria-label="Pages of runs">
+      <button type="button" disabled={page === 1} onClick={() => goTo(1)}>
+        Newest
+      </button>
+      <button type="button" disabled={page === 1} onClick={() => goTo(page - 1)}>
+        Newer
+      </button>
+      <label class="pager-page">
+        <span class="hidden">Page</span>
+        <input
+          type="number"
+          min={1}
+          max={pages}
+          value={page}
+          onChange={(event) => goTo(Math.floor(event.currentTarget.valueAsNumber) || 1)}
+        />
+        <span>of {whole(pages)}</span>
+      </label>
+      <button type="button" disabled={page >= pages} onClick={() => goTo(page + 1)}>
+        Older
+      </button>
+      <button type="button" disabled={page >= pages} onClick={() => goTo(pages)}>
+        Oldest
+      </button>
+    </nav>
+  );
 }

@@ -28,7 +28,7 @@ const CHECK: Record<Check["status"], Shown> = {
   failed: QUALITY.failed,
   error: shown("doubt", "!", "Error"),
   not_evaluated: shown("doubt", "?", "Not evaluated"),
-  warning: shown("pass", "△", "Narrowly"),
+  warning: shown("pass", "△", "Warning"),
   passed: QUALITY.passed,
 };
 const STEP: Record<Step["status"], Shown> = {

@@ -1,9 +1,10 @@
 /** What surrounds every page: navigation, units, the state of the stream, the lock. */
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
-import { getHealth, type Health } from "../data/api.js";
+import { useHealth } from "../data/health.js";
 import { connectLive, liveState } from "../data/live.js";
-import { forgetAll, useResource } from "../data/resource.js";
+import { forgetPreviews } from "../data/previews.js";
+import { forgetAll } from "../data/resource.js";
 import { apiKey, forgetKey, isKeyWanted } from "../data/session.js";
 import { setUnit, unit } from "../data/units.js";
 import { FramePage } from "../frame/frame-page.js";
@@ -102,6 +103,7 @@ function NoPage() {
 function lock(): void {
   forgetKey();
   forgetAll();
+  forgetPreviews();
   connectLive();
 }
 
@@ -145,10 +147,6 @@ function HealthMark() {
       {health.status === "down" ? "Cell down" : "Degraded"}
     </a>
   );
-}
-
-export function useHealth() {
-  return useResource<Health>(isKeyWanted.value ? null : "/health", getHealth);
 }
 
 function UnitSwitch() {

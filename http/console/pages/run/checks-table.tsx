@@ -101,7 +101,7 @@ const WORDS: Record<Check["status"], string> = {
   failed: "failed",
   error: "in error",
   not_evaluated: "not evaluated",
-  warning: "narrowly",
+  warning: "with a warning",
   passed: "passed",
 };
 

@@ -1,0 +1,40 @@
+import { type FailingWebhook, readFailing } from "../../data/deliveries.js";
+import { useReloadOnChange } from "../../data/reload-on-change.js";
+import { useResource } from "../../data/resource.js";
+import { pageHref } from "../../router.js";
+import { Loaded } from "../../ui/states.js";
+import { Section, Text, Time } from "../../ui/values.js";
+
+export function FailingDeliveries() {
+  const failing = useResource<FailingWebhook[]>("failing deliveries", readFailing);
+  useReloadOnChange(failing, ({ completed_at: at }) => at !== null && at !== undefined);
+  return (
+    <Section title="Deliveries that fail" aside={<a class="aside-end" href={pageHref("webhooks")}>Webhooks</a>}>
+      <Loaded of={failing}>
+        {(webhooks) =>
+          webhooks.length === 0 ? (
+            <p class="panel-body note">None.</p>
+          ) : (
+            <ul class="delivery-list">
+              {webhooks.map(({ webhook, failed, looked, latest }) => (
+                <li key={webhook.id}>
+                  <a href={pageHref("webhooks", webhook.id, { status: "failed" })}>
+                    <Text of={webhook.name} />
+                  </a>
+                  <span>
+                    {failed} of the last {looked} failed, the latest at <Time at={latest.created_at} />
+                  </span>
+                  {latest.last_error && (
+                    <span class="note">
+                      <Text of={latest.last_error} />
+                    </span>
+                  )}
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </Section>
+  );
+}

@@ -1,0 +1,75 @@
+import type { RunSummary } from "../../data/api.js";
+import type { DayCounts } from "../../data/counts.js";
+import type { Resource } from "../../data/resource.js";
+import { whole } from "../../data/units.js";
+import { pageHref } from "../../router.js";
+import { percentText, YieldBar, yieldOf } from "../../ui/bars.js";
+import { runOutcome } from "../../ui/outcome.js";
+import { Loaded } from "../../ui/states.js";
+import { Text, Time } from "../../ui/values.js";
+
+/** The outcome of the part that came last, as large as the panel allows. */
+export function LastPanel({ run }: { run: RunSummary | undefined }) {
+  if (run === undefined) {
+    return (
+      <section class="panel now-panel" aria-label="Last result">
+        <p class="now-label">Last result</p>
+        <p class="now-big quiet-big">None</p>
+      </section>
+    );
+  }
+  const { tone, sign, word } = runOutcome(run);
+  return (
+    <section class={`panel now-panel now-last ground-${tone}`} aria-label="Last result" aria-live="polite">
+      <p class="now-label">
+        Last result
+        <span>
+          <Time at={run.completed_at} />
+        </span>
+      </p>
+      <p class="now-big now-outcome">
+        <span aria-hidden="true">{sign}</span> {word}
+      </p>
+      <p class="now-part">
+        <a href={pageHref("runs", run.id)}>
+          <Text of={run.serial_number} none="No serial number" />
+        </a>
+        {(run.revision ?? 1) > 1 && <span>, inspection {run.revision}</span>}
+      </p>
+      <p>
+        <Text of={run.error_message ?? run.program_name} />
+      </p>
+    </section>
+  );
+}
+
+export function YieldPanel({ today }: { today: Resource<DayCounts> }) {
+  return (
+    <section class="panel now-panel" aria-label="Yield today">
+      <p class="now-label">Yield today</p>
+      <Loaded of={today}>
+        {(counts) => (
+          <>
+            <p class="now-big">{percentText(yieldOf(counts))}</p>
+            <YieldBar counts={counts} />
+            <dl class="now-counts">
+              <Count word="passed" count={counts.passed} />
+              <Count word="failed" count={counts.failed} />
+              <Count word="indeterminate" count={counts.indeterminate} />
+              <Count word="broke off" count={counts.brokeOff} />
+            </dl>
+          </>
+        )}
+      </Loaded>
+    </section>
+  );
+}
+
+function Count({ word, count }: { word: string; count: number }) {
+  return (
+    <div>
+      <dt>{word}</dt>
+      <dd>{whole(count)}</dd>
+    </div>
+  );
+}

@@ -1,0 +1,107 @@
+import type { ProgramList } from "../../data/api.js";
+import { useResource } from "../../data/resource.js";
+import type { RunPageQuery } from "../../data/run-pages.js";
+import { setQuery } from "../../router.js";
+
+const STATES = [
+  ["pending", "Pending"],
+  ["running", "Running"],
+  ["finalizing", "Finalizing"],
+  ["completed", "Completed"],
+  ["failed", "Broke off"],
+  ["cancelled", "Cancelled"],
+] as const;
+const OUTCOMES = [
+  ["passed", "Passed"],
+  ["failed", "Failed"],
+  ["indeterminate", "Indeterminate"],
+  ["none", "Without a report"],
+] as const;
+
+/** A change of a filter begins on the first page. */
+function set(name: string, value: string): void {
+  setQuery({ [name]: value, page: undefined });
+}
+
+export function RunFilters({ query }: { query: RunPageQuery }) {
+  const { filter, fromMs, toMs } = query;
+  const programs = useResource<ProgramList>("/programs?limit=1000");
+  const list = programs.data.value?.programs ?? [];
+  const isUnlisted = filter.program_id && !list.some(({ id }) => id === filter.program_id);
+  const isAny = Object.values(filter).some(Boolean) || fromMs !== undefined || toMs !== undefined;
+  const clear = (): void => {
+    const names = [...Object.keys(filter), "from", "to", "page"];
+    setQuery(Object.fromEntries(names.map((name) => [name, undefined])));
+  };
+  return (
+    <form class="filters" role="search" aria-label="Filter runs" onSubmit={(event) => event.preventDefault()}>
+      <label>
+        Serial number
+        <input
+          type="search"
+          name="serial_number"
+          value={filter.serial_number}
+          onChange={(event) => set("serial_number", event.currentTarget.value.trim())}
+        />
+      </label>
+      <label>
+        Program
+        <select value={filter.program_id} onChange={(event) => set("program_id", event.currentTarget.value)}>
+          <option value="">All</option>
+          {list.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name.slice(0, 100)}
+            </option>
+          ))}
+          {isUnlisted && <option value={filter.program_id}>{filter.program_id}</option>}
+        </select>
+      </label>
+      <Choice label="Outcome" name="quality_status" value={filter.quality_status} options={OUTCOMES} />
+      <Choice label="State" name="status" value={filter.status} options={STATES} />
+      <TimeInput label="From" name="from" ms={fromMs} />
+      <TimeInput label="Until" name="to" ms={toMs} />
+      <button type="button" disabled={!isAny} onClick={clear}>
+        Clear
+      </button>
+    </form>
+  );
+}
+
+interface ChoiceProps {
+  label: string;
+  name: string;
+  value: string | undefined;
+  options: readonly (readonly [value: string, word: string])[];
+}
+
+function Choice({ label, name, value, options }: ChoiceProps) {
+  return (
+    <label>
+      {label}
+      <select name={name} value={value} onChange={(event) => set(name, event.currentTarget.value)}>
+        <option value="">All</option>
+        {options.map(([one, word]) => (
+          <option key={one} value={one}>
+            {word}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** In the viewer's zone; the address has it in UTC, so that it means the same to a colleague elsewhere. */
+function TimeInput({ label, name, ms }: { label: string; name: string; ms: number | undefined }) {
+  const zoneMs = ms === undefined ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
+  const local = ms === undefined ? "" : new Date(ms - zoneMs).toISOString().slice(0, 16);
+  const change = (text: string): void => {
+    const at = new Date(text);
+    set(name, Number.isNaN(at.getTime()) ? "" : at.toISOString());
+  };
+  return (
+    <label class="filter-time">
+      {label}
+      <input type="datetime-local" name={name} value={local} onChange={(event) => change(event.currentTarget.value)} />
+    </label>
+  );
+}

@@ -1,0 +1,102 @@
+import { type Check, getJson, type Report, type RunSummary } from "../../data/api.js";
+import { useResource } from "../../data/resource.js";
+import { lengthDecimals } from "../../data/units.js";
+import { pageHref } from "../../router.js";
+import { checkOutcome, Mark, runOutcome } from "../../ui/outcome.js";
+import { Loaded } from "../../ui/states.js";
+import { checkNumber, Section, Text, Time, unitOf } from "../../ui/values.js";
+import { VirtualTable } from "../../ui/virtual-rows.js";
+
+/** Columns that can be read beside each other. */
+const MOST = 8;
+
+/** All inspections of one part: a column each, a row for each check. @param runs newest first */
+export function SideBySide({ runs }: { runs: readonly RunSummary[] }) {
+  const shown = [...runs.slice(0, MOST)].reverse();
+  const key = shown.map(({ id, updated_at: at }) => `${id} ${at}`).join(" ");
+  const reports = useResource<Report[]>(`reports ${key}`, (signal) =>
+    Promise.all(shown.map(({ id }) => getJson<Report>(`/runs/${id}/quality-report`, signal))),
+  );
+  if (shown.length < 2) return null;
+  const count = runs.length > MOST ? `the last ${MOST} of ${runs.length}` : `${shown.length} inspections`;
+  return (
+    <Section title="Side by side" aside={<span class="count">{count}</span>}>
+      <Loaded of={reports}>{(loaded) => <Comparison runs={shown} reports={loaded} />}</Loaded>
+    </Section>
+  );
+}
+
+interface Row {
+  name: string;
+  /** One for each run. */
+  checks: (Check | undefined)[];
+}
+
+/** A row for each name, in the order in which the names came up; what failed anywhere comes first. */
+function rowsOf(reports: readonly Report[]): Row[] {
+  const rows = new Map<string, Row>();
+  reports.forEach(({ quality_report: report }, at) => {
+    const seen = new Map<string, number>();
+    for (const check of report?.checks ?? []) {
+      // A name can come twice in a run: the second one is compared with the second one.
+      const times = seen.get(check.name) ?? 0;
+      seen.set(check.name, times + 1);
+      const key = `${times} ${check.name}`;
+      let row = rows.get(key);
+      if (row === undefined) {
+        row = { name: check.name, checks: reports.map(() => undefined) };
+        rows.set(key, row);
+      }
+      row.checks[at] = check;
+    }
+  });
+  const isBad = ({ checks }: Row) => checks.some((check) => check?.status === "failed" || check?.status === "error");
+  return [...rows.values()].sort((a, b) => Number(isBad(b)) - Number(isBad(a)));
+}
+
+function Comparison({ runs, reports }: { runs: readonly RunSummary[]; reports: readonly Report[] }) {
+  const head = (
+    <tr>
+      <th scope="col">Check</th>
+      {runs.map((run) => (
+        <th scope="col" key={run.id} class="number">
+          <a href={pageHref("runs", run.id)}>Inspection {run.revision ?? 1}</a> <Time at={run.started_at ?? run.created_at} />{" "}
+          <Mark of={runOutcome(run)} />
+        </th>
+      ))}
+    </tr>
+  );
+  return (
+    <VirtualTable
+      label="Inspections side by side"
+      class="compare-table"
+      rows={rowsOf(reports)}
+      columns={runs.length + 1}
+      head={head}
+      draw={({ name, checks }, at) => (
+        <tr key={at}>
+          <th scope="row">
+            <Text of={name} />
+          </th>
+          {checks.map((check, column) => (
+            <td key={runs[column]?.id} class="number">
+              {check !== undefined && <Cell check={check} />}
+            </td>
+          ))}
+        </tr>
+      )}
+    />
+  );
+}
+
+function Cell({ check }: { check: Check }) {
+  const isLength = check.canonical_units === "mm";
+  const isFine = check.status === "passed";
+  return (
+    <>
+      {!isFine && <Mark of={checkOutcome(check.status)} />}{" "}
+      <span class={isFine ? "" : "strong"}>{checkNumber(check.value, isLength, lengthDecimals(check.threshold))}</span>{" "}
+      <span class="unit">{check.value == null ? (isFine ? "✓" : "") : unitOf(isLength)}</span>
+    </>
+  );
+}

@@ -1,0 +1,78 @@
+import type { RunSummary } from "../data/api.js";
+import { duration, msBetween } from "../data/times.js";
+import { pageHref } from "../router.js";
+import { Mark, runOutcome } from "./outcome.js";
+import { Text, Time } from "./values.js";
+
+export function RunsTable({ runs, withProgram = true }: { runs: readonly RunSummary[]; withProgram?: boolean }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
+    <div class="scroll wide-scroll" tabIndex={0} role="region" aria-label="List of runs">
+      <table class="runs-table">
+        <thead>
+          <tr>
+            <th scope="col">Outcome</th>
+            <th scope="col">Part</th>
+            <th scope="col" class="number">
+              Inspection
+            </th>
+            {withProgram && <th scope="col">Program</th>}
+            <th scope="col">Began</th>
+            <th scope="col" class="number">
+              Took
+            </th>
+            <th scope="col" class="number">
+              Steps
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {runs.map((run) => (
+            <RunRow key={run.id} run={run} withProgram={withProgram} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function RunRow({ run, withProgram }: { run: RunSummary; withProgram: boolean }) {
+  const took = run.completed_at ? msBetween(run.started_at, run.completed_at) : undefined;
+  const { completed_steps: done, total_steps: all } = run.progress;
+  return (
+    <tr>
+      <td>
+        <Mark of={runOutcome(run)} />
+      </td>
+      <th scope="row" class="part">
+        <a href={pageHref("runs", run.id)}>
+          <Text of={run.serial_number} none="No serial number" />
+        </a>
+        {run.error_message && (
+          <span class="note check-message">
+            <Text of={run.error_message} />
+          </span>
+        )}
+      </th>
+      <td class="number">
+        {run.serial_number && (run.revision ?? 1) > 1 ? (
+          <a href={pageHref("runs", undefined, { serial_number: run.serial_number })}>{run.revision}</a>
+        ) : (
+          (run.revision ?? 1)
+        )}
+      </td>
+      {withProgram && (
+        <td class="program">
+          <a href={pageHref("programs", run.program_id)}>
+            <Text of={run.program_name} />
+          </a>
+        </td>
+      )}
+      <td class="nowrap">
+        <Time at={run.started_at ?? run.created_at} />
+      </td>
+      <td class="number">{took === undefined ? "" : duration(took)}</td>
+      <td class="number">{`${done} / ${all}`}</td>
+    </tr>
+  );
+}
