@@ -1,3 +1,116 @@
+/** One program: its steps, and how its checks come out over the last runs. */
+import type { Program, RunList } from "../data/api.js";
+import { useReloadOnChange } from "../data/reload-on-change.js";
+import { useResource } from "../data/resource.js";
+import { readTrends, type Trend } from "../data/trends.js";
+import { whole } from "../data/units.js";
+import { pageHref } from "../router.js";
+import { RunsTable } from "../ui/runs-table.js";
+import { Empty, Loaded } from "../ui/states.js";
+import { Facts, Section, Text, Time } from "../ui/values.js";
+import { ProgramSteps } from "./programs/program-steps.js";
+import { RunsYield } from "./programs/runs-yield.js";
+import { TrendList } from "./programs/trend-list.js";
+
+const LATELY = 100;
+/** Of which the reports are read. */
+const WITH_TRENDS = 50;
+const LISTED = 20;
+
 export function ProgramPage({ programId }: { programId: string }) {
-  return <h1>Program {programId}</h1>;
+  const path = `/programs/${encodeURIComponent(programId)}`;
+  const program = useResource<Program>(path);
+  const runs = useResource<RunList>(`${path}/runs?limit=${LATELY}`);
+  const trends = useResource<Trend[]>(`trends ${programId}`, async (signal) => {
+    await runs.reload();
+    return readTrends((runs.data.value?.runs ?? []).slice(0, WITH_TRENDS), signal);
+  });
+  const isThis = (run: { program_id: string }) => run.program_id === programId.toLowerCase();
+  useReloadOnChange(program, isThis);
+  useReloadOnChange(trends, isThis);
+  return (
+    <>
+      <Loaded of={program}>
+        {(data) => (
+          <header class="run-head">
+            <h1>
+              <Text of={data.name} />
+            </h1>
+            {data.description && (
+              <p>
+                <Text of={data.description} />
+              </p>
+            )}
+            <ProgramFacts program={data} />
+          </header>
+        )}
+      </Loaded>
+      <div class="columns">
+        <div class="column-main">
+          <Section
+            title={`Checks over the last ${WITH_TRENDS} runs`}
+            aside={runs.data.value !== undefined && <RunsYield runs={runs.data.value.runs} />}
+          >
+            <Loaded of={trends}>{(list) => <TrendList trends={list} />}</Loaded>
+          </Section>
+          <Section
+            title="Last runs"
+            aside={
+              <a class="aside-end" href={pageHref("runs", undefined, { program_id: programId })}>
+                All runs
+              </a>
+            }
+          >
+            <Loaded of={runs}>
+              {({ runs: list }) =>
+                list.length === 0 ? (
+                  <Empty title="No run yet." />
+                ) : (
+                  <RunsTable runs={list.slice(0, LISTED)} withProgram={false} />
+                )
+              }
+            </Loaded>
+          </Section>
+        </div>
+        <div class="column-side">
+          {program.data.value !== undefined && <ProgramSteps steps={program.data.value.steps} />}
+        </div>
+      </div>
+    </>
+  );
+}
+
+function ProgramFacts({ program }: { program: Program }) {
+  const facts: Record<string, unknown> = {};
+  if (program.robot_ids?.length) facts["Robots"] = program.robot_ids.join(", ");
+  if (program.sensor_id) facts["Sensor"] = program.sensor_id;
+  if (program.co_processor) facts["Co-processor"] = program.co_processor;
+  if (program.pre_hook) facts["Before a run"] = program.pre_hook;
+  if (program.post_hook) facts["After a run"] = program.post_hook;
+  if (program.run_configs?.length) facts["Configurations"] = program.run_configs.map(({ name }) => name).join(", ");
+  return (
+    <>
+      <dl class="facts">
+        <div>
+          <dt>State</dt>
+          <dd>{program.status}</dd>
+        </div>
+        <div>
+          <dt>Runs</dt>
+          <dd>{whole(program.run_count ?? 0)}</dd>
+        </div>
+        <div>
+          <dt>Written</dt>
+          <dd>
+            <Time at={program.updated_at} />
+          </dd>
+        </div>
+        <div>
+          <dt>Id</dt>
+          <dd class="mono">{program.id}</dd>
+        </div>
+      </dl>
+      <Facts of={{ ...facts, ...program.metadata }} />
+    </>
+  );
 }

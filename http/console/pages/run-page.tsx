@@ -40,7 +40,9 @@ export function RunPage({ runId }: { runId: string }) {
           <RunHead run={data} report={report.data.value} />
           <div class="columns">
             <div class="column-main">
-              <Loaded of={report}>{(loaded) => <ChecksTable checks={loaded.quality_report?.checks ?? []} run={data} />}</Loaded>
+              <Loaded of={report}>
+                {(loaded) => <ChecksTable checks={loaded.quality_report?.checks ?? []} run={data} />}
+              </Loaded>
               <SeriesPlots run={data} />
               <FilesTable run={data} />
             </div>

@@ -1,3 +1,163 @@
+/** The service and the cell: health, version, storage. */
+import { useEffect } from "preact/hooks";
+import { apiFetch, apiUrl } from "../data/api.js";
+import { useHealth } from "../data/health.js";
+import { useResource } from "../data/resource.js";
+import { apiKey } from "../data/session.js";
+import { duration } from "../data/times.js";
+import { bytes, whole } from "../data/units.js";
+import { componentState, Mark } from "../ui/outcome.js";
+import { Loaded } from "../ui/states.js";
+import { Section, Text } from "../ui/values.js";
+import { componentsOf } from "./now/health-panel.js";
+
+const FIGURES_MS = 10_000;
+
+/** Figures of the Prometheus text: those without labels. */
+export function parseFigures(text: string): Map<string, number> {
+  const figures = new Map<string, number>();
+  for (const [, name, value] of text.matchAll(/^([a-z_]+) (\S+)$/gm)) figures.set(name as string, Number(value));
+  return figures;
+}
+
 export function SystemPage() {
-  return <h1>System</h1>;
+  const version = useResource<{ "service-version": string }>("/system/version");
+  const figures = useResource<Map<string, number>>("figures", async (signal) =>
+    parseFigures(await (await apiFetch("/metrics", { signal })).text()),
+  );
+  useEffect(() => {
+    const timer = setInterval(() => document.visibilityState === "visible" && void figures.reload(), FIGURES_MS);
+    return () => clearInterval(timer);
+  }, [figures]);
+  return (
+    <>
+      <h1 class="hidden">System</h1>
+      <div class="columns">
+        <div class="column-main">
+          <HealthTable />
+        </div>
+        <div class="column-side">
+          <Section title="Service">
+            <dl class="figures">
+              <Loaded of={version}>{(data) => <Figure word="Version" figure={data["service-version"]} />}</Loaded>
+              <Loaded of={figures}>{(found) => <ProcessFigures found={found} />}</Loaded>
+            </dl>
+          </Section>
+          <Section title="Storage">
+            <Loaded of={figures}>
+              {(found) => (
+                <dl class="figures">
+                  <StorageFigures found={found} />
+                </dl>
+              )}
+            </Loaded>
+          </Section>
+          <Section title="For programs">
+            <ul class="links">
+              <ApiLink path="/docs" words="The interface, with every request and field" />
+              <ApiLink path="/openapi.json" words="The same as an OpenAPI document" />
+              <ApiLink path="/metrics" words="All figures, for Prometheus" />
+              <ApiLink path="/health" words="Health" />
+            </ul>
+            {apiKey.value !== undefined && (
+              <p class="panel-body note">These pages need the key too: send it as a header, from a program.</p>
+            )}
+          </Section>
+        </div>
+      </div>
+    </>
+  );
+}
+
+function ApiLink({ path, words }: { path: string; words: string }) {
+  return (
+    <li>
+      <a href={apiUrl(path)}>{path}</a> <span class="note">{words}</span>
+    </li>
+  );
+}
+
+function Figure({ word, figure }: { word: string; figure: string | undefined }) {
+  return figure === undefined ? null : (
+    <div>
+      <dt>{word}</dt>
+      <dd>{figure}</dd>
+    </div>
+  );
+}
+
+type Shown = (value: number) => string;
+
+function ProcessFigures({ found }: { found: ReadonlyMap<string, number> }) {
+  const figure = (word: string, name: string, shown: Shown) => {
+    const value = found.get(name);
+    return <Figure word={word} figure={value === undefined ? undefined : shown(value)} />;
+  };
+  return (
+    <>
+      {figure("Runs since", "process_start_time_seconds", (seconds) => `${duration(Date.now() - seconds * 1000)}`)}
+      {figure("Memory", "process_resident_memory_bytes", bytes)}
+      {figure("Producers connected", "inspection_producers", whole)}
+      {figure("Answers that are being made", "inspection_http_open_requests", whole)}
+      {figure("Deliveries that wait", "inspection_webhook_waiting", whole)}
+    </>
+  );
+}
+
+function StorageFigures({ found }: { found: ReadonlyMap<string, number> }) {
+  const figure = (word: string, name: string, shown: Shown) => {
+    const value = found.get(name);
+    return <Figure word={word} figure={value === undefined ? undefined : shown(value)} />;
+  };
+  return (
+    <>
+      {figure("Free on the disk", "inspection_disk_free_bytes", bytes)}
+      {figure("Captures", "inspection_captured_bytes", bytes)}
+      {figure("Log", "inspection_log_bytes", bytes)}
+      {figure("Files made on demand, kept", "inspection_made_bytes", bytes)}
+      {figure("Runs", "inspection_runs", whole)}
+      {figure("Removed by retention since the start", "inspection_retention_bytes_total", bytes)}
+    </>
+  );
+}
+
+function HealthTable() {
+  const health = useHealth();
+  const state = health.data.value?.status;
+  return (
+    <Section title="Health" aside={state !== undefined && <Mark of={componentState(state)} />}>
+      <Loaded of={health}>
+        {(data) => (
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
+          <div class="scroll wide-scroll" tabIndex={0} role="region" aria-label="Components">
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">State</th>
+                  <th scope="col">Component</th>
+                  <th scope="col">Details</th>
+                </tr>
+              </thead>
+              <tbody>
+                {componentsOf(data).map(([key, { status, detail, enabled }]) => (
+                  <tr key={key}>
+                    <td>
+                      <Mark of={componentState(status)} />
+                    </td>
+                    <th scope="row">
+                      <Text of={key.replaceAll("_", " ")} />
+                    </th>
+                    <td class="note">
+                      <Text of={detail} none="" />
+                      {enabled === false && <span class="tag">motion disabled</span>}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </Loaded>
+    </Section>
+  );
 }

@@ -1,3 +1,161 @@
+/** One webhook: its settings, a test, and what was delivered to it. */
+import { useRef, useState } from "preact/hooks";
+import { sendJson, type TestResult, type Webhook } from "../data/api.js";
+import { type Resource, useResource } from "../data/resource.js";
+import { isReadOnly } from "../data/session.js";
+import { go, pageHref } from "../router.js";
+import { Loaded, sentence } from "../ui/states.js";
+import { Section, Text, Time } from "../ui/values.js";
+import { DeliveryList } from "./webhooks/delivery-list.js";
+import { ReadOnlyNote } from "./webhooks/read-only-note.js";
+import { WebhookForm } from "./webhooks/webhook-form.js";
+
 export function WebhookPage({ webhookId }: { webhookId: string }) {
-  return <h1>Webhook {webhookId}</h1>;
+  const webhook = useResource<Webhook>(`/webhooks/${encodeURIComponent(webhookId)}`);
+  const [tests, setTests] = useState(0);
+  return (
+    <>
+      <ReadOnlyNote />
+      <Loaded of={webhook}>
+        {(data) => <Settings webhook={data} resource={webhook} tested={() => setTests(tests + 1)} />}
+      </Loaded>
+      {/* The deliveries of a deleted webhook stay readable. */}
+      <DeliveryList webhookId={webhookId} version={tests} />
+    </>
+  );
+}
+
+interface SettingsProps {
+  webhook: Webhook;
+  resource: Resource<Webhook>;
+  tested(): void;
+}
+
+function Settings({ webhook, resource, tested }: SettingsProps) {
+  const [isEditing, setIsEditing] = useState(false);
+  const saved = (): void => {
+    void resource.reload();
+    setIsEditing(false);
+  };
+  return (
+    <>
+      <header class="run-head">
+        <div class="run-title">
+          <h1>
+            <Text of={webhook.name} />
+          </h1>
+          {!webhook.enabled && <span class="tag">disabled</span>}
+        </div>
+        <dl class="facts">
+          <Fact word="Address" fact={webhook.url} />
+          <Fact word="Events" fact={webhook.subscribed_events.join(", ")} />
+          <Fact word="Signed" fact={webhook.has_secret ? "yes" : "no"} />
+          <Fact word="Attempts" fact={`${webhook.max_retries + 1} at most, ${webhook.retry_backoff_seconds} s apart`} />
+          <Fact word="Timeout" fact={`${webhook.delivery_timeout_seconds} s`} />
+          <Fact
+            word="A failure"
+            fact={
+              webhook.on_failure_mode === "WARN" ? "is noted in the run's event log" : "is noted in the delivery alone"
+            }
+          />
+          <div>
+            <dt>Changed</dt>
+            <dd>
+              <Time at={webhook.updated_at} />
+            </dd>
+          </div>
+        </dl>
+        <Actions webhook={webhook} edit={() => setIsEditing(true)} tested={tested} />
+      </header>
+      {isEditing && (
+        <Section title="Settings">
+          <WebhookForm webhook={webhook} done={saved} cancel={() => setIsEditing(false)} />
+        </Section>
+      )}
+    </>
+  );
+}
+
+function Fact({ word, fact }: { word: string; fact: string }) {
+  return (
+    <div>
+      <dt>{word}</dt>
+      <dd>
+        <Text of={fact} />
+      </dd>
+    </div>
+  );
+}
+
+interface ActionsProps {
+  webhook: Webhook;
+  edit(): void;
+  tested(): void;
+}
+
+function Actions({ webhook, edit, tested }: ActionsProps) {
+  const [result, setResult] = useState<{ isFine: boolean; words: string } | undefined>();
+  const [isTesting, setIsTesting] = useState(false);
+  const dialog = useRef<HTMLDialogElement>(null);
+  const failed = (error: unknown): void => setResult({ isFine: false, words: sentence((error as Error).message) });
+  const test = async (): Promise<void> => {
+    setIsTesting(true);
+    setResult(undefined);
+    try {
+      const {
+        delivered,
+        status_code: status,
+        error,
+      } = await sendJson<TestResult>("POST", `/webhooks/${webhook.id}/test`);
+      const words = delivered
+        ? `The receiver took the test event: it answered ${status}.`
+        : sentence(error ?? "not delivered");
+      setResult({ isFine: delivered, words });
+      tested();
+    } catch (error) {
+      failed(error);
+    }
+    setIsTesting(false);
+  };
+  const remove = async (): Promise<void> => {
+    dialog.current?.close();
+    try {
+      await sendJson("DELETE", `/webhooks/${webhook.id}`);
+      go(pageHref("webhooks"));
+    } catch (error) {
+      failed(error);
+    }
+  };
+  const { value: mayOnlyRead } = isReadOnly;
+  return (
+    <>
+      <p class="buttons">
+        <button type="button" disabled={mayOnlyRead} onClick={edit}>
+          Edit
+        </button>
+        <button type="button" disabled={mayOnlyRead || isTesting} onClick={() => void test()}>
+          {isTesting ? "Testing …" : "Test"}
+        </button>
+        <button type="button" class="danger" disabled={mayOnlyRead} onClick={() => dialog.current?.showModal()}>
+          Delete
+        </button>
+      </p>
+      <p role="status" class={result?.isFine === false ? "fault" : "note"}>
+        {result?.words ?? ""}
+      </p>
+      <dialog ref={dialog} aria-labelledby="delete-question">
+        <p id="delete-question">
+          Delete <Text of={webhook.name} />? Nothing more is posted to it. Its deliveries stay readable.
+        </p>
+        <p class="buttons">
+          <button type="button" class="danger" onClick={() => void remove()}>
+            Delete it
+          </button>
+          <button type="button" onClick={() => dialog.current?.close()}>
+            Keep it
+          </button>
+        </p>
+      </dialog>
+    </>
+  );
 }

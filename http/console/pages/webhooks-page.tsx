@@ -1,3 +1,115 @@
+/** All webhooks, and a form for another one. */
+import { useState } from "preact/hooks";
+import type { Webhook } from "../data/api.js";
+import { type FailingWebhook, readFailing } from "../data/deliveries.js";
+import { useReloadOnChange } from "../data/reload-on-change.js";
+import { useResource } from "../data/resource.js";
+import { isReadOnly } from "../data/session.js";
+import { go, pageHref } from "../router.js";
+import { Empty, Loaded } from "../ui/states.js";
+import { Section, Text } from "../ui/values.js";
+import { ReadOnlyNote } from "./webhooks/read-only-note.js";
+import { WebhookForm } from "./webhooks/webhook-form.js";
+
 export function WebhooksPage() {
-  return <h1>Webhooks</h1>;
+  const webhooks = useResource<Webhook[]>("/webhooks");
+  const failing = useResource<FailingWebhook[]>("failing deliveries", readFailing);
+  useReloadOnChange(failing, ({ completed_at: at }) => at !== null && at !== undefined);
+  const [isNew, setIsNew] = useState(false);
+  const created = (webhook: Webhook): void => {
+    void webhooks.reload();
+    go(pageHref("webhooks", webhook.id));
+  };
+  return (
+    <>
+      <h1 class="hidden">Webhooks</h1>
+      <ReadOnlyNote />
+      {isNew && (
+        <Section title="New webhook">
+          <WebhookForm done={created} cancel={() => setIsNew(false)} />
+        </Section>
+      )}
+      <Section
+        title="Webhooks"
+        aside={
+          <>
+            <span class="count">{webhooks.data.value?.length ?? ""}</span>
+            <button type="button" class="aside-end" disabled={isNew || isReadOnly.value} onClick={() => setIsNew(true)}>
+              New webhook
+            </button>
+          </>
+        }
+      >
+        <Loaded of={webhooks}>
+          {(list) =>
+            list.length === 0 ? (
+              <Empty title="Nobody is told of events.">
+                <p>A webhook posts an event to a server of yours when a run begins or ends.</p>
+              </Empty>
+            ) : (
+              <WebhooksTable webhooks={list} failing={failing.data.value} />
+            )
+          }
+        </Loaded>
+      </Section>
+    </>
+  );
+}
+
+interface WebhooksTableProps {
+  webhooks: readonly Webhook[];
+  /** Undefined while they are read. */
+  failing: readonly FailingWebhook[] | undefined;
+}
+
+function WebhooksTable({ webhooks, failing }: WebhooksTableProps) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
+    <div class="scroll wide-scroll" tabIndex={0} role="region" aria-label="List of webhooks">
+      <table class="webhooks-table">
+        <thead>
+          <tr>
+            <th scope="col">Webhook</th>
+            <th scope="col" class="wide-only">
+              Address
+            </th>
+            <th scope="col" class="wide-only">
+              Events
+            </th>
+            <th scope="col">Deliveries</th>
+          </tr>
+        </thead>
+        <tbody>
+          {webhooks.map((webhook) => {
+            const bad = failing?.find(({ webhook: { id } }) => id === webhook.id);
+            return (
+              <tr key={webhook.id}>
+                <th scope="row" class="program">
+                  <a href={pageHref("webhooks", webhook.id)}>
+                    <Text of={webhook.name} />
+                  </a>
+                  {!webhook.enabled && <span class="tag">disabled</span>}
+                </th>
+                <td class="mono wide-only">
+                  <Text of={webhook.url} />
+                </td>
+                <td class="wide-only note">{webhook.subscribed_events.join(", ")}</td>
+                <td>
+                  {failing === undefined ? (
+                    ""
+                  ) : bad === undefined ? (
+                    <span class="note">none fails</span>
+                  ) : (
+                    <a class="trend-fail" href={pageHref("webhooks", webhook.id, { status: "failed" })}>
+                      {bad.failed} of {bad.looked} failed
+                    </a>
+                  )}
+                </td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
 }

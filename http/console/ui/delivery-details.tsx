@@ -30,7 +30,9 @@ export function DeliveryDetails({ deliveryId, version }: { deliveryId: string; v
                   )}
                   {attempt.response_body && (
                     // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
-                    <pre tabIndex={0} aria-label="The receiver's answer">{attempt.response_body}</pre>
+                    <pre tabIndex={0} aria-label="The receiver's answer">
+                      {attempt.response_body}
+                    </pre>
                   )}
                 </li>
               ))}
@@ -43,7 +45,9 @@ export function DeliveryDetails({ deliveryId, version }: { deliveryId: string; v
             <details>
               <summary>Payload</summary>
               {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
-              <pre tabIndex={0} aria-label="Payload">{JSON.stringify(delivery.payload, undefined, 2)}</pre>
+              <pre tabIndex={0} aria-label="Payload">
+                {JSON.stringify(delivery.payload, undefined, 2)}
+              </pre>
             </details>
           </>
         )}

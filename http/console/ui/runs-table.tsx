@@ -13,15 +13,19 @@ export function RunsTable({ runs, withProgram = true }: { runs: readonly RunSumm
           <tr>
             <th scope="col">Outcome</th>
             <th scope="col">Part</th>
-            <th scope="col" class="number">
+            <th scope="col" class="number wide-only">
               Inspection
             </th>
-            {withProgram && <th scope="col">Program</th>}
+            {withProgram && (
+              <th scope="col" class="wide-only">
+                Program
+              </th>
+            )}
             <th scope="col">Began</th>
             <th scope="col" class="number">
               Took
             </th>
-            <th scope="col" class="number">
+            <th scope="col" class="number wide-only">
               Steps
             </th>
           </tr>
@@ -54,7 +58,7 @@ function RunRow({ run, withProgram }: { run: RunSummary; withProgram: boolean })
           </span>
         )}
       </th>
-      <td class="number">
+      <td class="number wide-only">
         {run.serial_number && (run.revision ?? 1) > 1 ? (
           <a href={pageHref("runs", undefined, { serial_number: run.serial_number })}>{run.revision}</a>
         ) : (
@@ -62,7 +66,7 @@ function RunRow({ run, withProgram }: { run: RunSummary; withProgram: boolean })
         )}
       </td>
       {withProgram && (
-        <td class="program">
+        <td class="program wide-only">
           <a href={pageHref("programs", run.program_id)}>
             <Text of={run.program_name} />
           </a>
@@ -72,7 +76,7 @@ function RunRow({ run, withProgram }: { run: RunSummary; withProgram: boolean })
         <Time at={run.started_at ?? run.created_at} />
       </td>
       <td class="number">{took === undefined ? "" : duration(took)}</td>
-      <td class="number">{`${done} / ${all}`}</td>
+      <td class="number wide-only">{`${done} / ${all}`}</td>
     </tr>
   );
 }

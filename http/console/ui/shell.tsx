@@ -6,6 +6,7 @@ import { connectLive, liveState } from "../data/live.js";
 import { forgetPreviews } from "../data/previews.js";
 import { forgetAll } from "../data/resource.js";
 import { apiKey, forgetKey, isKeyWanted } from "../data/session.js";
+import { forgetReports } from "../data/trends.js";
 import { setUnit, unit } from "../data/units.js";
 import { FramePage } from "../frame/frame-page.js";
 import { NowPage } from "../pages/now-page.js";
@@ -104,6 +105,7 @@ function lock(): void {
   forgetKey();
   forgetAll();
   forgetPreviews();
+  forgetReports();
   connectLive();
 }
 

@@ -1,7 +1,7 @@
 /** Times, texts from outside, and lengths, as every page shows them. */
 import type { ComponentChildren } from "preact";
-import { fixed, inUnit, plain, unit } from "../data/units.js";
 import { localTime, utcTime } from "../data/times.js";
+import { fixed, inUnit, plain, unit } from "../data/units.js";
 
 /** In the viewer's zone, with UTC when pointed at. */
 export function Time({ at }: { at: string | null | undefined }) {

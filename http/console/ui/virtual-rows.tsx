@@ -40,7 +40,14 @@ export function VirtualTable<Row>({ label, rows, columns, head, draw, class: nam
     );
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
-    <div class={`scroll ${isWindowed ? "windowed" : ""}`} ref={box} onScroll={onScroll} tabIndex={0} role="region" aria-label={label}>
+    <div
+      class={`scroll ${isWindowed ? "windowed" : ""}`}
+      ref={box}
+      onScroll={onScroll}
+      tabIndex={0}
+      role="region"
+      aria-label={label}
+    >
       <table class={name} aria-rowcount={rows.length + 1}>
         <thead>{head}</thead>
         <tbody>

@@ -9,7 +9,14 @@ export function FailingDeliveries() {
   const failing = useResource<FailingWebhook[]>("failing deliveries", readFailing);
   useReloadOnChange(failing, ({ completed_at: at }) => at !== null && at !== undefined);
   return (
-    <Section title="Deliveries that fail" aside={<a class="aside-end" href={pageHref("webhooks")}>Webhooks</a>}>
+    <Section
+      title="Deliveries that fail"
+      aside={
+        <a class="aside-end" href={pageHref("webhooks")}>
+          Webhooks
+        </a>
+      }
+    >
       <Loaded of={failing}>
         {(webhooks) =>
           webhooks.length === 0 ? (

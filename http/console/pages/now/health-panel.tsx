@@ -1,7 +1,7 @@
 import type { Health } from "../../data/api.js";
+import { useHealth } from "../../data/health.js";
 import { pageHref } from "../../router.js";
 import { componentState, Mark } from "../../ui/outcome.js";
-import { useHealth } from "../../data/health.js";
 import { Loaded } from "../../ui/states.js";
 import { Section, Text } from "../../ui/values.js";
 

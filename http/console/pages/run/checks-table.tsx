@@ -57,7 +57,9 @@ export function ChecksTable({ checks, run }: { checks: readonly Check[]; run: Ru
   const asked = query.get("sort") ?? "status";
   const key = ([...COLUMNS.map(([one]) => one), "share"] as SortKey[]).find((one) => one === asked) ?? "status";
   const isDown = query.get("direction") === "down";
-  const counts = STATUS_ORDER.map((status) => [status, checks.filter((check) => check.status === status).length] as const);
+  const counts = STATUS_ORDER.map(
+    (status) => [status, checks.filter((check) => check.status === status).length] as const,
+  );
   const sortBy = (next: SortKey): void => {
     const turns = next === key && !isDown;
     setQuery({ sort: next === "status" ? undefined : next, direction: turns ? "down" : undefined }, true);

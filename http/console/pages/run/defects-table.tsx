@@ -45,7 +45,11 @@ export function DefectsTable({ run, defects }: { run: Run; defects: readonly Def
               {frameId === undefined ? (
                 <span class="defect-title">{words}</span>
               ) : (
-                <a class="defect-title" href={pageHref("frames", frameId, { defect: String(at) })} title="Show it on the surface">
+                <a
+                  class="defect-title"
+                  href={pageHref("frames", frameId, { defect: String(at) })}
+                  title="Show it on the surface"
+                >
                   {words}
                 </a>
               )}

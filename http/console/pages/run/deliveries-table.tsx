@@ -10,7 +10,9 @@ export function DeliveriesTable({ run, reload }: { run: Run; reload: () => Promi
   const deliveries = run.webhook_deliveries ?? [];
   if (deliveries.length === 0) return null;
   const failed = run.webhook_delivery?.failed ?? 0;
-  const aside = <span class="count">{failed > 0 ? `${failed} of ${deliveries.length} failed` : deliveries.length}</span>;
+  const aside = (
+    <span class="count">{failed > 0 ? `${failed} of ${deliveries.length} failed` : deliveries.length}</span>
+  );
   return (
     <Section title="Deliveries" aside={aside} class="deliveries">
       <ul class="delivery-list" tabIndex={deliveries.length > 12 ? 0 : undefined}>

@@ -15,7 +15,13 @@ export function EventLog({ entries }: { entries: readonly Entry[] }) {
   );
   return (
     <Section title="Event log" aside={<span class="count">{entries.length}</span>} class="events">
-      <VirtualTable label="Event log" rows={entries} columns={3} head={head} draw={(entry, at) => <EntryRow key={at} entry={entry} />} />
+      <VirtualTable
+        label="Event log"
+        rows={entries}
+        columns={3}
+        head={head}
+        draw={(entry, at) => <EntryRow key={at} entry={entry} />}
+      />
     </Section>
   );
 }

@@ -12,8 +12,10 @@ export function FilesTable({ run }: { run: Run }) {
   const head = (
     <tr>
       <th scope="col">Name</th>
-      <th scope="col">Kind</th>
-      <th scope="col" class="number">
+      <th scope="col" class="wide-only">
+        Kind
+      </th>
+      <th scope="col" class="number wide-only">
         Step
       </th>
       <th scope="col" class="number">
@@ -60,8 +62,10 @@ function FileRow({ file, runId }: { file: RunFile; runId: string }) {
           </span>
         )}
       </th>
-      <td>{file.frame_id ? <a href={pageHref("frames", file.frame_id)}>{file.type}</a> : file.type}</td>
-      <td class="number">{file.step_index ?? ""}</td>
+      <td class="wide-only">
+        {file.frame_id ? <a href={pageHref("frames", file.frame_id)}>{file.type}</a> : file.type}
+      </td>
+      <td class="number wide-only">{file.step_index ?? ""}</td>
       <td class="number">{removedAt ? "–" : bytes(file.size_in_bytes)}</td>
     </tr>
   );

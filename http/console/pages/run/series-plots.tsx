@@ -46,7 +46,11 @@ export function SeriesPlots({ run }: { run: Run }) {
               </Download>
             )}
           </figcaption>
-          {file.deleted_at ? <p class="note">Retention removed this series.</p> : <SeriesPlot path={pathOf(run, file)} />}
+          {file.deleted_at ? (
+            <p class="note">Retention removed this series.</p>
+          ) : (
+            <SeriesPlot path={pathOf(run, file)} />
+          )}
         </figure>
       ))}
     </Section>
@@ -62,7 +66,9 @@ function pathOf(run: Run, { name }: RunFile): string {
 }
 
 function SeriesPlot({ path }: { path: string }) {
-  const series = useResource<Series>(path, async (signal) => parseSeries(await (await apiFetch(path, { signal })).text()));
+  const series = useResource<Series>(path, async (signal) =>
+    parseSeries(await (await apiFetch(path, { signal })).text()),
+  );
   return <Loaded of={series}>{(data) => <Plot series={data} />}</Loaded>;
 }
 

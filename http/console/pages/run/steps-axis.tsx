@@ -38,7 +38,11 @@ export function StepsAxis({ run }: { run: Run }) {
     </tr>
   );
   return (
-    <Section title="Steps" aside={<span class="count">{`${run.progress.completed_steps} of ${run.progress.total_steps}`}</span>} class="steps">
+    <Section
+      title="Steps"
+      aside={<span class="count">{`${run.progress.completed_steps} of ${run.progress.total_steps}`}</span>}
+      class="steps"
+    >
       <VirtualTable
         label="Steps"
         class="steps-table"

@@ -60,8 +60,8 @@ function Comparison({ runs, reports }: { runs: readonly RunSummary[]; reports: r
       <th scope="col">Check</th>
       {runs.map((run) => (
         <th scope="col" key={run.id} class="number">
-          <a href={pageHref("runs", run.id)}>Inspection {run.revision ?? 1}</a> <Time at={run.started_at ?? run.created_at} />{" "}
-          <Mark of={runOutcome(run)} />
+          <a href={pageHref("runs", run.id)}>Inspection {run.revision ?? 1}</a>{" "}
+          <Time at={run.started_at ?? run.created_at} /> <Mark of={runOutcome(run)} />
         </th>
       ))}
     </tr>

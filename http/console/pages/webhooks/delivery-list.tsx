@@ -1,0 +1,157 @@
+import { useEffect, useState } from "preact/hooks";
+import { type Delivery, getJson, queryOf } from "../../data/api.js";
+import { useReloadOnChange } from "../../data/reload-on-change.js";
+import { useResource } from "../../data/resource.js";
+import { pageHref, place, setQuery } from "../../router.js";
+import { DeliveryDetails } from "../../ui/delivery-details.js";
+import { deliveryOutcome, Mark } from "../../ui/outcome.js";
+import { RetryButton } from "../../ui/retry-button.js";
+import { Empty, Loaded } from "../../ui/states.js";
+import { Section, Text, Time } from "../../ui/values.js";
+
+const A_PAGE = 50;
+/** Deliveries that are looked at for a filter at once: the interface itself has none. */
+const LOOKED_AT = 1_000;
+const LARGEST_PAGE = 200;
+const PENDING_MS = 2_000;
+
+interface Filter {
+  status: string;
+  event: string;
+}
+
+interface Found {
+  deliveries: Delivery[];
+  /** Where to look on; undefined if there are no more. */
+  before: string | undefined;
+}
+
+function matches({ status, event_name: event }: Delivery, filter: Filter): boolean {
+  const isStatus =
+    filter.status === "" ||
+    (filter.status === "failed" ? status === "failed" || status === "exhausted" : status === filter.status);
+  return isStatus && (filter.event === "" || event === filter.event);
+}
+
+async function find(webhookId: string, filter: Filter, from: string | undefined, signal: AbortSignal): Promise<Found> {
+  const isAny = filter.status === "" && filter.event === "";
+  const limit = isAny ? A_PAGE : LARGEST_PAGE;
+  const deliveries: Delivery[] = [];
+  let before = from;
+  for (let looked = 0; looked < LOOKED_AT && deliveries.length < A_PAGE; ) {
+    const path = `/webhooks/${encodeURIComponent(webhookId)}/deliveries${queryOf({ limit, before })}`;
+    const page = await getJson<Delivery[]>(path, signal);
+    const last = page.at(-1);
+    // A page can be short because its payloads are long: only an empty one is the end.
+    if (last === undefined) return { deliveries, before: undefined };
+    for (const delivery of page) {
+      looked++;
+      before = delivery.created_at;
+      if (matches(delivery, filter)) deliveries.push(delivery);
+      if (deliveries.length === A_PAGE) break;
+    }
+  }
+  return { deliveries, before };
+}
+
+/** @param version changes when something was posted */
+export function DeliveryList({ webhookId, version }: { webhookId: string; version: number }) {
+  const { query } = place.value;
+  const filter: Filter = { status: query.get("status") ?? "", event: query.get("event") ?? "" };
+  const before = query.get("before") ?? undefined;
+  const key = `deliveries ${webhookId} ${JSON.stringify([filter, before])}`;
+  const found = useResource<Found>(key, (signal) => find(webhookId, filter, before, signal));
+  useReloadOnChange(found);
+  useEffect(() => void (version > 0 && found.reload()), [version]);
+  const isPending = found.data.value?.deliveries.some(({ status }) => status === "pending") ?? false;
+  useEffect(() => {
+    if (!isPending) return;
+    const timer = setInterval(() => void found.reload(), PENDING_MS);
+    return () => clearInterval(timer);
+  }, [isPending, found]);
+  return (
+    <Section title="Deliveries" aside={<Filters filter={filter} />}>
+      <Loaded of={found}>
+        {({ deliveries, before: next }) => (
+          <>
+            {deliveries.length === 0 ? (
+              <Empty
+                title={next === undefined ? "No delivery matches." : "None of these matches: look at older ones."}
+              />
+            ) : (
+              <ul class="delivery-list all-deliveries">
+                {deliveries.map((delivery) => (
+                  <Row key={delivery.id} delivery={delivery} reload={() => found.reload()} />
+                ))}
+              </ul>
+            )}
+            {(next !== undefined || before !== undefined) && (
+              <nav class="pager" aria-label="Pages of deliveries">
+                <button type="button" disabled={before === undefined} onClick={() => setQuery({ before: undefined })}>
+                  Newest
+                </button>
+                <button type="button" disabled={next === undefined} onClick={() => setQuery({ before: next })}>
+                  Older
+                </button>
+              </nav>
+            )}
+          </>
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
+const STATES = ["pending", "delivered", "failed"] as const;
+const EVENTS = ["ProgramStarted", "ProgramCompleted", "ProgramFailed", "ProgramCancelled", "WebhookTest"] as const;
+
+function Filters({ filter }: { filter: Filter }) {
+  const choose = (name: keyof Filter, word: string, options: readonly string[]) => (
+    <select
+      aria-label={word}
+      value={filter[name]}
+      onChange={(event) => setQuery({ [name]: event.currentTarget.value, before: undefined })}
+    >
+      <option value="">{word}: all</option>
+      {options.map((one) => (
+        <option key={one} value={one}>
+          {one}
+        </option>
+      ))}
+    </select>
+  );
+  return (
+    <span class="head-filters">
+      {choose("status", "State", STATES)}
+      {choose("event", "Event", EVENTS)}
+    </span>
+  );
+}
+
+function Row({ delivery, reload }: { delivery: Delivery; reload: () => Promise<void> }) {
+  const [isOpen, setIsOpen] = useState(false);
+  const { status, attempts, program_run_id: runId } = delivery;
+  const answer = delivery.last_status_code;
+  return (
+    <li>
+      <div class="delivery-line">
+        <Mark of={deliveryOutcome(status)} />
+        <Time at={delivery.created_at} />
+        <span class="grow">
+          {runId === null ? delivery.event_name : <a href={pageHref("runs", runId)}>{delivery.event_name}</a>}
+          {answer !== null && <span class="note"> answer {answer}</span>}
+        </span>
+        <button type="button" class="quiet" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
+          {attempts === 1 ? "1 attempt" : `${attempts} attempts`}
+        </button>
+        {(status === "failed" || status === "exhausted") && <RetryButton deliveryId={delivery.id} done={reload} />}
+      </div>
+      {delivery.last_error && (
+        <p class="note">
+          <Text of={delivery.last_error} />
+        </p>
+      )}
+      {isOpen && <DeliveryDetails deliveryId={delivery.id} version={`${attempts} ${status}`} />}
+    </li>
+  );
+}

@@ -1,0 +1,149 @@
+import { useState } from "preact/hooks";
+import { ApiError, sendJson, type Webhook, type WebhookRequest } from "../../data/api.js";
+import { isReadOnly } from "../../data/session.js";
+import { sentence } from "../../ui/states.js";
+
+const EVENTS = ["ProgramStarted", "ProgramCompleted", "ProgramFailed", "ProgramCancelled"] as const;
+
+interface WebhookFormProps {
+  /** Undefined: a new one. */
+  webhook?: Webhook;
+  done(webhook: Webhook): void;
+  cancel(): void;
+}
+
+/** What the service says of the fields, by their name; what belongs to no field under "". */
+function faultsOf(error: unknown): Record<string, string> {
+  if (!(error instanceof ApiError)) return { "": (error as Error).message };
+  const { field, allowed, faults } = error.params;
+  const each = faults ?? (field === undefined || allowed === undefined ? [] : [{ field, allowed }]);
+  if (each.length === 0) return { "": sentence(error.message) };
+  return Object.fromEntries(each.map((one) => [one.field.split("/")[0] as string, `Must be ${one.allowed}.`]));
+}
+
+/** The body of the request. An empty secret keeps the one that there is; the box beside it removes it. */
+function requestOf(form: FormData, isNew: boolean): WebhookRequest {
+  const text = (name: string) => String(form.get(name) ?? "").trim();
+  const number = (name: string) => (text(name) === "" ? null : Number(text(name)));
+  const secret = text("secret");
+  return {
+    name: text("name"),
+    url: text("url"),
+    subscribed_events: form.getAll("subscribed_events") as WebhookRequest["subscribed_events"],
+    on_failure_mode: form.has("warn") ? "WARN" : "IGNORE",
+    enabled: form.has("enabled"),
+    delivery_timeout_seconds: number("delivery_timeout_seconds"),
+    retry_backoff_seconds: number("retry_backoff_seconds"),
+    max_retries: number("max_retries"),
+    ...(secret !== "" && { secret }),
+    ...(!isNew && form.has("remove_secret") && { secret: null }),
+  };
+}
+
+export function WebhookForm({ webhook, done, cancel }: WebhookFormProps) {
+  const [faults, setFaults] = useState<Record<string, string>>({});
+  const [isSending, setIsSending] = useState(false);
+  const isNew = webhook === undefined;
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    const body = requestOf(new FormData(event.currentTarget as HTMLFormElement), isNew);
+    setIsSending(true);
+    try {
+      const path = isNew ? "/webhooks" : `/webhooks/${webhook.id}`;
+      done(await sendJson<Webhook>(isNew ? "POST" : "PATCH", path, body));
+    } catch (error) {
+      setFaults(faultsOf(error));
+      setIsSending(false);
+    }
+  };
+  const field = (name: string, label: string, attributes: Record<string, unknown>) => (
+    <label>
+      {label}
+      <input
+        name={name}
+        {...attributes}
+        aria-invalid={faults[name] !== undefined}
+        aria-describedby={faults[name] === undefined ? undefined : `fault-${name}`}
+      />
+      <Fault name={name} faults={faults} />
+    </label>
+  );
+  return (
+    <form class="webhook-form" onSubmit={(event) => void submit(event)} noValidate>
+      {field("name", "Name", { defaultValue: webhook?.name ?? "", required: true, autocomplete: "off" })}
+      {field("url", "Address", {
+        defaultValue: webhook?.url ?? "",
+        type: "url",
+        placeholder: "https://mes.example/events",
+        autocomplete: "off",
+      })}
+      <fieldset class="choices">
+        <legend>Events</legend>
+        {EVENTS.map((name) => (
+          <label key={name}>
+            <input
+              type="checkbox"
+              name="subscribed_events"
+              value={name}
+              defaultChecked={
+                webhook === undefined ? name !== "ProgramStarted" : webhook.subscribed_events.includes(name)
+              }
+            />
+            {name}
+          </label>
+        ))}
+        <Fault name="subscribed_events" faults={faults} />
+      </fieldset>
+      <div class="form-row">
+        {field("delivery_timeout_seconds", "Timeout in seconds", {
+          type: "number",
+          step: "any",
+          defaultValue: webhook?.delivery_timeout_seconds ?? 3,
+        })}
+        {field("retry_backoff_seconds", "Pause between attempts in seconds", {
+          type: "number",
+          step: "any",
+          defaultValue: webhook?.retry_backoff_seconds ?? 1,
+        })}
+        {field("max_retries", "Retries", { type: "number", defaultValue: webhook?.max_retries ?? 3 })}
+      </div>
+      {field("secret", webhook?.has_secret ? "New secret (empty: stays as it is)" : "Secret (empty: not signed)", {
+        type: "password",
+        autocomplete: "new-password",
+      })}
+      <fieldset class="choices">
+        <legend class="hidden">Further settings</legend>
+        <Box name="enabled" words="Enabled" isOn={webhook?.enabled ?? true} />
+        <Box name="warn" words="Note failures in the run's event log" isOn={webhook?.on_failure_mode === "WARN"} />
+        {webhook?.has_secret && <Box name="remove_secret" words="Remove the secret" isOn={false} />}
+      </fieldset>
+      <Fault name="" faults={faults} />
+      <p class="buttons">
+        <button type="submit" class="primary" disabled={isSending || isReadOnly.value}>
+          {isNew ? "Create" : "Save"}
+        </button>
+        <button type="button" onClick={cancel}>
+          Cancel
+        </button>
+      </p>
+    </form>
+  );
+}
+
+function Box({ name, words, isOn }: { name: string; words: string; isOn: boolean }) {
+  return (
+    <label>
+      <input type="checkbox" name={name} defaultChecked={isOn} />
+      {words}
+    </label>
+  );
+}
+
+function Fault({ name, faults }: { name: string; faults: Readonly<Record<string, string>> }) {
+  const fault = faults[name];
+  return fault === undefined ? null : (
+    <span class="fault" role="alert" id={`fault-${name}`}>
+      {fault}
+    </span>
+  );
+}
