@@ -82,12 +82,12 @@ export function ProgramPage({ programId }: { programId: string }) {
 
 function ProgramFacts({ program }: { program: Program }) {
   const facts: Record<string, unknown> = {};
-  if (program.robot_ids?.length) facts["Robots"] = program.robot_ids.join(", ");
-  if (program.sensor_id) facts["Sensor"] = program.sensor_id;
+  if (program.robot_ids?.length) facts.Robots = program.robot_ids.join(", ");
+  if (program.sensor_id) facts.Sensor = program.sensor_id;
   if (program.co_processor) facts["Co-processor"] = program.co_processor;
   if (program.pre_hook) facts["Before a run"] = program.pre_hook;
   if (program.post_hook) facts["After a run"] = program.post_hook;
-  if (program.run_configs?.length) facts["Configurations"] = program.run_configs.map(({ name }) => name).join(", ");
+  if (program.run_configs?.length) facts.Configurations = program.run_configs.map(({ name }) => name).join(", ");
   return (
     <>
       <dl class="facts">

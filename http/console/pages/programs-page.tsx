@@ -4,6 +4,7 @@ import { useReloadOnChange } from "../data/reload-on-change.js";
 import { useResource } from "../data/resource.js";
 import { whole } from "../data/units.js";
 import { pageHref } from "../router.js";
+import { Scroll } from "../ui/scroll.js";
 import { Empty, Loaded } from "../ui/states.js";
 import { Section, Text, Time } from "../ui/values.js";
 import { RunsYield } from "./programs/runs-yield.js";
@@ -35,8 +36,7 @@ export function ProgramsPage() {
 
 function ProgramsTable({ programs }: { programs: readonly Program[] }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
-    <div class="scroll wide-scroll" tabIndex={0} role="region" aria-label="List of programs">
+    <Scroll class="wide-scroll" label="List of programs">
       <table class="programs-table">
         <thead>
           <tr>
@@ -62,7 +62,7 @@ function ProgramsTable({ programs }: { programs: readonly Program[] }) {
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 

@@ -7,6 +7,7 @@ import { apiKey } from "../data/session.js";
 import { duration } from "../data/times.js";
 import { bytes, whole } from "../data/units.js";
 import { componentState, Mark } from "../ui/outcome.js";
+import { Scroll } from "../ui/scroll.js";
 import { Loaded } from "../ui/states.js";
 import { Section, Text } from "../ui/values.js";
 import { componentsOf } from "./now/health-panel.js";
@@ -128,8 +129,7 @@ function HealthTable() {
     <Section title="Health" aside={state !== undefined && <Mark of={componentState(state)} />}>
       <Loaded of={health}>
         {(data) => (
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
-          <div class="scroll wide-scroll" tabIndex={0} role="region" aria-label="Components">
+          <Scroll class="wide-scroll" label="Components">
             <table>
               <thead>
                 <tr>
@@ -155,7 +155,7 @@ function HealthTable() {
                 ))}
               </tbody>
             </table>
-          </div>
+          </Scroll>
         )}
       </Loaded>
     </Section>

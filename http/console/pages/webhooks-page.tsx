@@ -6,6 +6,7 @@ import { useReloadOnChange } from "../data/reload-on-change.js";
 import { useResource } from "../data/resource.js";
 import { isReadOnly } from "../data/session.js";
 import { go, pageHref } from "../router.js";
+import { Scroll } from "../ui/scroll.js";
 import { Empty, Loaded } from "../ui/states.js";
 import { Section, Text } from "../ui/values.js";
 import { ReadOnlyNote } from "./webhooks/read-only-note.js";
@@ -64,8 +65,7 @@ interface WebhooksTableProps {
 
 function WebhooksTable({ webhooks, failing }: WebhooksTableProps) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
-    <div class="scroll wide-scroll" tabIndex={0} role="region" aria-label="List of webhooks">
+    <Scroll class="wide-scroll" label="List of webhooks">
       <table class="webhooks-table">
         <thead>
           <tr>
@@ -110,6 +110,6 @@ function WebhooksTable({ webhooks, failing }: WebhooksTableProps) {
           })}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }

@@ -2,6 +2,7 @@ import { useEffect } from "preact/hooks";
 import type { DeliveryDetail } from "../data/api.js";
 import { useResource } from "../data/resource.js";
 import { duration, msBetween } from "../data/times.js";
+import { Scroll } from "./scroll.js";
 import { Loaded } from "./states.js";
 import { Text, Time } from "./values.js";
 
@@ -29,10 +30,9 @@ export function DeliveryDetails({ deliveryId, version }: { deliveryId: string; v
                     ": delivered"
                   )}
                   {attempt.response_body && (
-                    // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
-                    <pre tabIndex={0} aria-label="The receiver's answer">
-                      {attempt.response_body}
-                    </pre>
+                    <Scroll class="code" label="The receiver's answer">
+                      <pre>{attempt.response_body}</pre>
+                    </Scroll>
                   )}
                 </li>
               ))}
@@ -44,10 +44,9 @@ export function DeliveryDetails({ deliveryId, version }: { deliveryId: string; v
             )}
             <details>
               <summary>Payload</summary>
-              {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it */}
-              <pre tabIndex={0} aria-label="Payload">
-                {JSON.stringify(delivery.payload, undefined, 2)}
-              </pre>
+              <Scroll class="code" label="Payload">
+                <pre>{JSON.stringify(delivery.payload, undefined, 2)}</pre>
+              </Scroll>
             </details>
           </>
         )}

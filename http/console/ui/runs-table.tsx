@@ -2,12 +2,12 @@ import type { RunSummary } from "../data/api.js";
 import { duration, msBetween } from "../data/times.js";
 import { pageHref } from "../router.js";
 import { Mark, runOutcome } from "./outcome.js";
+import { Scroll } from "./scroll.js";
 import { Text, Time } from "./values.js";
 
 export function RunsTable({ runs, withProgram = true }: { runs: readonly RunSummary[]; withProgram?: boolean }) {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
-    <div class="scroll wide-scroll" tabIndex={0} role="region" aria-label="List of runs">
+    <Scroll class="wide-scroll" label="List of runs">
       <table class="runs-table">
         <thead>
           <tr>
@@ -36,7 +36,7 @@ export function RunsTable({ runs, withProgram = true }: { runs: readonly RunSumm
           ))}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }
 

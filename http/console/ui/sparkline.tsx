@@ -24,7 +24,6 @@ export function Sparkline({ checks, label }: { checks: readonly Check[]; label: 
       {checks.map(({ status, value }, at) =>
         status === "failed" && value != null ? (
           <path
-            // biome-ignore lint/suspicious/noArrayIndexKey: a point is its place
             key={at}
             class="spark-fail"
             d={`M${x(at).toFixed(1)} ${y(value).toFixed(1)}v0.01`}

@@ -1,6 +1,7 @@
 /** A table that draws only the rows in view, so that ten thousand cost no more than fifty. */
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { Scroll } from "./scroll.js";
 
 const ROW_PX = 34;
 /** Rows drawn above and below what is in view. */
@@ -19,7 +20,7 @@ interface VirtualTableProps<Row> {
 }
 
 export function VirtualTable<Row>({ label, rows, columns, head, draw, class: name = "" }: VirtualTableProps<Row>) {
-  const box = useRef<HTMLDivElement>(null);
+  const box = useRef<HTMLElement>(null);
   const [first, setFirst] = useState(0);
   const [count, setCount] = useState(50);
   const isWindowed = rows.length > WINDOWED_FROM;
@@ -34,20 +35,12 @@ export function VirtualTable<Row>({ label, rows, columns, head, draw, class: nam
   const until = isWindowed ? Math.min(rows.length, from + count) : rows.length;
   const filler = (height: number) =>
     height > 0 && (
-      <tr aria-hidden="true" class="filler">
+      <tr class="filler">
         <td colSpan={columns} style={{ height: `${height}px`, padding: 0, border: 0 }} />
       </tr>
     );
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard scrolls it
-    <div
-      class={`scroll ${isWindowed ? "windowed" : ""}`}
-      ref={box}
-      onScroll={onScroll}
-      tabIndex={0}
-      role="region"
-      aria-label={label}
-    >
+    <Scroll class={isWindowed ? "windowed" : ""} label={label} box={box} onScroll={onScroll}>
       <table class={name} aria-rowcount={rows.length + 1}>
         <thead>{head}</thead>
         <tbody>
@@ -56,6 +49,6 @@ export function VirtualTable<Row>({ label, rows, columns, head, draw, class: nam
           {filler((rows.length - until) * ROW_PX)}
         </tbody>
       </table>
-    </div>
+    </Scroll>
   );
 }

@@ -34,36 +34,38 @@ export function RunFilters({ query }: { query: RunPageQuery }) {
     setQuery(Object.fromEntries(names.map((name) => [name, undefined])));
   };
   return (
-    <form class="filters" role="search" aria-label="Filter runs" onSubmit={(event) => event.preventDefault()}>
-      <label>
-        Serial number
-        <input
-          type="search"
-          name="serial_number"
-          value={filter.serial_number}
-          onChange={(event) => set("serial_number", event.currentTarget.value.trim())}
-        />
-      </label>
-      <label>
-        Program
-        <select value={filter.program_id} onChange={(event) => set("program_id", event.currentTarget.value)}>
-          <option value="">All</option>
-          {list.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name.slice(0, 100)}
-            </option>
-          ))}
-          {isUnlisted && <option value={filter.program_id}>{filter.program_id}</option>}
-        </select>
-      </label>
-      <Choice label="Outcome" name="quality_status" value={filter.quality_status} options={OUTCOMES} />
-      <Choice label="State" name="status" value={filter.status} options={STATES} />
-      <TimeInput label="From" name="from" ms={fromMs} />
-      <TimeInput label="Until" name="to" ms={toMs} />
-      <button type="button" disabled={!isAny} onClick={clear}>
-        Clear
-      </button>
-    </form>
+    <search aria-label="Filter runs">
+      <form class="filters" onSubmit={(event) => event.preventDefault()}>
+        <label>
+          Serial number
+          <input
+            type="search"
+            name="serial_number"
+            value={filter.serial_number}
+            onChange={(event) => set("serial_number", event.currentTarget.value.trim())}
+          />
+        </label>
+        <label>
+          Program
+          <select value={filter.program_id} onChange={(event) => set("program_id", event.currentTarget.value)}>
+            <option value="">All</option>
+            {list.map(({ id, name }) => (
+              <option key={id} value={id}>
+                {name.slice(0, 100)}
+              </option>
+            ))}
+            {isUnlisted && <option value={filter.program_id}>{filter.program_id}</option>}
+          </select>
+        </label>
+        <Choice label="Outcome" name="quality_status" value={filter.quality_status} options={OUTCOMES} />
+        <Choice label="State" name="status" value={filter.status} options={STATES} />
+        <TimeInput label="From" name="from" ms={fromMs} />
+        <TimeInput label="Until" name="to" ms={toMs} />
+        <button type="button" disabled={!isAny} onClick={clear}>
+          Clear
+        </button>
+      </form>
+    </search>
   );
 }
 
