@@ -16,6 +16,14 @@ export const LIMITS = {
   /** How long the answer to an HTTP request may take to begin: longer than an inline webhook attempt, shorter than common clients and proxies wait. */
   requestDeadlineMs: 30_000,
 
+  /**
+   * Clients that follow changes at a time, if `--live-streams` does not say otherwise. Each needs a connection. A page of the console needs one, so
+   * this is enough for all screens of a factory.
+   */
+  liveStreams: 512,
+  /** A message from the client of a WebSocket: it has nothing to say. */
+  liveMessageBytes: KIB,
+
   /** MessagePack body and payload of a cell-link frame (workers/cell-link/README.md). */
   linkBodyBytes: MIB,
   linkPayloadBytes: 64 * MIB,

@@ -51,7 +51,13 @@ export const ERROR_CATALOGUE = {
   forbidden: {
     status: 403,
     retryable: false,
-    summary: "The API key lacks the scope that this needs, or a page of another origin asks to write.",
+    summary:
+      "The API key lacks the scope that this needs, or a page of another origin asks to write or to follow changes.",
+  },
+  upgrade_required: {
+    status: 426,
+    retryable: false,
+    summary: "This path opens a WebSocket, and the request is not such a handshake of version 13.",
   },
   internal_error: { status: 500, retryable: true, summary: "The service failed; its log has the trace id." },
   unavailable: { status: 503, retryable: true, summary: "The service cannot answer this now." },

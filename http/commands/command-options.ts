@@ -1,4 +1,5 @@
 import { canonicalUuid, isUuidV7 } from "../../core/identifiers.js";
+import { LIMITS } from "../../core/limits.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../../workers/recorder/recorder-messages.js";
 import { LOG_FORMATS, type LogFormat } from "../log/log-format.js";
 import { LOG_LEVELS, type LogLevel } from "../log/log-level.js";
@@ -76,6 +77,13 @@ export const SERVE_OPTIONS = {
     1_000_000,
     null,
     "as many as the limit of open files allows",
+  ),
+  "live-streams": integer(
+    "most clients at a time that follow changes: streams of changed runs, and WebSockets of one run",
+    1,
+    100_000,
+    LIMITS.liveStreams,
+    String(LIMITS.liveStreams),
   ),
   "tls-cert": path("certificate chain in PEM, to serve HTTPS; needs --tls-key", null),
   "tls-key": path("private key of --tls-cert, in PEM", null),

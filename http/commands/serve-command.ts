@@ -79,6 +79,7 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
     host: options.host.replace(/^\[(.*)\]$/, "$1"),
     port: options.port,
     front: options.front,
+    liveStreams: options["live-streams"],
     maxConnections: mostConnections(options["max-connections"], log),
     artefactThreads: options["artefact-threads"] ?? poolSize(availableParallelism(), descriptorLimit()),
     tls,

@@ -89,6 +89,10 @@ export const ERROR_HEADERS: Readonly<Record<number, Headers>> = {
   416: {
     "Content-Range": { description: "The size of the file in bytes: `bytes */<size>`.", required: true, schema: TEXT },
   },
+  426: {
+    Upgrade: { description: "`websocket`.", required: true, schema: TEXT },
+    "Sec-WebSocket-Version": { description: "`13`.", required: true, schema: TEXT },
+  },
   503: {
     "Retry-After": {
       description: "After how many seconds to try again. Absent if the service cannot tell.",

@@ -78,6 +78,7 @@ also register, change, delete, test and retry webhooks. Each operation says whic
 /** The groups of operations, in the order in which /docs shows them. */
 export const TAGS = [
   { name: "runs", description: "Programs executed against parts, and what they found." },
+  { name: "live", description: "What changes, told to clients that stay connected." },
   { name: "programs", description: "Inspection definitions, made of steps." },
   { name: "files", description: "Files of runs: uploaded ones, and those made from captures." },
   { name: "frames", description: "Captures of the sensors, as raw data, point clouds and pictures." },

@@ -59,12 +59,17 @@ export function errorsOf(route: Route): ErrorCode[] {
       errors.add(code);
     }
   }
-  if (route.method === "GET") errors.add("precondition_failed");
+  if (takesConditions(route)) errors.add("precondition_failed");
   if (isDownload(route)) errors.add("range_not_satisfiable");
   if (route.scope !== "none") errors.add("unauthorized");
   if (route.scope === "manage") errors.add("forbidden");
   for (const code of COMMON_ERRORS) errors.add(code);
   return [...errors];
+}
+
+/** Whether the route answers If-None-Match and the like: what is live has no version. */
+function takesConditions({ method, live }: Route): boolean {
+  return method === "GET" && live === undefined;
 }
 
 /** Whether the route answers with a file, and so takes ranges. */
@@ -159,6 +164,13 @@ function operation(route: Route): JsonSchema {
         if ("isUpperBound" in schema) delete schema.isUpperBound;
         return { name, in: "query", required: false, description, schema };
       }),
+      ...Object.entries(route.headers ?? {}).map(([name, { description, schema }]) => ({
+        name,
+        in: "header",
+        required: false,
+        description,
+        schema,
+      })),
     ],
     ...(route.body !== undefined && { requestBody: requestBodyOf(route.body, route.operationId) }),
     responses: responsesOf(route),
@@ -186,7 +198,7 @@ function responsesOf(route: Route): JsonSchema {
     };
   }
   const ok = responses[200];
-  if (route.method === "GET" && ok !== undefined) Object.assign(responses, conditionalResponses(ok, isDownload(route)));
+  if (takesConditions(route) && ok !== undefined) Object.assign(responses, conditionalResponses(ok, isDownload(route)));
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of errorsOf(route)) {
     const { status } = ERROR_CATALOGUE[code];

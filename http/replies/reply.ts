@@ -11,6 +11,28 @@ export interface StreamBody {
   release(): void;
 }
 
+/** What is sent to a client that stays connected. The server asks for the next piece when the client has taken the last one. */
+export interface LiveBody {
+  /** Resolves when there is something to send; with undefined when there will be nothing more. */
+  next(): Promise<Uint8Array | undefined>;
+  /** Aborted when the answer must end at once, even if the client takes nothing. */
+  readonly cut: AbortSignal;
+  /** Called once, when the answer has ended or the client is gone. `next` then resolves with undefined. */
+  release(): void;
+}
+
+/** A body without an end of its own. */
+export interface LiveStream extends LiveBody {
+  /** At least so many bytes that mean nothing to the client, to be sent between two pieces. */
+  filler(lengthBytes: number): Uint8Array;
+}
+
+/** Messages to a WebSocket, each a text. */
+export interface LiveSocket extends LiveBody {
+  /** How the connection is closed, once `next` has resolved with undefined. */
+  readonly ending: { readonly code: number; readonly reason: string };
+}
+
 /** Identifies the version of a download (RFC 9110, section 8.8). */
 export interface Validators {
   /** Strong, with its quotes: the same tag means the same bytes. */
@@ -32,6 +54,10 @@ export interface Reply {
   contentType?: string;
   headers?: HeaderLines;
   body: Uint8Array | StreamBody | null;
+  /** The body is sent piece by piece in place of `body`, which is null. */
+  live?: LiveStream;
+  /** The connection becomes a WebSocket. The status is 101, and `body` null. */
+  socket?: LiveSocket;
   /** For a stream: with them, clients can resume a download and ask whether it has changed. */
   validators?: Validators;
   /** Set by the pipeline for a body that is no stream: its tag, and whether it depends on Accept-Encoding. */

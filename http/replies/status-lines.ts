@@ -1,5 +1,6 @@
 /** Status lines of what the service answers (RFC 9110, section 15). */
 const STATUS_LINES: Readonly<Record<number, string>> = {
+  101: "101 Switching Protocols",
   200: "200 OK",
   201: "201 Created",
   204: "204 No Content",
@@ -19,6 +20,7 @@ const STATUS_LINES: Readonly<Record<number, string>> = {
   416: "416 Range Not Satisfiable",
   421: "421 Misdirected Request",
   422: "422 Unprocessable Content",
+  426: "426 Upgrade Required",
   500: "500 Internal Server Error",
   503: "503 Service Unavailable",
 };

@@ -6,7 +6,7 @@ import type { RequestHeaders } from "./request-headers.js";
 const EXPOSED =
   "X-Trace-ID, ETag, Accept-Ranges, Content-Range, Content-Length, Content-Disposition, Content-Encoding, Allow, Retry-After";
 const ALLOWED_HEADERS =
-  "Authorization, Content-Type, If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, If-Range, Range, traceparent, tracestate";
+  "Authorization, Content-Type, If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, If-Range, Last-Event-ID, Range, traceparent, tracestate";
 const PREFLIGHT_SECONDS = 600;
 
 /** Which pages of other origins may read and write (CORS protocol of the Fetch standard). There are no cookies. */
@@ -38,28 +38,41 @@ export class CrossOrigin {
   }
 
   /**
+   * Lets a page follow changes only if it may write: it would hold a connection that is meant for others.
+   * @throws ServiceError forbidden
+   */
+  checkStream(headers: RequestHeaders, baseUrl: string): void {
+    if (!this.#mayWrite(headers, baseUrl)) throw refused(headers, "follow changes");
+  }
+
+  /**
+   * Lets a page open a WebSocket only if its origin is the service's own or an allowed one. Browsers always send Origin with it, and let the page
+   * read all messages.
+   * @throws ServiceError forbidden
+   */
+  checkSocket(headers: RequestHeaders, baseUrl: string): void {
+    const origin = headers.get("origin");
+    if (origin === undefined || this.#allowed(headers) !== undefined) return;
+    if (!isOwnOrigin(origin, headers.get("host"), baseUrl)) throw refused(headers, "open a WebSocket");
+  }
+
+  /**
    * Lets a page write only if its origin is the service's own or an allowed one. Browsers send Sec-Fetch-Site; older ones at least send
    * Origin. Programs other than browsers send neither.
    * @param baseUrl what links start with for this request
    * @throws ServiceError forbidden
    */
   checkWrite(headers: RequestHeaders, baseUrl: string): void {
+    if (!this.#mayWrite(headers, baseUrl)) throw refused(headers, "write");
+  }
+
+  #mayWrite(headers: RequestHeaders, baseUrl: string): boolean {
     const origin = headers.get("origin");
     const site = headers.get("sec-fetch-site");
-    if (site === undefined && origin === undefined) return;
-    if (site === "same-origin" || site === "none") return;
-    if (this.#allowed(headers) !== undefined) return;
-    if (site === undefined && isOwnOrigin(origin as string, headers.get("host"), baseUrl)) return;
-    throw new ServiceError(
-      "forbidden",
-      "pages of this origin may not write: to allow it, start the service with --cors-origin",
-      {
-        field: "origin",
-        in: "header",
-        value: origin?.slice(0, 200) ?? null,
-        allowed: "absent, the service's own origin, or one of --cors-origin",
-      },
-    );
+    if (site === undefined && origin === undefined) return true;
+    if (site === "same-origin" || site === "none") return true;
+    if (this.#allowed(headers) !== undefined) return true;
+    return site === undefined && isOwnOrigin(origin as string, headers.get("host"), baseUrl);
   }
 
   #allowed(headers: RequestHeaders): string | undefined {
@@ -68,6 +81,19 @@ export class CrossOrigin {
     if (this.#origins.includes("*")) return "*";
     return this.#origins.includes(origin) ? origin : undefined;
   }
+}
+
+function refused(headers: RequestHeaders, what: string): ServiceError {
+  return new ServiceError(
+    "forbidden",
+    `pages of this origin may not ${what}: to allow it, start the service with --cors-origin`,
+    {
+      field: "origin",
+      in: "header",
+      value: headers.get("origin")?.slice(0, 200) ?? null,
+      allowed: "absent, the service's own origin, or one of --cors-origin",
+    },
+  );
 }
 
 /** Compares the host only, as a proxy may change the scheme; or else the whole origin with that of `--base-url`. */

@@ -5,6 +5,7 @@ import { shortageOf } from "../../storage/disk/file-system-error.js";
 import { isReadDamage } from "../../storage/log/read-damage.js";
 import { fieldsWithRelativePaths, withRelativePaths } from "../../storage/relative-paths.js";
 import type { StorageError } from "../../storage/storage-error.js";
+import { protocolAuthorization } from "../live/socket-handshake.js";
 import { RequestLog } from "../log/request-log.js";
 import type { ServiceLog } from "../log/service-log.js";
 import { accepts } from "../replies/accepted-coding.js";
@@ -21,6 +22,7 @@ import { PathRouter } from "./path-router.js";
 import { parseQuery, type QueryParameters, type QueryValues } from "./query-parameters.js";
 import { mediaTypeFault, RequestBodyParser } from "./request-body.js";
 import { framingFault, missingLength } from "./request-framing.js";
+import type { RequestHeaders } from "./request-headers.js";
 import type { Route } from "./route.js";
 
 /** @param path of the route as declared; undefined if no route matched */
@@ -75,6 +77,8 @@ export class RequestPipeline {
   readonly #allowedHosts: AllowedHosts | undefined;
   readonly #crossOrigin: CrossOrigin;
   readonly #onAnswer: OnAnswer;
+  /** Paths of the routes that open a WebSocket, as declared. */
+  readonly socketPaths: readonly string[];
   readonly #bodyParsers = new Map<Route, RequestBodyParser>();
   #readingBytes = 0;
   #isDraining = false;
@@ -87,6 +91,7 @@ export class RequestPipeline {
     for (const route of options.routes) {
       if (route.body !== undefined) this.#bodyParsers.set(route, new RequestBodyParser(route.body));
     }
+    this.socketPaths = options.routes.filter(({ live }) => live === "socket").map(({ path }) => path);
     this.#baseUrl = options.baseUrl;
     this.#scheme = options.scheme ?? "http";
     this.#apiKeys = options.apiKeys;
@@ -140,8 +145,10 @@ export class RequestPipeline {
     const { route, params, takesQuery } = this.#router.find(incoming.method, incoming.path);
     incoming.route = route;
     if (this.#apiKeys !== undefined && route.scope !== "none") {
-      this.#apiKeys.check(headers.get("authorization"), route.scope, route.showsKeyFault);
+      this.#apiKeys.check(authorizationOf(headers, route), route.scope, route.showsKeyFault);
     }
+    if (route.live === "socket") this.#crossOrigin.checkSocket(headers, baseUrl);
+    else if (route.live === "stream") this.#crossOrigin.checkStream(headers, baseUrl);
     if (route.method !== "GET") this.#crossOrigin.checkWrite(headers, baseUrl);
     if (route.body !== undefined) {
       if (headers.count("content-length") === 0) return refusal(missingLength(), traceId);
@@ -324,6 +331,13 @@ export class RequestPipeline {
 
 /** The answer to `OPTIONS *`, which asks about the service as a whole (RFC 9110, section 9.3.7). */
 const ALL_METHODS = ["GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS"];
+
+/** A browser can set no header of a WebSocket's request, so its key may come among the subprotocols. */
+function authorizationOf(headers: RequestHeaders, { live }: Route): string | undefined {
+  const authorization = headers.get("authorization");
+  if (authorization !== undefined || live !== "socket") return authorization;
+  return protocolAuthorization(headers.get("sec-websocket-protocol"));
+}
 
 const NO_QUERY: QueryValues<QueryParameters> = Object.freeze({});
 

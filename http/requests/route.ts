@@ -66,6 +66,8 @@ export interface Route<Query extends QueryParameters = QueryParameters> {
   readonly description?: string;
   readonly pathParameters: Readonly<Record<string, PathParameter>>;
   readonly query: Query;
+  /** Header parameters, for the document. */
+  readonly headers?: Readonly<Record<string, { readonly description: string; readonly schema: JsonSchema }>>;
   /** Undefined: a body is ignored. */
   readonly body?: RequestBodyDeclaration;
   readonly responses: Readonly<Record<number, ResponseDeclaration>>;
@@ -77,6 +79,8 @@ export interface Route<Query extends QueryParameters = QueryParameters> {
   readonly scope: "none" | KeyScope;
   /** Accepts keys that were valid before the key file failed, so that a monitor can see what is wrong. */
   readonly showsKeyFault?: boolean;
+  /** The client stays connected: it gets a stream, or a WebSocket. Pages of other origins may not open it, unless they are allowed. */
+  readonly live?: "stream" | "socket";
   handle(request: HandlerRequest<Query>): Reply | Promise<Reply>;
 }
 

@@ -8,12 +8,14 @@ import { RunPages } from "../documents/run-pages.js";
 import type { ThreadSlices } from "../documents/thread-slices.js";
 import type { MadeFiles } from "../downloads/made-files.js";
 import type { OpenStoredSlices } from "../downloads/stored-stream.js";
+import type { LiveClients } from "../live/live-clients.js";
 import type { Route } from "../requests/route.js";
 import type { Metrics } from "../service/metrics.js";
 import { consoleRoutes } from "./console-routes.js";
 import { deliveryRoutes } from "./delivery-routes.js";
 import { docsRoutes } from "./docs-routes.js";
 import { fileRoutes } from "./file-routes.js";
+import { liveRoutes } from "./live-routes.js";
 import { programRoutes } from "./program-routes.js";
 import { runRoutes } from "./run-routes.js";
 import { metricsRoute, openApiRoute, systemRoutes } from "./system-routes.js";
@@ -32,6 +34,7 @@ export interface ServiceRouteOptions {
   large: LargeDocuments;
   /** Lets long work of this thread give way to other requests. */
   slices: ThreadSlices;
+  live: LiveClients;
   health(): readonly ComponentRow[];
   serviceVersion: string;
   metrics: Metrics;
@@ -46,10 +49,12 @@ export interface ServiceRouteOptions {
 /** Every route of the interface. */
 export function serviceRoutes(options: ServiceRouteOptions): Route[] {
   const { view, openStoredSlices, madeFiles, health, serviceVersion, metrics, request, receiverPolicy } = options;
-  const { slices, large } = options;
+  const { slices, large, live } = options;
   const pages = new RunPages(view, RUN_PAGE_CACHE_BYTES, slices);
+  const documents = new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES, large);
   const routes = [
-    ...runRoutes(view, new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES, large), large, pages),
+    ...runRoutes(view, documents, large, pages),
+    ...liveRoutes({ view, documents, slices, live, serviceVersion }),
     ...programRoutes(view),
     ...fileRoutes(view, large, { open: openStoredSlices, made: madeFiles }),
     ...webhookRoutes(view, request, receiverPolicy),

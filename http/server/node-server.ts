@@ -1,17 +1,18 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { Server as NetServer, type Socket } from "node:net";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { readWholeFile } from "../../storage/disk/whole-files.js";
 import { errorReply } from "../replies/error-reply.js";
 import { HeldBodies } from "../replies/held-bodies.js";
-import { isStreamBody, type Reply, type StreamBody } from "../replies/reply.js";
+import { isStreamBody, type LiveStream, type Reply, type StreamBody } from "../replies/reply.js";
 import { statusLine } from "../replies/status-lines.js";
 import { readSlice, SliceMemory } from "../replies/stream-slices.js";
 import { freshTraceId } from "../requests/trace-id.js";
 import type { FrontFigures } from "../service/metrics.js";
 import { boundConnections } from "./node-connections.js";
 import { Exchange, writeHead } from "./node-exchange.js";
+import { NodeSockets, requestClassFor, sendLive } from "./node-live.js";
 import { NodeWriter } from "./node-writer.js";
 import { cannotListen, type HttpServer, type HttpServerOptions, IDLE_MS, TLS_CIPHERS } from "./server-options.js";
 
@@ -39,6 +40,7 @@ const NODE_TLS = { ciphers: TLS_CIPHERS, minVersion: "TLSv1.2", handshakeTimeout
 export async function startNodeServer(options: HttpServerOptions, label: string): Promise<HttpServer> {
   const { tls, host, port } = options;
   const settings = {
+    IncomingMessage: requestClassFor(options.pipeline.socketPaths),
     maxHeaderSize: HEAD_BYTES,
     // The pipeline checks Host itself and answers with an error envelope.
     requireHostHeader: false,
@@ -64,6 +66,7 @@ export async function startNodeServer(options: HttpServerOptions, label: string)
   const connections = new Connections(options);
   const take = (request: IncomingMessage, response: ServerResponse) => connections.take(request, response);
   server.on("request", take);
+  connections.sockets.listen(server, (request, socket, head) => connections.upgrade(request, socket, head));
   // With these listeners we decide whether to ask for the body, and an unknown Expect is no error.
   server.on("checkContinue", take);
   server.on("checkExpectation", take);
@@ -97,12 +100,13 @@ async function drain(server: Server, connections: Connections, graceMs: number):
   const done = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()));
   connections.drain();
   const deadlineMs = performance.now() + graceMs;
-  while (connections.exchangeCount > 0 && performance.now() < deadlineMs) {
+  while ((connections.exchangeCount > 0 || connections.sockets.sockets.size > 0) && performance.now() < deadlineMs) {
     // node:http considers a connection idle while the end of an answer is still in its buffer.
     if (connections.endingCount === 0) server.closeIdleConnections();
     await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
   }
   server.closeAllConnections();
+  connections.sockets.sockets.dropAll();
   await done;
   // Ends the interval at which node:http checks its connections.
   server.close();
@@ -123,6 +127,9 @@ class Connections {
   readonly #held: HeldBodies;
   readonly #connections = new WeakMap<Socket, Connection>();
   readonly #writer: NodeWriter;
+  readonly sockets: NodeSockets;
+  /** Streams among the exchanges: their answers have begun. */
+  #streams = 0;
   /** Requests that are not answered yet. */
   exchangeCount = 0;
 
@@ -130,10 +137,11 @@ class Connections {
     this.#options = options;
     this.#held = new HeldBodies(options.heldBodyBytes);
     this.#writer = new NodeWriter(options.stallClock);
+    this.sockets = new NodeSockets(options.pingMs);
   }
 
   figures(): FrontFigures {
-    return { openRequests: this.exchangeCount, heldBytes: this.#held.bytes };
+    return { openRequests: this.exchangeCount - this.#streams, heldBytes: this.#held.bytes };
   }
 
   /** From now on every answer closes its connection. */
@@ -171,6 +179,33 @@ class Connections {
       connection.isEnded = true;
       socket.destroy();
     }
+  }
+
+  /** Serves a request that asks for a WebSocket. If it gets none, the connection ends with the answer. */
+  upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
+    const connection = this.#of(socket);
+    // No client opens a WebSocket behind a request that is not answered yet.
+    if (connection.answering !== undefined || connection.isEnded) {
+      socket.destroy();
+      return;
+    }
+    socket.on("error", () => {});
+    const response = new ServerResponse(request);
+    const exchange = new Exchange(request, response);
+    const reply = this.#options.pipeline.handle(exchange, exchange.traceId);
+    if (!(reply instanceof Promise) && reply.socket !== undefined) {
+      this.#answerOf(exchange, reply, connection);
+      this.sockets.accept(request, socket, head, exchange.traceId, reply.socket);
+      return;
+    }
+    response.assignSocket(socket);
+    response.shouldKeepAlive = false;
+    connection.answering = exchange;
+    connection.isEnded = true;
+    void Promise.resolve(reply)
+      .then((answer) => this.#send(exchange, { ...answer, closeConnection: true }, connection, socket))
+      .catch(() => {})
+      .finally(() => socket.destroySoon());
   }
 
   /** Answers bytes that node:http's parser does not accept as a request. */
@@ -237,7 +272,15 @@ class Connections {
     const { pipeline } = this.#options;
     const pending = pipeline.handle(exchange, traceId);
     exchange.skipBody();
-    let reply = await pending;
+    await this.#send(exchange, await pending, connection, socket);
+  }
+
+  async #send(exchange: Exchange, wanted: Reply, connection: Connection, socket: Socket): Promise<void> {
+    let reply = wanted;
+    if (reply.live !== undefined) {
+      await this.#sendLive(exchange, reply, reply.live, connection);
+      return;
+    }
     if (isStreamBody(reply.body)) {
       const failure = await this.#sendStream(exchange, reply, reply.body, connection, socket);
       if (failure === undefined) return;
@@ -256,6 +299,20 @@ class Connections {
       await this.#writer.end(exchange.response, body);
     } finally {
       this.#held.release(body);
+    }
+  }
+
+  async #sendLive(exchange: Exchange, reply: Reply, live: LiveStream, connection: Connection): Promise<void> {
+    this.#streams++;
+    try {
+      const answer = this.#answerOf(exchange, reply, connection);
+      if (exchange.isAborted()) return;
+      writeHead(exchange, answer, undefined);
+      if (exchange.method === "HEAD") await this.#writer.end(exchange.response, null);
+      else await sendLive(exchange, live, this.#writer);
+    } finally {
+      this.#streams--;
+      live.release();
     }
   }
 

@@ -17,6 +17,8 @@ export interface HttpServerOptions {
   heldBodyBytes?: number;
   /** The package to take uWebSockets.js from; for tests. */
   uwsPackage?: string | undefined;
+  /** Interval of pings to WebSockets; for tests. */
+  pingMs?: number;
   /** Clock that cuts off stalled clients; for tests. */
   stallClock?: StallClock;
 }

@@ -19,6 +19,8 @@ export interface UwsApp {
   get(pattern: string, handler: UwsHandler): UwsApp;
   post(pattern: string, handler: UwsHandler): UwsApp;
   any(pattern: string, handler: UwsHandler): UwsApp;
+  /** WebSockets at a path; other requests for it go to the other handlers. */
+  ws(pattern: string, behavior: UwsSocketBehavior): UwsApp;
   listen(host: string, port: number, onListen: (socket: UwsListenSocket | false) => void): UwsApp;
   listen(host: string, port: number, options: number, onListen: (socket: UwsListenSocket | false) => void): UwsApp;
   /**
@@ -28,6 +30,36 @@ export interface UwsApp {
   filter?(onConnection: (response: UwsResponse, change: number) => void): UwsApp;
   /** Closes all sockets, including listening ones. */
   close(): UwsApp;
+}
+
+/** Of one upgrade. */
+export type UwsContext = { readonly __upgrades: true };
+
+export interface UwsSocketBehavior {
+  maxPayloadLength: number;
+  /** In seconds; 0: none. */
+  idleTimeout: number;
+  sendPingsAutomatically: boolean;
+  upgrade(response: UwsResponse, request: UwsRequest, context: UwsContext): void;
+  open(socket: UwsWebSocket): void;
+  message(socket: UwsWebSocket, message: ArrayBuffer): void;
+  pong(socket: UwsWebSocket): void;
+  /** Called when a part of what was buffered is sent. */
+  drain(socket: UwsWebSocket): void;
+  close(socket: UwsWebSocket): void;
+}
+
+/** Invalid after its close handler. */
+export interface UwsWebSocket {
+  getUserData(): unknown;
+  send(message: UwsText, isBinary: boolean): number;
+  getBufferedAmount(): number;
+  ping(): number;
+  /** With a close frame. Calls the close handler at once. */
+  end(code: number, reason: string): void;
+  /** Without one. */
+  close(): void;
+  cork(write: () => void): UwsWebSocket;
 }
 
 /** Valid only until its handler returns. */
@@ -54,6 +86,13 @@ export interface UwsResponse {
   onWritable(offer: (offset: number) => boolean): UwsResponse;
   onAborted(listener: () => void): UwsResponse;
   onData(listener: (chunk: ArrayBuffer, isLast: boolean) => void): UwsResponse;
+  /** A chunk of a body without Content-Length. False if the socket did not take it, which is known only above 16 KiB. */
+  write(chunk: UwsText): boolean;
+  upgrade(data: unknown, key: string, protocols: string, extensions: string, context: UwsContext): void;
+  /** Stops reading, and the time limit. */
+  pause(): void;
+  /** Reads again, with a new time limit. */
+  resume(): void;
   cork(write: () => void): UwsResponse;
   close(): UwsResponse;
 }

@@ -1,11 +1,12 @@
 import { HeldBodies } from "../replies/held-bodies.js";
-import { isStreamBody, type Reply, type StreamBody } from "../replies/reply.js";
+import { isStreamBody, type LiveStream, type Reply, type StreamBody } from "../replies/reply.js";
 import { readSlice, SliceMemory } from "../replies/stream-slices.js";
 import { cannotListen, type HttpServer, type HttpServerOptions, TLS_CIPHERS, type TlsFiles } from "./server-options.js";
 import { StalledClients, type WaitingClient } from "./stalled-clients.js";
-import type { UwsApp, UwsBuild, UwsRequest, UwsResponse } from "./uws-binary.js";
+import type { UwsApp, UwsBuild, UwsContext, UwsRequest, UwsResponse } from "./uws-binary.js";
 import { closeQuietly, Exchange, endHead, sendWhole, writeHead } from "./uws-exchange.js";
 import { UwsListening } from "./uws-listening.js";
+import { UwsLiveAnswer, UwsSockets } from "./uws-live.js";
 
 /** An answer of up to this size fits in the buffer of any socket. */
 const LAST_BYTES = 16 * 1024;
@@ -18,6 +19,11 @@ export async function startUwsServer(options: HttpServerOptions, { uws, version 
   const { tls } = options;
   const app = tls === undefined ? uws.App() : uws.SSLApp(sslOptions(tls));
   const sender = new Sender(options);
+  for (const path of options.pipeline.socketPaths) {
+    sender.sockets.listen(app, path, (response, request, context) =>
+      serve(response, request, "GET", options, sender, context),
+    );
+  }
   // A route of its own for GET: reading the method costs as much as reading the path.
   app.get("/*", (response, request) => serve(response, request, "GET", options, sender));
   app.any("/*", (response, request) => serve(response, request, request.getCaseSensitiveMethod(), options, sender));
@@ -30,7 +36,7 @@ export async function startUwsServer(options: HttpServerOptions, { uws, version 
   return {
     port: listening.port,
     label: `uWebSockets.js ${version}`,
-    figures: () => ({ openRequests: sender.exchanges.size, heldBytes: sender.held.bytes }),
+    figures: () => ({ openRequests: sender.exchanges.size - sender.streams, heldBytes: sender.held.bytes }),
     close(graceMs) {
       closed ??= drain(app, sender, graceMs, () => listening.close());
       return closed;
@@ -48,7 +54,7 @@ async function drain(app: UwsApp, sender: Sender, graceMs: number, stopListening
   // The library does not show which connections are idle, so every answer from now on closes its own. A busy client cannot delay the end.
   sender.drain();
   const deadlineMs = performance.now() + graceMs;
-  while (sender.exchanges.size > 0 && performance.now() < deadlineMs) {
+  while ((sender.exchanges.size > 0 || sender.sockets.sockets.size > 0) && performance.now() < deadlineMs) {
     await new Promise((resolve) => setTimeout(resolve, DRAIN_POLL_MS));
   }
   app.close();
@@ -61,11 +67,17 @@ function serve(
   method: string,
   options: HttpServerOptions,
   sender: Sender,
+  upgrade?: UwsContext,
 ): void {
   // A throw out of this callback would end the process.
   try {
     const exchange = new Exchange(response, native, method);
     const reply = options.pipeline.handle(exchange, exchange.traceId);
+    if (upgrade !== undefined && !(reply instanceof Promise) && reply.socket !== undefined) {
+      sender.answer(exchange, reply);
+      sender.sockets.accept(exchange, reply.socket, upgrade);
+      return;
+    }
     if (
       !(reply instanceof Promise) &&
       reply.body instanceof Uint8Array &&
@@ -99,6 +111,9 @@ class Sender {
   /** Requests that are not answered yet. */
   readonly exchanges = new Set<Exchange>();
   readonly held: HeldBodies;
+  readonly sockets: UwsSockets;
+  /** Streams among the exchanges: their answers have begun. */
+  streams = 0;
   readonly #options: HttpServerOptions;
   readonly #stalled: StalledClients;
   isDraining = false;
@@ -107,6 +122,7 @@ class Sender {
     this.#options = options;
     this.held = new HeldBodies(options.heldBodyBytes);
     this.#stalled = new StalledClients(options.stallClock);
+    this.sockets = new UwsSockets(options.pingMs);
   }
 
   /** From now on every answer closes its connection. */
@@ -147,6 +163,10 @@ class Sender {
     let waitingFor: Uint8Array | undefined;
     try {
       const reply = await pending;
+      if (reply.live !== undefined) {
+        await this.#sendLive(exchange, reply, reply.live);
+        return;
+      }
       if (isStreamBody(reply.body)) {
         await this.#sendStream(exchange, reply, reply.body);
         return;
@@ -170,6 +190,16 @@ class Sender {
     } finally {
       if (waitingFor !== undefined) this.held.release(waitingFor);
       this.exchanges.delete(exchange);
+    }
+  }
+
+  async #sendLive(exchange: Exchange, reply: Reply, live: LiveStream): Promise<void> {
+    this.streams++;
+    try {
+      await new UwsLiveAnswer(exchange, this.#stalled).send(this.answer(exchange, reply), live);
+    } finally {
+      this.streams--;
+      live.release();
     }
   }
 

@@ -3,6 +3,7 @@ import { DURATION_BOUNDS_SECONDS, type DurationCounts } from "../../core/duratio
 import type { RecorderFigures } from "../../workers/recorder/status/recorder-figures.js";
 import { ATTEMPT_OUTCOMES } from "../../workers/webhooks/deliveries/delivery-figures.js";
 import type { ArtefactFigures } from "../downloads/artefact-work.js";
+import type { LiveFigures, LiveKind } from "../live/live-clients.js";
 import type { RequestDurations } from "./request-durations.js";
 
 /** Where the metrics come from. Each source is read when somebody requests the metrics. */
@@ -18,6 +19,7 @@ export interface MetricSources {
   artefacts(): ArtefactFigures;
   /** Cached pieces of PLY and CSV files. */
   madeBytes(): number;
+  live(): Readonly<Record<LiveKind, LiveFigures>>;
 }
 
 export interface FrontFigures {
@@ -82,6 +84,7 @@ export class Metrics {
     this.#loopDelays();
     this.#disk();
     this.#front();
+    this.#live();
   }
 
   async text(): Promise<string> {
@@ -192,6 +195,29 @@ export class Metrics {
       "Bytes of answers that wait for their clients.",
       () => front().heldBytes,
     );
+  }
+
+  #live(): void {
+    const figures = () => Object.entries(this.#sources.live());
+    const registers = [this.#registry];
+    const labelNames = ["kind"];
+    new Gauge({
+      name: "inspection_live_clients",
+      help: "Clients that follow changes: streams of changed runs, and WebSockets of one run.",
+      ...{ labelNames, registers },
+      collect() {
+        for (const [kind, { open }] of figures()) this.set({ kind }, open);
+      },
+    });
+    new Counter({
+      name: "inspection_live_events_total",
+      help: "Changed runs that were told to them.",
+      ...{ labelNames, registers },
+      collect() {
+        this.reset();
+        for (const [kind, { sent }] of figures()) this.inc({ kind }, sent);
+      },
+    });
   }
 
   /** Like node_exporter's collector success: an alert on 0 finds a missing metric, which an alert on the metric itself does not. */

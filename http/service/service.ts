@@ -1,3 +1,4 @@
+import { LIMITS } from "../../core/limits.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { directoryBytes } from "../../storage/disk/whole-files.js";
 import { RecorderError, type RecorderHandle, startRecorder } from "../../workers/recorder/recorder-handle.js";
@@ -6,6 +7,7 @@ import { receiverPolicy, receiverRanges } from "../../workers/webhooks/receivers
 import { LargeDocuments } from "../documents/large-documents.js";
 import { SharedWork } from "../documents/shared-work.js";
 import { ThreadSlices } from "../documents/thread-slices.js";
+import { LiveClients } from "../live/live-clients.js";
 import type { ServiceLog } from "../log/service-log.js";
 import type { AllowedHosts } from "../requests/allowed-hosts.js";
 import type { ApiKeys } from "../requests/api-keys.js";
@@ -45,6 +47,8 @@ export interface ServiceOptions {
   crossOrigin?: CrossOrigin;
   /** Undefined: any Host. */
   allowedHosts?: AllowedHosts | undefined;
+  /** Most clients that follow changes at a time; default `LIMITS.liveStreams`. */
+  liveStreams?: number;
   log: ServiceLog;
 }
 
@@ -99,7 +103,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       keptRunBytes: LARGE_RUN_BYTES,
       onStrayError: (error) => log.warn({ err: error }, "the thread of large documents failed without a task"),
     });
-    const front = await serveHttp(options, { readers, recorder, large, slices });
+    const live = new LiveClients({ limit: options.liveStreams ?? LIMITS.liveStreams });
+    readers.view.onApplied = () => live.viewChanged();
+    const front = await serveHttp(options, { readers, recorder, large, slices, live });
     recorder.serving(front.server.port);
     return {
       url: front.url,
@@ -109,6 +115,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       async stop(graceMs) {
         const attemptGraceMs = Math.max(0, graceMs - ANSWER_MS);
         recorder.stopDeliveries(attemptGraceMs);
+        live.close();
         await front.server.close(graceMs);
         await readers.artefacts.close();
         const failure = await recorder.stop(attemptGraceMs);
@@ -129,12 +136,13 @@ interface ServiceParts {
   recorder: RecorderHandle;
   large: LargeDocuments;
   slices: ThreadSlices;
+  live: LiveClients;
 }
 
 /** Starts the HTTP server over the opened store. @throws HttpServerError if it cannot listen on the address */
 async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<{ server: HttpServer; url: string }> {
   const { log, recorder: recorderOptions, host, tls } = options;
-  const { readers, recorder, large, slices } = parts;
+  const { readers, recorder, large, slices, live } = parts;
   const { view, health } = readers;
   const { dataDirectory } = recorderOptions;
   const requests = new RequestDurations();
@@ -147,6 +155,7 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
     freeBytes: async () => (await nodeFileSystem.room(dataDirectory)).freeBytes,
     runs: () => view.runCount,
     artefacts: () => readers.artefacts.figures(),
+    live: () => live.figures,
     madeBytes: () => readers.madeFiles.keptBytes,
   });
   const ranges = receiverRanges(recorderOptions.receivers);
@@ -154,6 +163,7 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
     metrics,
     large,
     slices,
+    live,
     view,
     openStoredSlices: readers.openStoredSlices,
     madeFiles: readers.madeFiles,

@@ -206,6 +206,16 @@ export class RunIndex {
     return this.#updated.timeUs(ordinal);
   }
 
+  /** When any run was last updated; 0 without runs. */
+  get latestUs(): number {
+    return this.#updated.latestUs;
+  }
+
+  /** The runs updated after `afterUs`, the earliest update first, at most `limit`. */
+  earliestAfter(afterUs: number, limit: number): number[] {
+    return this.#updated.earliestAfter(afterUs, limit);
+  }
+
   status(ordinal: number): number {
     return statusOf(this.#states.get(ordinal));
   }

@@ -28,8 +28,13 @@ const DAMAGED_RECORD = "the run's stored record is damaged: in this entry, rely 
 
 /** As `View.runPage`. */
 export function runPageOf(tables: ViewTables, query: RunListQuery, baseUrl: string): RunPage {
+  const { total, ordinals } = tables.runs.query(query);
+  return { total, ...pageOf(tables, ordinals, baseUrl) };
+}
+
+/** The entries of these runs, as they are now. */
+export function pageOf(tables: ViewTables, ordinals: readonly number[], baseUrl: string): Omit<RunPage, "total"> {
   const { runs, records, activeRuns } = tables;
-  const { total, ordinals } = runs.query(query);
   const unread: StoredRun[] = [];
   let unreadBytes = 0;
   let knownBytes = 0;
@@ -60,7 +65,7 @@ export function runPageOf(tables: ViewTables, query: RunListQuery, baseUrl: stri
     }
     return { runs: jsons, isWhole: !found.includes(undefined) };
   };
-  return { total, unreadBytes, knownBytes, read };
+  return { unreadBytes, knownBytes, read };
 }
 
 /** The list entry of a run whose consolidated record cannot be read: what the indexes know, with an error message. */

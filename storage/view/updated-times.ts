@@ -45,6 +45,42 @@ export class UpdatedTimes {
     return this.#timesUs.get(ordinal);
   }
 
+  /** When any run was last updated; 0 without runs. */
+  get latestUs(): number {
+    let latestUs = 0;
+    for (let block = 0; block < this.blockCount; block++) latestUs = Math.max(latestUs, this.#latestUs.get(block));
+    return latestUs;
+  }
+
+  /**
+   * The runs updated after `afterUs`, the earliest update first, at most `limit`. Runs are mostly updated near their creation, so the first blocks that
+   * have any fill the list, and of most others one comparison is made.
+   */
+  earliestAfter(afterUs: number, limit: number): number[] {
+    let found: number[] = [];
+    for (let block = 0; block < this.blockCount; block++) {
+      if (this.#latestUs.get(block) <= afterUs) continue;
+      const beforeUs = found.length < limit ? Number.POSITIVE_INFINITY : this.timeUs(found[limit - 1]!);
+      if (this.#earliestUs.get(block) >= beforeUs) continue;
+      const first = block << BLOCK_SHIFT;
+      const place = this.#firstAfter(block, afterUs);
+      const end = Math.min(this.blockSize(block), place + limit);
+      const ofBlock: number[] = [];
+      for (let at = place; at < end; at++) ofBlock.push(first + this.#sortedLocals.get(first + at));
+      found = found.length === 0 ? ofBlock : this.#merged(found, ofBlock, limit);
+    }
+    return found;
+  }
+
+  #merged(left: readonly number[], right: readonly number[], limit: number): number[] {
+    const merged: number[] = [];
+    for (let l = 0, r = 0; merged.length < limit && (l < left.length || r < right.length); ) {
+      const takesLeft = r === right.length || (l < left.length && this.timeUs(left[l]!) <= this.timeUs(right[r]!));
+      merged.push(takesLeft ? left[l++]! : right[r++]!);
+    }
+    return merged;
+  }
+
   /** Adds the next run. */
   push(timeUs: number): void {
     const ordinal = this.#timesUs.length;

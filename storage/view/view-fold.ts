@@ -49,6 +49,8 @@ export class ViewFold {
   #isLive = false;
   #runsVersion = 0;
   #changes = 0;
+  /** Called after each batch, and after each slice of one. */
+  onApplied: () => void = () => {};
 
   constructor(tables: ViewTables) {
     this.#tables = tables;
@@ -76,17 +78,20 @@ export class ViewFold {
       this.#tables.deliveries.beginAll();
     });
     this.#appliedSequence = batch.lastSequence;
+    this.onApplied();
   }
 
   async applyBatchInSlices(batch: AppliedBatch, giveWay: () => Promise<void>, sliceMs = SLICE_MS): Promise<void> {
     for (const _ of stepThroughRecords(batch, (record, location) => this.#apply(record, location))) {
       do {
         if (performance.now() < this.#sliceEndMs) continue;
+        this.onApplied();
         await giveWay();
         this.#sliceEndMs = performance.now() + sliceMs;
       } while (this.#tables.deliveries.beginSome());
     }
     this.#appliedSequence = batch.lastSequence;
+    this.onApplied();
   }
 
   async applyMoves(moves: SegmentMoves, giveWay: () => Promise<void>, sliceMs = SLICE_MS): Promise<void> {
@@ -107,6 +112,7 @@ export class ViewFold {
     this.#runsVersion++;
     this.#changes++;
     this.#tables.runs.admitLateRuns();
+    this.#tables.runs.beginStatusTimes();
     this.#tables.records.ordinalsChanged();
     this.#tables.activeRuns.foldEagerly();
     for (const id of this.#tables.activeRuns.ids())

@@ -15,15 +15,20 @@ import type { SegmentMoves } from "../compaction/segment-moves.js";
 import type { RecordLocation } from "../log/log-batch.js";
 import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
 import { assertAscendingIds, assertEnds, assertPlaces, assertRows, assertTimes } from "../snapshot/snapshot-reader.js";
+import { mayHaveBeen, StatusTimes } from "./changes/status-times.js";
 import { NO_SERIAL, RunIndex, type RunPage } from "./run-index.js";
 import { outcomeOf, statusOf } from "./state-bitmaps.js";
 
-/** Filters and page of a list of runs; a filter left out holds for every run. */
-export interface RunListQuery {
+/** Filters of runs; one left out holds for every run. */
+export interface RunFilter {
   readonly programId?: string | undefined;
   readonly serialNumber?: string | undefined;
   /** Any text. A status that no run can have matches no run. */
   readonly status?: string | undefined;
+}
+
+/** Filters and page of a list of runs. */
+export interface RunListQuery extends RunFilter {
   /** A report's status, or NO_REPORT. Any other text matches no run. */
   readonly qualityStatus?: string | undefined;
   /** Only runs updated strictly after this time, in microseconds since the Unix epoch. */
@@ -36,6 +41,15 @@ export interface RunListQuery {
 const OUTCOMES = [null, ...REPORT_STATUSES] as const;
 /** The outcomes as filters name them: NO_REPORT finds runs without a report. */
 const OUTCOME_NAMES: readonly string[] = [NO_REPORT, ...REPORT_STATUSES];
+
+/** How many changed runs are looked at in one go: some microseconds. */
+const CHANGED_RUNS = 128;
+
+export interface ChangedRuns {
+  readonly ordinals: readonly number[];
+  /** No other run was updated after that time. */
+  readonly isLast: boolean;
+}
 
 interface LateRun {
   readonly summary: RunSummary;
@@ -53,6 +67,9 @@ export class ViewRuns {
   /** Frame id → run ordinal. */
   readonly #runsOfFrames = new UuidTable();
   #lateRuns = new Map<string, LateRun>();
+  readonly #statusTimes = new StatusTimes();
+  /** The last answer of `changedAfter`. */
+  #lastChanged: (ChangedRuns & { readonly version: number; readonly afterUs: number }) | undefined;
 
   get size(): number {
     return this.#ids.length;
@@ -73,6 +90,7 @@ export class ViewRuns {
   }
 
   update(ordinal: number, status: RunStatus, qualityStatus: ReportStatus | null, timeUs: number): void {
+    if (this.status(ordinal) !== status) this.#statusTimes.changed(ordinal, timeUs);
     this.#index.update(ordinal, {
       status: RUN_STATUSES.indexOf(status),
       outcome: OUTCOMES.indexOf(qualityStatus),
@@ -264,6 +282,40 @@ export class ViewRuns {
     const late = this.#lateRuns.get(id);
     if (ordinal >= 0) this.#locations.set(ordinal, location);
     else if (late !== undefined) this.#lateRuns.set(id, { ...late, location });
+  }
+
+  /** When any run was last updated; 0 without runs. */
+  get latestUs(): number {
+    return this.#index.latestUs;
+  }
+
+  /** From now on it is known when the status of a run has changed. Before, the store is read. */
+  beginStatusTimes(): void {
+    this.#statusTimes.begin(this.latestUs);
+  }
+
+  /**
+   * The runs updated after a time, the earliest update first: as many as are looked at in one go.
+   *
+   * @param version differs after each change of a run: most followers of the runs are at one mark, and share an answer
+   */
+  changedAfter(afterUs: number, version: number): ChangedRuns {
+    if (this.#lastChanged?.version === version && this.#lastChanged.afterUs === afterUs) return this.#lastChanged;
+    const ordinals = this.#index.earliestAfter(afterUs, CHANGED_RUNS);
+    this.#lastChanged = { version, afterUs, ordinals, isLast: ordinals.length < CHANGED_RUNS };
+    return this.#lastChanged;
+  }
+
+  /** Whether a follower of a filter's runs, which had been told of every run at `currentUs`, is told of this one (changes/status-times.ts). */
+  concerns(ordinal: number, { programId, serialNumber, status }: RunFilter, currentUs: number): boolean {
+    if (programId !== undefined || serialNumber !== undefined) {
+      const entry = this.entry(ordinal);
+      if (programId !== undefined && entry.programId !== programId) return false;
+      if (serialNumber !== undefined && entry.serialNumber !== serialNumber) return false;
+    }
+    if (status === undefined) return true;
+    const now = this.status(ordinal);
+    return status === now || (mayHaveBeen(status, now) && this.#statusTimes.sinceUs(ordinal) > currentUs);
   }
 
   /** Undefined for an unknown frame. */

@@ -21,6 +21,7 @@ import type { SegmentMoves } from "../compaction/segment-moves.js";
 import { type DeliveryContent, DeliveryRecords, type EmittingRun } from "../records/delivery-records.js";
 import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
 import { ActiveRuns } from "./active-runs.js";
+import { type RunChanges, type RunFollower, runChangesOf } from "./changes/run-changes.js";
 import { type ReadRunPage, type RunPage, runPageOf } from "./run-page.js";
 import { RunRecords, type RunRecordsOptions, type StoredRun } from "./run-records.js";
 import { type DeliveryRow, ViewDeliveries } from "./view-deliveries.js";
@@ -29,8 +30,9 @@ import { ViewPrograms } from "./view-programs.js";
 import { type RunListQuery, ViewRuns } from "./view-runs.js";
 import { ViewWebhooks } from "./view-webhooks.js";
 
+export type { RunFollower } from "./changes/run-changes.js";
 export type { RunPage } from "./run-page.js";
-export type { RunListQuery } from "./view-runs.js";
+export type { RunFilter, RunListQuery } from "./view-runs.js";
 
 /** What is known of a run without reading it. */
 export interface RunHead {
@@ -232,6 +234,26 @@ export class View {
    */
   runPage(query: RunListQuery, baseUrl: string): RunPage {
     return runPageOf(this.#tables, query, baseUrl);
+  }
+
+  /** When any run was last updated, in microseconds since the Unix epoch; 0 without runs. Every later update has a later time. */
+  get latestUpdateUs(): number {
+    return this.#tables.runs.latestUs;
+  }
+
+  /**
+   * The next runs that changed after a follower's mark, the earliest update first: those that match its filter, and those that may have left it. A
+   * portion may be empty. It takes a bounded time, however much has changed.
+   *
+   * @param baseUrl as in `runResponse`
+   */
+  runChanges(follower: RunFollower, baseUrl: string): RunChanges {
+    return runChangesOf(this.#tables, this.runsVersion, follower, baseUrl);
+  }
+
+  /** Calls back whenever answers may have changed: after each batch, and after each slice of a large one. */
+  set onApplied(listener: () => void) {
+    this.#fold.onApplied = listener;
   }
 
   /** Undefined for an unknown program and for a deleted one. */

@@ -12,7 +12,7 @@ import {
   runWithCaptures,
 } from "../../helpers/captures/kept-captures.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
-import type { components } from "../../helpers/http/interface-types.js";
+import type { components } from "../../../http/client/interface-types.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";

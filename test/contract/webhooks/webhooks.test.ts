@@ -11,7 +11,7 @@ import type { EventName } from "../../../core/webhook/webhook.js";
 import { DELIVERY_HEADERS } from "../../../http/openapi/documented-headers.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient, closed } from "../../helpers/http/contract-client.js";
-import type { components } from "../../helpers/http/interface-types.js";
+import type { components } from "../../../http/client/interface-types.js";
 import { listOf } from "../../helpers/list-of.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { type Receiver, startReceiver } from "../../helpers/webhooks/receiver.js";

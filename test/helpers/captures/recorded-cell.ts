@@ -8,6 +8,7 @@ import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import { LargeDocuments } from "../../../http/documents/large-documents.js";
 import { MadeFiles, type MakeArtefact } from "../../../http/downloads/made-files.js";
 import type { OpenStoredSlices } from "../../../http/downloads/stored-stream.js";
+import { LiveClients, type LiveClientsOptions } from "../../../http/live/live-clients.js";
 import { RequestPipeline } from "../../../http/requests/request-pipeline.js";
 import { serviceRoutes } from "../../../http/routes/service-routes.js";
 import type { WriteWebhook } from "../../../http/routes/webhook-routes.js";
@@ -62,12 +63,16 @@ export class RecordedCell {
   make: MakeArtefact;
   /** What takes writes by HTTP. */
   request: WriteWebhook = () => Promise.reject(new Error("there is no recorder"));
+  /** The clients that follow changes. */
+  readonly live: LiveClients;
   readonly #batches: Parameters<View["applyBatch"]>[0][] = [];
   readonly #runs = new Map<string, RunState>();
   readonly #servers: HttpServer[] = [];
   readonly #large: LargeDocuments[] = [];
 
-  constructor() {
+  /** @param liveOptions of the clients that follow changes */
+  constructor(liveOptions: LiveClientsOptions = { limit: 512 }) {
+    this.live = new LiveClients(liveOptions);
     const read = async ({ offset }: RecordLocation) => {
       const batch = this.#batches.find((one) => one.offset === offset);
       let found: LogRecord | undefined;
@@ -79,6 +84,7 @@ export class RecordedCell {
     };
     const readMany = (locations: readonly RecordLocation[]) => Promise.all(locations.map(read));
     this.view = new View({ reader: { read, readMany } });
+    this.view.onApplied = () => this.live.viewChanged();
     this.view.finishOpening();
     const tasks = artefactTasks(this.#storedFiles());
     // They share a memory: one at a time.
@@ -144,6 +150,7 @@ export class RecordedCell {
       runs: () => this.view.runCount,
       artefacts: () => ({ running: 0, waitingClients: 0, waitingBackground: 0, tasks: [] }),
       madeBytes: () => 0,
+      live: () => this.live.figures,
     });
     const fileSystem = this.#storedFiles();
     const open: OpenStoredSlices = async (runId, kind, slices) => {
@@ -166,6 +173,7 @@ export class RecordedCell {
       metrics,
       large,
       slices,
+      live: this.live,
       view: this.view,
       openStoredSlices: open,
       // Nothing is kept: a test sees what is made.
@@ -206,8 +214,10 @@ export class RecordedCell {
     });
   }
 
-  async close(): Promise<void> {
-    await Promise.all(this.#servers.map((server) => server.close(0)));
+  /** @param graceMs how long requests may take to end */
+  async close(graceMs = 0): Promise<void> {
+    this.live.close();
+    await Promise.all(this.#servers.map((server) => server.close(graceMs)));
     await Promise.all(this.#large.map((large) => large.close()));
   }
 }

@@ -1,9 +1,9 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import createClient, { type Client } from "openapi-fetch";
+import type { components, paths } from "../../../http/client/interface-types.js";
 import { RESPONSE_SCHEMAS } from "../../../http/openapi/response-schemas.js";
 import { DocumentValidator, type InterfaceDocument } from "./document-validator.js";
 import type { AnswerOf, ErrorOf, Method, PathOf, RequestArgument } from "./interface-operations.js";
-import type { components, paths } from "./interface-types.js";
 import { type RawResponse, rawRequest } from "./raw-http.js";
 
 type Schema = Record<string, unknown>;

@@ -1,5 +1,5 @@
 import type { Client, ClientPathsWithMethod, FetchResponse, MethodResponse } from "openapi-fetch";
-import type { paths } from "./interface-types.js";
+import type { paths } from "../../../http/client/interface-types.js";
 
 /** Methods, paths, parameters, bodies and answers of the served document, as types. */
 export type Method = "get" | "post" | "patch" | "delete";

@@ -3,6 +3,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import generateTypes, { astToString, COMMENT_HEADER, type OpenAPI3 } from "openapi-typescript";
 import t from "tap";
+import type { components } from "../../../http/client/interface-types.js";
 import { REQUEST_EXAMPLES } from "../../../http/openapi/request-examples.js";
 import { ERROR_EXAMPLE, EVENT_EXAMPLES, RESPONSE_EXAMPLES } from "../../../http/openapi/response-examples.js";
 import {
@@ -15,12 +16,11 @@ import {
   otherExampleEvents,
 } from "../../helpers/example-cell.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
-import type { components } from "../../helpers/http/interface-types.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictTypes: false, validateFormats: false });
 const EXAMPLES_FILE = "http/openapi/response-examples.ts";
-const TYPES_FILE = "test/helpers/http/interface-types.ts";
+const TYPES_FILE = "http/client/interface-types.ts";
 /** `TEST_UPDATE=1` writes both files anew in place of comparing them. */
 const updates = process.env.TEST_UPDATE === "1";
 

@@ -1,4 +1,5 @@
 import t from "tap";
+import { LiveClients } from "../../../http/live/live-clients.js";
 import { Metrics } from "../../../http/service/metrics.js";
 import { RequestDurations } from "../../../http/service/request-durations.js";
 import { FileSystemError } from "../../../storage/disk/file-system-error.js";
@@ -30,6 +31,7 @@ t.test("what the disk does not say is left out of /metrics and told, and the res
     runs: () => 7,
     artefacts: () => ({ running: 0, waitingClients: 0, waitingBackground: 0, tasks: [] }),
     madeBytes: () => 0,
+    live: () => new LiveClients({ limit: 1 }).figures,
   });
   const answers = async (log: Error | null, room: Error | null) => {
     [logFault, roomFault] = [log, room];

@@ -1,0 +1,160 @@
+import { setMaxListeners } from "node:events";
+import { ServiceError } from "../../core/service-errors.js";
+
+/** `changes`: a stream of changed runs; `run`: the WebSocket of one run. */
+export const LIVE_KINDS = ["changes", "run"] as const;
+export type LiveKind = (typeof LIVE_KINDS)[number];
+
+export interface LiveFigures {
+  /** Clients that are connected. */
+  open: number;
+  /** Runs told to clients since the start. */
+  sent: number;
+}
+
+/** Pause between two wakes: changes that come faster are told together. Half of what a client may wait for a change. */
+const WAKE_PAUSE_MS = 20;
+/** When a refused client may try again: others leave at any time. */
+const RETRY_AFTER_SECONDS = 5;
+/** Longest silence of a stream. */
+const BEAT_MS = 15_000;
+
+export interface LiveClientsOptions {
+  /** Most clients at a time, of all kinds together. */
+  limit: number;
+  /** Interval of beats; for tests. */
+  beatMs?: number;
+}
+
+/** The clients that follow changes. All wait here; when the view has changed, all are woken, and each asks the view itself. */
+export class LiveClients {
+  readonly figures: Readonly<Record<LiveKind, LiveFigures>> = {
+    changes: { open: 0, sent: 0 },
+    run: { open: 0, sent: 0 },
+  };
+  /** Counts the wakes: a client that has seen everything of one waits for the next. */
+  wakes = 0;
+  /** Counts the beats. */
+  beats = 0;
+  readonly #limit: number;
+  readonly #beatMs: number;
+  readonly #clients = new Set<LiveClient>();
+  readonly #cut = new AbortController();
+  #wakeTimer: NodeJS.Timeout | undefined;
+  #beatTimer: NodeJS.Timeout | undefined;
+  #lastWakeMs = Number.NEGATIVE_INFINITY;
+
+  constructor({ limit, beatMs = BEAT_MS }: LiveClientsOptions) {
+    this.#limit = limit;
+    this.#beatMs = beatMs;
+    // Each client listens.
+    setMaxListeners(0, this.#cut.signal);
+  }
+
+  /** Aborted when all clients must go. */
+  get cut(): AbortSignal {
+    return this.#cut.signal;
+  }
+
+  /** @throws ServiceError unavailable, if there are too many clients, or the service stops */
+  admit(kind: LiveKind): LiveClient {
+    if (this.#clients.size >= this.#limit || this.#cut.signal.aborted) {
+      const message = this.#cut.signal.aborted
+        ? "the service is stopping"
+        : `the service has ${this.#limit} live clients, as many as it takes`;
+      throw new ServiceError("unavailable", message, { retry_after_seconds: RETRY_AFTER_SECONDS });
+    }
+    const client = new LiveClient(this, this.figures[kind], () => this.#remove(client));
+    this.#clients.add(client);
+    this.#beatTimer ??= setInterval(() => this.#beat(), this.#beatMs);
+    return client;
+  }
+
+  /** Call it whenever the view has changed. */
+  viewChanged(): void {
+    if (this.#clients.size === 0 || this.#wakeTimer !== undefined) return;
+    const pauseMs = this.#lastWakeMs + WAKE_PAUSE_MS - performance.now();
+    if (pauseMs <= 0) this.#wake();
+    else this.#wakeTimer = setTimeout(() => this.#wake(), pauseMs);
+  }
+
+  /** All clients must go, and no further one is admitted. */
+  close(): void {
+    this.#cut.abort();
+    for (const client of [...this.#clients]) client.end();
+    clearTimeout(this.#wakeTimer);
+  }
+
+  #wake(): void {
+    this.#wakeTimer = undefined;
+    this.#lastWakeMs = performance.now();
+    this.wakes++;
+    for (const client of this.#clients) client.wake();
+  }
+
+  #beat(): void {
+    this.beats++;
+    for (const client of this.#clients) client.wake();
+  }
+
+  #remove(client: LiveClient): void {
+    this.#clients.delete(client);
+    if (this.#clients.size > 0) return;
+    clearInterval(this.#beatTimer);
+    this.#beatTimer = undefined;
+  }
+}
+
+/** One of them. */
+export class LiveClient {
+  readonly all: LiveClients;
+  readonly #figures: LiveFigures;
+  readonly #remove: () => void;
+  readonly #gone = new AbortController();
+  #resume: (() => void) | undefined;
+
+  constructor(all: LiveClients, figures: LiveFigures, remove: () => void) {
+    this.all = all;
+    this.#figures = figures;
+    this.#remove = remove;
+    figures.open++;
+  }
+
+  get hasEnded(): boolean {
+    return this.#gone.signal.aborted;
+  }
+
+  /** Aborted when it has ended. */
+  get gone(): AbortSignal {
+    return this.#gone.signal;
+  }
+
+  /** Resolves at the next wake or beat, when it ends, or when the time is over. */
+  wait(timeMs?: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = timeMs === undefined ? undefined : setTimeout(() => this.wake(), timeMs);
+      this.#resume = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  wake(): void {
+    const resume = this.#resume;
+    this.#resume = undefined;
+    resume?.();
+  }
+
+  countSent(runs: number): void {
+    this.#figures.sent += runs;
+  }
+
+  end(): void {
+    if (this.hasEnded) return;
+    this.#gone.abort();
+    this.#figures.open--;
+    this.#remove();
+    this.wake();
+  }
+}

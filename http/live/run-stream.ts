@@ -1,0 +1,155 @@
+import { formatTimeUs } from "../../core/timestamps.js";
+import type { RunFilter, View } from "../../storage/view/view.js";
+import type { ThreadSlices } from "../documents/thread-slices.js";
+import type { LiveStream } from "../replies/reply.js";
+import type { LiveClient } from "./live-clients.js";
+
+/** A piece ends with the event that reaches this size. Together with what the servers hold back it stays below 256 KiB for a client. */
+const PIECE_BYTES = 32 * 1024;
+/** How long an EventSource waits before it connects again. */
+const RETRY_MS = 2_000;
+
+const COMMENT = Buffer.from(":\n\n");
+const EVENT_END = Buffer.from("\n\n");
+
+/** Where a stream begins. */
+export interface StreamStart {
+  /** All changes after this time are told. */
+  readonly markUs: number;
+  /** The client lists the runs after it is connected, so it knows them all. */
+  readonly isNow: boolean;
+  /** Why the client must list anew; undefined: its mark is known. */
+  readonly resetReason: string | undefined;
+}
+
+/** @param sinceUs the client's mark; undefined: now */
+export function streamStart(view: View, sinceUs: number | undefined): StreamStart {
+  const latestUs = view.latestUpdateUs;
+  if (sinceUs === undefined) return { markUs: latestUs, isNow: true, resetReason: undefined };
+  if (sinceUs <= latestUs) return { markUs: sinceUs, isNow: false, resetReason: undefined };
+  const reason =
+    `the mark ${formatTimeUs(sinceUs)} is later than the last change of any run, ${formatTimeUs(latestUs)}: ` +
+    "the store was replaced, or has lost its end";
+  return { markUs: latestUs, isNow: true, resetReason: reason };
+}
+
+export interface RunStreamOptions {
+  client: LiveClient;
+  view: View;
+  slices: ThreadSlices;
+  filter: RunFilter;
+  start: StreamStart;
+  baseUrl: string;
+  serviceVersion: string;
+}
+
+/** The changed runs as Server-Sent Events. */
+export class RunStream implements LiveStream {
+  readonly #client: LiveClient;
+  readonly #view: View;
+  readonly #slices: ThreadSlices;
+  readonly #filter: RunFilter;
+  readonly #baseUrl: string;
+  #head: Uint8Array | undefined;
+  /** The client has been told all changes up to this time, except of runs that changed again since. */
+  #markUs: number;
+  /** The last mark at which it was told of every run; -1: unknown. */
+  #currentUs: number;
+  /** The wake after which it was told of every run. */
+  #currentWake = -1;
+  #beats: number;
+
+  constructor({ client, view, slices, filter, start, baseUrl, serviceVersion }: RunStreamOptions) {
+    this.#client = client;
+    this.#view = view;
+    this.#slices = slices;
+    this.#filter = filter;
+    this.#baseUrl = baseUrl;
+    this.#markUs = start.markUs;
+    this.#currentUs = start.isNow ? start.markUs : -1;
+    this.#beats = client.all.beats;
+    this.#head = headOf(start, serviceVersion);
+  }
+
+  get cut(): AbortSignal {
+    return this.#client.all.cut;
+  }
+
+  filler(lengthBytes: number): Uint8Array {
+    return Buffer.from(`:${" ".repeat(lengthBytes)}\n\n`);
+  }
+
+  release(): void {
+    this.#client.end();
+  }
+
+  async next(): Promise<Uint8Array | undefined> {
+    const head = this.#head;
+    if (head !== undefined) {
+      this.#head = undefined;
+      return head;
+    }
+    while (!this.#client.hasEnded) {
+      const { beats, wakes } = this.#client.all;
+      if (this.#beats !== beats) {
+        this.#beats = beats;
+        return COMMENT;
+      }
+      if (this.#currentWake === wakes) {
+        await this.#client.wait();
+        continue;
+      }
+      const pause = this.#slices.giveWay();
+      if (pause !== undefined) await pause;
+      const events = await this.#nextEvents(wakes);
+      if (events !== undefined) return events;
+    }
+    return undefined;
+  }
+
+  /** @param wakes their count before */
+  async #nextEvents(wakes: number): Promise<Uint8Array | undefined> {
+    const follower = { filter: this.#filter, markUs: this.#markUs, currentUs: this.#currentUs };
+    const changes = this.#view.runChanges(follower, this.#baseUrl);
+    const parts: Uint8Array[] = [];
+    let told = 0;
+    if (changes.timesUs.length > 0) {
+      const { runs } = await changes.read();
+      for (let bytes = 0; told < runs.length && bytes < PIECE_BYTES; told++) {
+        const json = runs[told] as Uint8Array;
+        parts.push(eventHead(changes.timesUs[told] as number, "run"), json, EVENT_END);
+        bytes += json.byteLength;
+      }
+      this.#client.countSent(told);
+    }
+    if (told < changes.timesUs.length) {
+      this.#markUs = changes.timesUs[told - 1] as number;
+    } else {
+      this.#markUs = changes.markUs;
+      if (changes.isLast) {
+        this.#currentUs = changes.markUs;
+        this.#currentWake = wakes;
+      }
+    }
+    return told === 0 ? undefined : Buffer.concat(parts);
+  }
+}
+
+function headOf({ markUs, resetReason }: StreamStart, serviceVersion: string): Uint8Array {
+  const updatedAt = formatTimeUs(markUs);
+  const parts = [
+    `retry: ${RETRY_MS}\n\n`,
+    eventHead(markUs, "ready"),
+    JSON.stringify({ updated_at: updatedAt, service_version: serviceVersion }),
+    EVENT_END,
+  ];
+  if (resetReason !== undefined) {
+    const data = JSON.stringify({ updated_at: updatedAt, reason: resetReason });
+    parts.push(eventHead(markUs, "reset"), data, EVENT_END);
+  }
+  return Buffer.from(parts.join(""));
+}
+
+function eventHead(timeUs: number, name: "ready" | "run" | "reset"): Uint8Array {
+  return Buffer.from(`id: ${formatTimeUs(timeUs)}\nevent: ${name}\ndata: `);
+}

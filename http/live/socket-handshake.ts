@@ -1,0 +1,53 @@
+import { ServiceError } from "../../core/service-errors.js";
+
+/** The subprotocol of the service. */
+export const SUBPROTOCOL = "inspection.v1";
+/** Of the subprotocol that carries an API key: a browser can set no header of a WebSocket's request but this. */
+const KEY_PREFIX = "bearer.";
+
+/** The names in Sec-WebSocket-Protocol. */
+function offeredProtocols(header: string | undefined): string[] {
+  return (header ?? "").split(",").map((name) => name.trim());
+}
+
+/** @param header Sec-WebSocket-Protocol */
+export function selectedProtocol(header: string | undefined): string | undefined {
+  return offeredProtocols(header).includes(SUBPROTOCOL) ? SUBPROTOCOL : undefined;
+}
+
+/** The API key among the subprotocols, as an Authorization header would carry it. @param header Sec-WebSocket-Protocol */
+export function protocolAuthorization(header: string | undefined): string | undefined {
+  const carrier = offeredProtocols(header).find((name) => name.startsWith(KEY_PREFIX));
+  return carrier && `Bearer ${carrier.slice(KEY_PREFIX.length)}`;
+}
+
+function hasToken(header: string | undefined, token: string): boolean {
+  return (header ?? "").split(",").some((one) => one.trim().toLowerCase() === token);
+}
+
+/**
+ * Checks a WebSocket's opening handshake (RFC 6455, section 4.2.1).
+ * @param header a request's header by its name in lower case
+ * @throws ServiceError upgrade_required, bad_request
+ */
+export function checkHandshake(header: (name: string) => string | undefined): void {
+  if (!hasToken(header("connection"), "upgrade") || !hasToken(header("upgrade"), "websocket")) {
+    throw wrong("upgrade_required", "upgrade", header("upgrade"), "websocket, with Connection: Upgrade");
+  }
+  const version = header("sec-websocket-version");
+  if (version?.trim() !== "13") throw wrong("upgrade_required", "sec-websocket-version", version, "13");
+  const key = header("sec-websocket-key");
+  if (!/^[A-Za-z0-9+/]{22}==$/.test(key ?? "")) {
+    throw wrong("bad_request", "sec-websocket-key", key, "16 random bytes in base64");
+  }
+}
+
+function wrong(
+  code: "upgrade_required" | "bad_request",
+  field: string,
+  value: string | undefined,
+  allowed: string,
+): ServiceError {
+  const message = `this path opens a WebSocket: the header ${field} must be ${allowed}`;
+  return new ServiceError(code, message, { field, in: "header", value: value?.slice(0, 200) ?? null, allowed });
+}

@@ -1,0 +1,128 @@
+import { LIMITS } from "../../core/limits.js";
+import type { LiveSocket } from "../replies/reply.js";
+
+/** A WebSocket, independent of the library. */
+export interface NativeSocket {
+  /** Sends a text. Resolves when the client has taken it, or is gone. */
+  send(text: Uint8Array): Promise<void>;
+  ping(): void;
+  /** Sends a close frame. Nothing more is sent after it. */
+  close(code: number, reason: string): void;
+  /** Ends the connection without a word. */
+  drop(): void;
+}
+
+/** How a connection is closed after a message above `LIMITS.liveMessageBytes`. */
+export const TOO_LARGE = { code: 1009, reason: `messages may have at most ${LIMITS.liveMessageBytes} bytes` } as const;
+
+const PING_MS = 30_000;
+/** How long a client may take to answer a close frame. */
+const CLOSE_MS = 1_000;
+
+/** The open WebSockets of a server. */
+export class LiveSockets {
+  readonly #pingMs: number;
+  readonly #sockets = new Set<OpenSocket>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(pingMs = PING_MS) {
+    this.#pingMs = pingMs;
+  }
+
+  get size(): number {
+    return this.#sockets.size;
+  }
+
+  /** Sends what `live` gives. The server calls `pong` and `gone` of the result. */
+  open(native: NativeSocket, live: LiveSocket): OpenSocket {
+    const socket = new OpenSocket(native, live, () => this.#remove(socket));
+    this.#sockets.add(socket);
+    this.#timer ??= setInterval(() => this.#ping(), this.#pingMs);
+    void socket.run();
+    return socket;
+  }
+
+  dropAll(): void {
+    for (const socket of [...this.#sockets]) socket.drop();
+  }
+
+  #ping(): void {
+    for (const socket of [...this.#sockets]) socket.ping();
+  }
+
+  #remove(socket: OpenSocket): void {
+    this.#sockets.delete(socket);
+    if (this.#sockets.size > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+}
+
+export class OpenSocket {
+  readonly #native: NativeSocket;
+  readonly #live: LiveSocket;
+  readonly #remove: () => void;
+  #isAnswered = true;
+  #isClosing = false;
+  #isGone = false;
+  #closeTimer: NodeJS.Timeout | undefined;
+
+  constructor(native: NativeSocket, live: LiveSocket, remove: () => void) {
+    this.#native = native;
+    this.#live = live;
+    this.#remove = remove;
+  }
+
+  async run(): Promise<void> {
+    const live = this.#live;
+    // A client that takes nothing must not hold up a stop.
+    const onCut = () => this.close(live.ending.code, live.ending.reason);
+    live.cut.addEventListener("abort", onCut, { once: true });
+    try {
+      for (let text = await live.next(); text !== undefined && !this.#isClosing; text = await live.next()) {
+        await this.#native.send(text);
+      }
+      this.close(live.ending.code, live.ending.reason);
+    } catch {
+      this.close(1011, "the service failed to read the run");
+    } finally {
+      live.cut.removeEventListener("abort", onCut);
+    }
+  }
+
+  ping(): void {
+    if (this.#isClosing) return;
+    if (!this.#isAnswered) {
+      this.drop();
+      return;
+    }
+    this.#isAnswered = false;
+    this.#native.ping();
+  }
+
+  pong(): void {
+    this.#isAnswered = true;
+  }
+
+  close(code: number, reason: string): void {
+    if (this.#isClosing || this.#isGone) return;
+    this.#isClosing = true;
+    this.#live.release();
+    this.#closeTimer = setTimeout(() => this.drop(), CLOSE_MS);
+    this.#native.close(code, reason);
+  }
+
+  drop(): void {
+    if (!this.#isGone) this.#native.drop();
+  }
+
+  /** The connection is closed. */
+  gone(): void {
+    if (this.#isGone) return;
+    this.#isGone = true;
+    this.#isClosing = true;
+    clearTimeout(this.#closeTimer);
+    this.#live.release();
+    this.#remove();
+  }
+}

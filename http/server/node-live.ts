@@ -1,0 +1,90 @@
+import { IncomingMessage, type Server } from "node:http";
+import type { Socket } from "node:net";
+import { WebSocketServer } from "ws";
+import { LIMITS } from "../../core/limits.js";
+import { selectedProtocol } from "../live/socket-handshake.js";
+import type { LiveSocket, LiveStream } from "../replies/reply.js";
+import { LiveSockets } from "./live-sockets.js";
+import type { Exchange } from "./node-exchange.js";
+import type { NodeWriter } from "./node-writer.js";
+
+/** Sends a stream after its head, no faster than the client reads. Resolves when it has ended, or the client is gone. */
+export async function sendLive({ response }: Exchange, live: LiveStream, writer: NodeWriter): Promise<void> {
+  const onGone = () => live.release();
+  // A client that takes nothing must not hold up a stop.
+  const onCut = () => {
+    if (response.writableLength > 0) response.destroy();
+  };
+  response.once("close", onGone);
+  live.cut.addEventListener("abort", onCut, { once: true });
+  try {
+    for (let piece = await live.next(); piece !== undefined && !response.closed; piece = await live.next()) {
+      await writer.write(response, piece);
+    }
+    await writer.end(response, null);
+  } finally {
+    live.cut.removeEventListener("abort", onCut);
+    response.off("close", onGone);
+    live.release();
+  }
+}
+
+const ASKS_FOR_UPGRADE = Symbol("asksForUpgrade");
+
+/** A request class for which only these paths are upgraded: node:http treats every other request with `Upgrade` as if it had none. */
+export function requestClassFor(socketPaths: readonly string[]): typeof IncomingMessage {
+  const patterns = socketPaths.map((path) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/?]+")}(?:\\?|$)`));
+  return class UpgradableRequest extends IncomingMessage {
+    /** Set within the constructor of the class above, so it is no private field. */
+    declare [ASKS_FOR_UPGRADE]: unknown;
+
+    get upgrade(): unknown {
+      if (this[ASKS_FOR_UPGRADE] !== true || this.method === "CONNECT") return this[ASKS_FOR_UPGRADE];
+      return this.method === "GET" && patterns.some((pattern) => pattern.test(this.url ?? ""));
+    }
+
+    set upgrade(asks: unknown) {
+      this[ASKS_FOR_UPGRADE] = asks;
+    }
+  };
+}
+
+/** The WebSockets of a server, spoken by the package ws. */
+export class NodeSockets {
+  readonly sockets: LiveSockets;
+  readonly #ws = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: LIMITS.liveMessageBytes,
+    handleProtocols: (_, request) => selectedProtocol(request.headers["sec-websocket-protocol"]) ?? false,
+  });
+
+  constructor(pingMs: number | undefined) {
+    this.sockets = new LiveSockets(pingMs);
+  }
+
+  /** @param onUpgrade serves a request that asks for a WebSocket, and may call `accept` */
+  listen(server: Server, onUpgrade: (request: IncomingMessage, socket: Socket, head: Buffer) => void): void {
+    server.on("upgrade", (request, socket, head) => onUpgrade(request, socket as Socket, head));
+  }
+
+  accept(request: IncomingMessage, socket: Socket, head: Buffer, traceId: string, live: LiveSocket): void {
+    this.#ws.once("headers", (lines) => lines.push(`X-Trace-ID: ${traceId}`));
+    this.#ws.handleUpgrade(request, socket, head, (ws) => {
+      const open = this.sockets.open(
+        {
+          send: (text) => new Promise((resolve) => ws.send(text, { binary: false }, () => resolve())),
+          ping: () => ws.ping(),
+          close: (code, reason) => ws.close(code, reason),
+          drop: () => ws.terminate(),
+        },
+        live,
+      );
+      ws.on("pong", () => open.pong());
+      // An error of the protocol: ws closes the connection with the code for it.
+      ws.on("error", () => {});
+      ws.on("close", () => open.gone());
+    });
+  }
+}

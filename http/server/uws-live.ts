@@ -1,0 +1,189 @@
+import { LIMITS } from "../../core/limits.js";
+import { SUBPROTOCOL, selectedProtocol } from "../live/socket-handshake.js";
+import type { LiveSocket, LiveStream, Reply } from "../replies/reply.js";
+import { LiveSockets, type NativeSocket, type OpenSocket, TOO_LARGE } from "./live-sockets.js";
+import type { StalledClients, WaitingClient } from "./stalled-clients.js";
+import type { UwsApp, UwsContext, UwsWebSocket } from "./uws-binary.js";
+import { closeQuietly, type Exchange, endHead, writeHead } from "./uws-exchange.js";
+
+/** The library's buffer for corked writes. Only a write that is larger tells whether the socket has taken it. */
+const CORK_BYTES = 16 * 1024;
+/** So many bytes are written without knowing whether the socket has taken them. */
+const UNKNOWN_BYTES = 96 * 1024;
+
+/**
+ * Sends a stream to one client, no faster than the client reads. `write` buffers what the socket does not take, so only a bounded number of bytes may
+ * be written on trust; then a write is filled up to the size that tells. The client costs at most some 160 KiB, or the largest piece.
+ */
+export class UwsLiveAnswer {
+  readonly #exchange: Exchange;
+  readonly #stalled: StalledClients;
+  #unknownBytes = 0;
+
+  constructor(exchange: Exchange, stalled: StalledClients) {
+    this.#exchange = exchange;
+    this.#stalled = stalled;
+  }
+
+  /** Resolves when the answer has ended, or the client is gone. */
+  async send(answer: Reply, live: LiveStream): Promise<void> {
+    const exchange = this.#exchange;
+    const { response } = exchange;
+    if (exchange.method === "HEAD" || exchange.isAborted()) {
+      live.release();
+      if (!exchange.isAborted()) response.cork(() => sendHead(exchange, answer));
+      return;
+    }
+    exchange.whenAborted(() => live.release());
+    let isBegun = false;
+    let isTaken = true;
+    for (let piece = await live.next(); piece !== undefined && !exchange.isAborted(); piece = await live.next()) {
+      const bytes = piece;
+      isTaken = this.#write(bytes, live, () => {
+        if (isBegun) return;
+        writeHead(exchange, answer);
+        response.writeHeader("Connection", "close");
+        isBegun = true;
+      });
+      if (!isTaken) isTaken = await this.#room(live.cut);
+      if (live.cut.aborted) break;
+    }
+    live.release();
+    if (exchange.isAborted()) return;
+    if (isTaken) response.cork(() => response.end("", true));
+    else closeQuietly(response);
+  }
+
+  /** Whether the socket has taken it, as far as that is known. */
+  #write(piece: Uint8Array, live: LiveStream, begin: () => void): boolean {
+    const { response } = this.#exchange;
+    let bytes = piece;
+    this.#unknownBytes += piece.byteLength;
+    if (this.#unknownBytes > UNKNOWN_BYTES && piece.byteLength <= CORK_BYTES) {
+      bytes = Buffer.concat([piece, live.filler(CORK_BYTES)]);
+    }
+    let isTaken = true;
+    response.cork(() => {
+      begin();
+      isTaken = response.write(bytes);
+    });
+    if (isTaken && bytes.byteLength > CORK_BYTES) this.#unknownBytes = 0;
+    return isTaken;
+  }
+
+  /** Resolves with true when the socket has room; with false if the client is gone, or must go. */
+  #room(cut: AbortSignal): Promise<boolean> {
+    const exchange = this.#exchange;
+    return new Promise((resolve) => {
+      const done = (hasRoom: boolean) => {
+        exchange.onAborted = undefined;
+        exchange.whenWritable(undefined);
+        cut.removeEventListener("abort", onCut);
+        this.#stalled.remove(client);
+        resolve(hasRoom);
+      };
+      const onCut = () => done(false);
+      const client: WaitingClient = {
+        // The library would close the connection after some 10 s. This restarts its clock.
+        offer() {
+          exchange.response.pause();
+          exchange.response.resume();
+          return undefined;
+        },
+        cut: () => closeQuietly(exchange.response),
+      };
+      exchange.onAborted = () => done(false);
+      cut.addEventListener("abort", onCut, { once: true });
+      this.#stalled.add(client, undefined);
+      exchange.whenWritable(() => {
+        // What the library has buffered goes out with the next write, which must tell whether all of it went.
+        this.#unknownBytes = UNKNOWN_BYTES;
+        done(true);
+        return true;
+      });
+    });
+  }
+}
+
+function sendHead(exchange: Exchange, answer: Reply): void {
+  writeHead(exchange, answer);
+  endHead(exchange.response, 0, true);
+}
+
+interface SocketData {
+  readonly live: LiveSocket;
+  open: OpenSocket | undefined;
+  /** The client has taken everything. */
+  onDrained: (() => void) | undefined;
+}
+
+/** The library closes a connection without a close frame if a message exceeds its own limit, so that one is far above ours. */
+const LIBRARY_MESSAGE_BYTES = 1024 * 1024;
+
+/** The WebSockets of an app. */
+export class UwsSockets {
+  readonly sockets: LiveSockets;
+
+  constructor(pingMs: number | undefined) {
+    this.sockets = new LiveSockets(pingMs);
+  }
+
+  /** @param path as routes are declared @param onUpgrade serves the request, and may call `accept` */
+  listen(app: UwsApp, path: string, onUpgrade: Parameters<UwsApp["ws"]>[1]["upgrade"]): void {
+    app.ws(path.replaceAll(/\{(\w+)\}/g, ":$1"), {
+      maxPayloadLength: LIBRARY_MESSAGE_BYTES,
+      // Our own pings find the dead ones.
+      idleTimeout: 0,
+      sendPingsAutomatically: false,
+      upgrade: onUpgrade,
+      open: (socket) => {
+        const data = dataOf(socket);
+        data.open = this.sockets.open(nativeSocket(socket, data), data.live);
+      },
+      message: (socket, message) => {
+        if (message.byteLength > LIMITS.liveMessageBytes) dataOf(socket).open?.close(TOO_LARGE.code, TOO_LARGE.reason);
+      },
+      pong: (socket) => dataOf(socket).open?.pong(),
+      drain: (socket) => {
+        if (socket.getBufferedAmount() === 0) dataOf(socket).onDrained?.();
+      },
+      close: (socket) => {
+        const data = dataOf(socket);
+        data.onDrained?.();
+        data.open?.gone();
+      },
+    });
+  }
+
+  /** Answers with 101. Only within the callback of the request. */
+  accept(exchange: Exchange, live: LiveSocket, context: UwsContext): void {
+    const { response, headers, traceId } = exchange;
+    const header = (name: string) => headers.get(name) ?? "";
+    const data: SocketData = { live, open: undefined, onDrained: undefined };
+    response.cork(() => {
+      response.writeStatus("101 Switching Protocols").writeHeader("X-Trace-ID", traceId);
+      const protocol = selectedProtocol(headers.get("sec-websocket-protocol")) === undefined ? "" : SUBPROTOCOL;
+      // No extensions: the library would compress, at the cost of memory for each client.
+      response.upgrade(data, header("sec-websocket-key"), protocol, "", context);
+    });
+  }
+}
+
+/** What was given to `upgrade` becomes the socket's own properties. */
+function dataOf(socket: UwsWebSocket): SocketData {
+  return socket.getUserData() as SocketData;
+}
+
+function nativeSocket(socket: UwsWebSocket, data: SocketData): NativeSocket {
+  return {
+    send: (text) =>
+      new Promise((resolve) => {
+        data.onDrained = resolve;
+        socket.cork(() => socket.send(text, false));
+        if (socket.getBufferedAmount() === 0) resolve();
+      }),
+    ping: () => void socket.ping(),
+    close: (code, reason) => socket.end(code, reason),
+    drop: () => socket.close(),
+  };
+}

@@ -1,0 +1,59 @@
+import type { Random } from "../../../core/random.js";
+import { RecordedCell } from "../captures/recorded-cell.js";
+
+export const PROGRAMS = ["019b76da-a800-7000-8000-000000000001", "019b76da-a800-7000-8000-000000000002"] as const;
+const START_US = Date.UTC(2026, 0, 31, 12) * 1000;
+
+/** A cell whose runs a test changes, each change at a later time. */
+export class ChangingCell extends RecordedCell {
+  timeUs = START_US;
+  readonly active: string[] = [];
+  #created = 0;
+
+  tick(): number {
+    this.timeUs += 1000;
+    return this.timeUs;
+  }
+
+  create(programId: string = PROGRAMS[0], serialNumber: string | null = null, metadata: object | null = null): string {
+    const runId = `019c13ec-${(this.#created++).toString(16).padStart(4, "0")}-7000-8000-000000000000`;
+    const fields = { programName: "p", robotId: null, serialNumber, revision: 1, traceId: null, steps: [] };
+    const change = { kind: "run_created", runId, programId, metadata: metadata as never, ...fields } as const;
+    this.apply(this.tick(), change);
+    this.active.push(runId);
+    return runId;
+  }
+
+  start(runId: string): void {
+    this.apply(this.tick(), { kind: "run_started", runId });
+  }
+
+  note(runId: string): void {
+    this.apply(this.tick(), { kind: "event_added", runId, entry: { eventType: "e", data: {}, timestampUs: null } });
+  }
+
+  finish(runId: string): void {
+    this.apply(this.tick(), { kind: "run_finalizing", runId, summary: null, results: null });
+  }
+
+  endAs(runId: string, status: "completed" | "failed" | "cancelled"): void {
+    this.end(this.tick(), runId, { status, errorMessage: status === "failed" ? "x" : null, notes: [] });
+    this.active.splice(this.active.indexOf(runId), 1);
+  }
+
+  /** One change of a random run. */
+  changeAny(random: Random): void {
+    const id = this.active[random.integer(0, Math.max(0, this.active.length - 1))];
+    const kind = random.integer(0, 9);
+    if (id === undefined || kind < 3) {
+      this.create(random.pick(PROGRAMS), random.pick([null, "SN-1", "SN-2"]));
+      return;
+    }
+    const { status } = this.state(id);
+    if (kind < 6 && status === "pending") this.start(id);
+    else if (kind < 6 && status === "running") this.finish(id);
+    else if (kind < 8 && status !== "finalizing") this.note(id);
+    else if (status === "finalizing") this.endAs(id, "completed");
+    else this.endAs(id, random.pick(["failed", "cancelled"]));
+  }
+}
