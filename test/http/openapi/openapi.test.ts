@@ -29,6 +29,8 @@ interface Document {
 /** The endpoints of the interface that this release serves, by hand. */
 const PATHS: Record<string, string> = {
   "/runs": "200 304 400 401 411 412 413 421 422 500 503",
+  "/runs/changes": "200 400 401 403 411 413 421 422 500 503",
+  "/runs/{run_id}/live": "101 400 401 403 404 411 413 421 426 500 503",
   "/runs/active": "200 304 400 401 411 412 413 421 500 503",
   "/runs/{run_id}": "200 304 400 401 404 411 412 413 421 500 503",
   "/programs/{program_id}/runs": "200 304 400 401 404 411 412 413 421 422 500 503",
