@@ -31,7 +31,7 @@ export interface RunLinks {
   self: Link;
   program: Link;
   cancel: null;
-  websocket: null;
+  websocket: Link | null;
 }
 
 export interface StepStatusResponse {

@@ -16,6 +16,7 @@ import { qualityReport } from "./quality.js";
 import { manifestOf } from "./run-files.js";
 import {
   type EventLogEntry,
+  isTerminal,
   qualityStatusOf,
   type RunProgress,
   type RunState,
@@ -60,7 +61,7 @@ export function runResponse(
     files: manifestResponse(run, baseUrl),
     created_at: formatTimeUs(run.createdAtUs),
     updated_at: formatTimeUs(run.updatedAtUs),
-    links: runLinks(run.id, run.programId, baseUrl),
+    links: runLinks(run, baseUrl),
   };
 }
 
@@ -87,7 +88,7 @@ export function runSummaryResponse(summary: RunSummary, baseUrl: string): Progra
     error_message: summary.errorMessage,
     created_at: formatTimeUs(summary.createdAtUs),
     updated_at: formatTimeUs(summary.updatedAtUs),
-    links: runLinks(summary.id, summary.programId, baseUrl),
+    links: runLinks(summary, baseUrl),
   };
 }
 
@@ -129,12 +130,13 @@ export function manifestResponse(run: RunState, baseUrl: string): FileMetadata[]
   }));
 }
 
-export function runLinks(runId: string, programId: string, baseUrl: string): RunLinks {
+function runLinks({ id, programId, status }: RunSummary | RunState, baseUrl: string): RunLinks {
   return {
-    self: { href: `${baseUrl}/runs/${runId}`, method: "GET" },
+    self: { href: `${baseUrl}/runs/${id}`, method: "GET" },
     program: { href: `${baseUrl}/programs/${programId}`, method: "GET" },
     cancel: null,
-    websocket: null,
+    // ws for http, wss for https.
+    websocket: isTerminal(status) ? null : { href: `${baseUrl.replace(/^http/, "ws")}/runs/${id}/live`, method: "GET" },
   };
 }
 

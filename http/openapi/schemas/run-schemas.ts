@@ -106,7 +106,7 @@ export const RUN_SCHEMAS = {
     { self: ref("Link", "This run."), program: ref("Link", "The run's program. 404 once it is deleted.") },
     {
       cancel: nullable(ref("Link", "Where to cancel the run."), "always: this interface only observes runs"),
-      websocket: nullable(ref("Link", "Where to follow the run's progress live."), "in this release"),
+      websocket: nullable(ref("Link", "The WebSocket that tells the run's changes."), "once the run has ended"),
     },
     "Links of a run.",
   ),

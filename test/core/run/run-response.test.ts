@@ -116,7 +116,7 @@ const LINKS = {
   self: { href: `${BASE}/runs/${RUN_ID}`, method: "GET" },
   program: { href: `${BASE}/programs/${PROGRAM_ID}`, method: "GET" },
   cancel: null,
-  websocket: null,
+  websocket: { href: `wss://cell.example:8000/runs/${RUN_ID}/live`, method: "GET" },
 };
 const DETAIL = {
   ...{
@@ -154,7 +154,7 @@ t.test("run detail: every field of ProgramRunResponse", async (t) => {
   world.complete(RUN_ID); // 16
   t.strictSame(runResponse(runOf(world), BASE), {
     ...DETAIL,
-    ...{ status: "completed", completed_at: at(16), updated_at: at(16) },
+    ...{ status: "completed", completed_at: at(16), updated_at: at(16), links: { ...LINKS, websocket: null } },
     progress: { total_steps: 3, completed_steps: 2, current_step: null },
     // A step that was still running when its run ended is under neither of the others.
     steps: {
@@ -187,7 +187,7 @@ t.test("a run that has nothing yet: nulls, empty lists and maps, nothing absent"
     links: {
       self: { href: `/runs/${RUN_ID}`, method: "GET" },
       program: { href: `/programs/${PROGRAM_ID}`, method: "GET" },
-      ...{ cancel: null, websocket: null },
+      ...{ cancel: null, websocket: { href: `/runs/${RUN_ID}/live`, method: "GET" } },
     },
   });
 });
@@ -200,7 +200,7 @@ t.test("list item: every field of ProgramRunSummaryResponse, and none of the det
     progress: { total_steps: 3, completed_steps: 3, current_step: null },
     ...{ serial_number: "SN/1 ü", revision: 1, metadata: { lot: 7 }, started_at: at(3), completed_at: at(15) },
     ...{ error_message: "collision", created_at: at(2), updated_at: at(15) },
-    links: LINKS,
+    links: { ...LINKS, websocket: null },
   });
 });
 

@@ -9,6 +9,8 @@ import { LargeDocuments } from "../../../http/documents/large-documents.js";
 import { MadeFiles, type MakeArtefact } from "../../../http/downloads/made-files.js";
 import type { OpenStoredSlices } from "../../../http/downloads/stored-stream.js";
 import { LiveClients, type LiveClientsOptions } from "../../../http/live/live-clients.js";
+import type { ApiKeys } from "../../../http/requests/api-keys.js";
+import type { CrossOrigin } from "../../../http/requests/cross-origin.js";
 import { RequestPipeline } from "../../../http/requests/request-pipeline.js";
 import { serviceRoutes } from "../../../http/routes/service-routes.js";
 import type { WriteWebhook } from "../../../http/routes/webhook-routes.js";
@@ -42,6 +44,9 @@ export interface ListenOptions {
   front?: FrontChoice;
   uwsPackage?: string;
   keptBytes?: number;
+  apiKeys?: ApiKeys;
+  crossOrigin?: CrossOrigin;
+  pingMs?: number;
 }
 
 /**
@@ -190,10 +195,21 @@ export class RecordedCell {
       receiverPolicy: () => ({ allow: null, deny: [], own: [], ownPort: null }),
       request: (request, gone) => this.request(request, gone),
     });
-    const pipeline = new RequestPipeline({ routes, baseUrl: options.baseUrl, log });
+    const { baseUrl, apiKeys, crossOrigin, pingMs } = options;
+    const pipeline = new RequestPipeline({
+      ...{ routes, baseUrl, log, apiKeys },
+      ...(crossOrigin !== undefined && { crossOrigin }),
+    });
     const front = options.front ?? (process.env.TEST_FRONT as FrontChoice | undefined) ?? "auto";
     const { uwsPackage } = options;
-    const server = await startFront(front, { host: "127.0.0.1", port: 0, pipeline, log, uwsPackage });
+    const server = await startFront(front, {
+      host: "127.0.0.1",
+      port: 0,
+      pipeline,
+      log,
+      uwsPackage,
+      ...(pingMs !== undefined && { pingMs }),
+    });
     this.#servers.push(server);
     return server.port;
   }
