@@ -895,7 +895,7 @@ export interface components {
             program: components["schemas"]["Link"];
             /** @description Where to cancel the run. Null always: this interface only observes runs. */
             cancel?: components["schemas"]["Link"] | null;
-            /** @description Where to follow the run's progress live. Null in this release. */
+            /** @description The WebSocket that tells the run's changes. Null once the run has ended. */
             websocket?: components["schemas"]["Link"] | null;
         };
         /** @description One run in full. */
