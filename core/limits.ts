@@ -8,6 +8,8 @@ export const LIMITS = {
   programsPage: { default: 100, minimum: 1, maximum: 1000 },
   programRunsPage: { default: 100, minimum: 1, maximum: 1000 },
   deliveriesPage: { default: 50, minimum: 1, maximum: 200 },
+  /** Points of a frame's overview: a screen has about 2 million pixels, and 4 million points are 16 MB. */
+  overviewPoints: { default: 1_000_000, minimum: 10_000, maximum: 4_000_000 },
   /** Deliveries carry their payloads. A page ends before it would be larger than this, but it has at least one delivery. */
   deliveriesPageBytes: 32 * MIB,
 

@@ -1,7 +1,7 @@
 import type { HeightDtype, LuminanceDtype } from "./capture/capture.js";
 import type { ComponentStatusValue, SystemStatus } from "./health.js";
 import type { JsonObject } from "./json/json.js";
-import type { FileType, FrameFormat } from "./run/manifest.js";
+import type { FileType, OfferedFormat } from "./run/manifest.js";
 import type { ProgramDocument, StepType } from "./run/program.js";
 import type { Defect, QualityCheck, ReportStatus } from "./run/quality.js";
 import type { RunStatus, StepStatus } from "./run/run-state.js";
@@ -226,8 +226,8 @@ export interface FrameGeometry {
 export interface FrameFileInfo {
   frame_id: string;
   session_id: string;
-  available_formats: FrameFormat[];
-  files: Partial<Record<FrameFormat, { href: string; content_type: string; size_in_bytes: number | null }>>;
+  available_formats: OfferedFormat[];
+  files: Partial<Record<OfferedFormat, { href: string; content_type: string; size_in_bytes: number | null }>>;
 }
 
 export interface ComponentStatusResponse {

@@ -56,7 +56,7 @@ function namedExtents(artefact: StoredArtefact | FailedArtefact): Extent[] {
     case "cloud":
       return artefact.mask === null ? [artefact.lineCounts] : [artefact.mask, artefact.lineCounts];
     case "picture":
-      return [artefact.file];
+      return artefact.preview === undefined ? [artefact.file] : [artefact.file, artefact.preview];
     case "csv":
       return [artefact.offsets];
     case "failed":

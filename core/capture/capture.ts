@@ -69,6 +69,8 @@ export interface CloudArtefact {
 export interface PictureArtefact {
   kind: "picture";
   file: Extent;
+  /** Of a height map: its preview, a whole PNG file too. Absent if an earlier release made the height map. */
+  preview?: Extent;
 }
 
 /** Where the rows of a series lie in its CSV. */

@@ -21,6 +21,14 @@ export const FRAME_FORMAT_MEANINGS = {
 export type FrameFormat = keyof typeof FRAME_FORMAT_MEANINGS;
 export const FRAME_FORMATS = valuesOf(FRAME_FORMAT_MEANINGS);
 
+/** What a frame offers for download: the formats of the manifest, and a preview, which is not in it. */
+export const OFFERED_FORMAT_MEANINGS = {
+  ...FRAME_FORMAT_MEANINGS,
+  "preview.png": "the height map as a small picture in false colours. It is not among the run's files.",
+} as const;
+export type OfferedFormat = keyof typeof OFFERED_FORMAT_MEANINGS;
+export const PREVIEW_CONTENT_TYPE = "image/png";
+
 /** Manifest type and MIME type of each format of a frame. */
 export const FORMAT_TYPES: Record<FrameFormat, { type: FileType; contentType: string }> = {
   npy: { type: "array", contentType: "application/octet-stream" },

@@ -2,7 +2,15 @@ import { artefactExtentsOf, cloudOf, csvOf, PROCESSED_FORMATS, pictureOf } from 
 import { type Extent, type FrameState, itemBytes, type SeriesState } from "../capture/capture.js";
 import { npyHeader } from "../capture/npy-header.js";
 import { plyHeader, vertexBytes } from "../capture/ply-header.js";
-import { type FileType, FORMAT_TYPES, type FrameFormat, frameFileName, SWEEP_TYPE, sweepFileName } from "./manifest.js";
+import {
+  type FileType,
+  FORMAT_TYPES,
+  type FrameFormat,
+  frameFileName,
+  type OfferedFormat,
+  SWEEP_TYPE,
+  sweepFileName,
+} from "./manifest.js";
 import type { RunState, StoredFile, StoredKind } from "./run-state.js";
 
 /** One entry of a run's manifest, with the source of its bytes. */
@@ -63,9 +71,10 @@ export function formatsOf(frame: FrameState): FrameFormat[] {
   return hasHeights ? ["npy", ...made] : made;
 }
 
-/** Formats that a frame of the run offers for download now. */
-export function availableFormats(run: RunState, frame: FrameState): FrameFormat[] {
-  return run.capturesRemovedAtUs === null ? formatsOf(frame) : [];
+/** Formats that a frame of the run offers for download now. A frame that has a height map has a preview. */
+export function availableFormats(run: RunState, frame: FrameState): OfferedFormat[] {
+  const formats = run.capturesRemovedAtUs === null ? formatsOf(frame) : [];
+  return formats.includes("png") ? [...formats, "preview.png"] : formats;
 }
 
 /** Size of a format's file; null for one that has not been made. */

@@ -1,12 +1,12 @@
 import { cloudOf, csvOf, pictureOf } from "../../core/capture/artefact.js";
-import { type Extent, type FrameState, lineBytes } from "../../core/capture/capture.js";
+import type { Extent, FrameState } from "../../core/capture/capture.js";
 import { npyHeader } from "../../core/capture/npy-header.js";
 import type { ManifestEntry } from "../../core/run/run-files.js";
 import type { RunState } from "../../core/run/run-state.js";
 import { type CaptureKind, FILE_OF_KIND } from "../../storage/captures/capture-path.js";
 import type { SliceReader } from "../../storage/captures/capture-reader.js";
-import { heightCrcs } from "../../workers/artefacts/frame/plane-crcs.js";
-import { type StreamBody, storedValidators, type Validators } from "../replies/reply.js";
+import { heightExtents } from "../../workers/artefacts/frame/plane-crcs.js";
+import { type HeaderLines, type StreamBody, storedValidators, type Validators } from "../replies/reply.js";
 import type { MadeFiles } from "./made-files.js";
 import { type OpenStoredSlices, storedStream } from "./stored-stream.js";
 
@@ -16,10 +16,17 @@ export interface EntrySources {
   made: MadeFiles;
 }
 
-/** What a download needs to know of an entry. */
-export type DownloadEntry = Pick<ManifestEntry, "name" | "sizeBytes" | "createdAtUs" | "source">;
+/** What a download needs to know of a file: an entry of the manifest, or one of two that a frame has besides. */
+export interface DownloadEntry extends Pick<ManifestEntry, "name" | "sizeBytes" | "createdAtUs"> {
+  source:
+    | ManifestEntry["source"]
+    | { kind: "preview"; frame: FrameState }
+    | { kind: "overview"; frame: FrameState; stride: number };
+  /** Further headers of the answer. */
+  headers?: HeaderLines;
+}
 
-/** The bytes of a manifest entry that has not been removed. @throws StorageError `capture_missing` if its file does not exist */
+/** The bytes of a file that has not been removed. @throws StorageError `capture_missing` if its file does not exist */
 export async function entryBody(
   run: RunState,
   { source }: Pick<DownloadEntry, "source">,
@@ -34,6 +41,14 @@ export async function entryBody(
       if (picture === undefined) throw new Error(`frame ${frame.id} has no ${format}`);
       return body(run, "capture", [picture.file], NOTHING, open);
     }
+    case "preview": {
+      const { frame } = source;
+      const preview = pictureOf(frame, "png")?.preview;
+      if (preview !== undefined) return body(run, "capture", [preview], NOTHING, open);
+      return storedStream({ slices: NO_SLICES, head: await made.preview(run, frame) });
+    }
+    case "overview":
+      return made.overview(run, source.frame, source.stride);
     case "series":
       return made.csv(run, source.series);
     case "stored": {
@@ -45,14 +60,9 @@ export async function entryBody(
 
 /** The raw height plane of a frame as an NPY file of shape (lines, width), values untouched. */
 function npyBody(run: RunState, frame: FrameState, open: OpenStoredSlices): Promise<StreamBody> {
-  const heightLineBytes = lineBytes(frame.planes, frame.width).height;
-  // Heights are verified alone, so that damaged luminance does not affect them.
-  const crcs = heightCrcs(frame.planes, frame.width, frame.batches);
-  const slices = frame.batches.map(({ offset, lineCount }, nth) => {
-    return { offset, lengthBytes: lineCount * heightLineBytes, crc32: crcs[nth] as number };
-  });
   const head = npyHeader(frame.planes.height.dtype, frame.lines, frame.width);
-  return body(run, "capture", slices, head, open);
+  // Heights are verified alone, so that damaged luminance does not affect them.
+  return body(run, "capture", heightExtents(frame), head, open);
 }
 
 async function body(
@@ -72,8 +82,8 @@ const NOTHING = new Uint8Array(0);
 const NO_SLICES: SliceReader = { sizeBytes: 0, read: async () => NOTHING, close: () => {} };
 
 /**
- * Version of the PLY and CSV encoders. Raise it when they write other bytes for the same data: these files are made again for every reader, and a
- * client must not join parts of two versions.
+ * Version of the encoders of what is made for each reader: PLY, CSV, overview, and the preview of an old frame. Raise it
+ * when they write other bytes for the same data: a client must not join parts of two versions.
  */
 const ENCODING = 2;
 
@@ -85,6 +95,14 @@ export function entryValidators({ source, sizeBytes, createdAtUs }: DownloadEntr
       return storedValidators(source.file.crc32, bytes, createdAtUs);
     case "series":
       return madeValidators(csvOf(source.series)?.offsets.crc32 ?? 0, bytes, createdAtUs);
+    case "preview": {
+      const preview = pictureOf(source.frame, "png")?.preview;
+      if (preview !== undefined) return storedValidators(preview.crc32, bytes, createdAtUs);
+      return madeValidators(source.frame.batches.at(-1)?.heightCrc32 ?? 0, bytes, createdAtUs);
+    }
+    case "overview":
+      // The length alone does not tell two strides of a small frame apart.
+      return madeValidators(source.frame.batches.at(-1)?.heightCrc32 ?? 0, bytes, createdAtUs, `-${source.stride}`);
     case "frame": {
       const { frame, format } = source;
       if (format === "ply" || format === "raw.ply") {
@@ -96,7 +114,7 @@ export function entryValidators({ source, sizeBytes, createdAtUs }: DownloadEntr
   }
 }
 
-function madeValidators(crc32: number, sizeBytes: number, createdAtUs: number): Validators {
+function madeValidators(crc32: number, sizeBytes: number, createdAtUs: number, variant = ""): Validators {
   const { etag, modifiedAtUs } = storedValidators(crc32, sizeBytes, createdAtUs);
-  return { etag: etag.replace(/"$/, `-${ENCODING}"`), modifiedAtUs };
+  return { etag: etag.replace(/"$/, `${variant}-${ENCODING}"`), modifiedAtUs };
 }

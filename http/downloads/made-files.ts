@@ -1,12 +1,15 @@
 /**
- * The formats that are made again for every reader: PLY of a frame, CSV of a series. Only their length and the position of each piece are stored,
- * for Content-Length and ranges. A piece is made from the lines or rows that it covers.
+ * The formats that are made again for every reader: PLY and overview of a frame, CSV of a series. Only their length and
+ * the position of each piece are stored or known, for Content-Length and ranges. A piece is made from the lines or rows
+ * that it covers.
  */
 import { cloudOf, csvOf } from "../../core/capture/artefact.js";
 import type { Extent, FrameState, LineBatch, SeriesAppend, SeriesState } from "../../core/capture/capture.js";
+import { npyHeader } from "../../core/capture/npy-header.js";
 import { plyHeader, vertexBytes } from "../../core/capture/ply-header.js";
 import type { RunState } from "../../core/run/run-state.js";
 import { frameSource } from "../../workers/artefacts/frame/frame-source.js";
+import { heightExtents } from "../../workers/artefacts/frame/plane-crcs.js";
 import { lendMemory, newSharedMemory, type SharedMemory } from "../../workers/artefacts/kernel-memory.js";
 import type { LateInput } from "../../workers/artefacts/pool/artefact-pool.js";
 import type { MadePiece, TaskName, TaskOutput } from "../../workers/artefacts/pool/artefact-tasks.js";
@@ -98,6 +101,41 @@ export class MadeFiles {
       return this.#piece(`${frame.id} ${format} ${nth}`, lengthBytes, request, make, use);
     };
     return madeStream({ head, ends, piece });
+  }
+
+  /** Every `stride`-th height of every `stride`-th line, in mm. @throws StorageError `capture_missing`, `capture_damaged` */
+  overview(run: RunState, frame: FrameState, stride: number): StreamBody {
+    const [width, lines] = [Math.ceil(frame.width / stride), Math.ceil(frame.lines / stride)];
+    const head = npyHeader("f32", lines, width);
+    const { pieceBytes = PIECE_BYTES } = this.#options;
+    const linesPerPiece = Math.max(1, Math.floor(pieceBytes / (4 * width)));
+    const ends = Float64Array.from(
+      { length: Math.ceil(lines / linesPerPiece) },
+      (_, nth) => head.length + 4 * width * Math.min(lines, (nth + 1) * linesPerPiece),
+    );
+    const path = this.#options.capturePathOf(run.id);
+    const source = frameSource(frame, path);
+    const piece: MadeStreamOptions["piece"] = (nth, request, use) => {
+      const firstLine = nth * linesPerPiece * stride;
+      const endLine = Math.min(firstLine + linesPerPiece * stride, frame.lines);
+      const lengthBytes = (ends[nth] as number) - (nth === 0 ? head.length : (ends[nth - 1] as number));
+      const make = async (own: PieceRequest): Promise<Piece> => {
+        await this.#verify(`${frame.id} heights`, path, heightExtents(frame), own);
+        const task = { ...source, batches: linesOnly(frame.batches, firstLine, endLine) };
+        return { bytes: await this.#options.make("overview", { frame: task, firstLine, endLine, stride }, own) };
+      };
+      return this.#piece(`${frame.id} overview ${stride} ${nth}`, lengthBytes, request, make, use);
+    };
+    return madeStream({ head, ends, piece });
+  }
+
+  /** The preview of a frame for which none is stored, whole. @throws StorageError `capture_missing`, `capture_damaged` */
+  preview(run: RunState, frame: FrameState): Promise<Uint8Array> {
+    const source = frameSource(frame, this.#options.capturePathOf(run.id));
+    const make = async (signal: AbortSignal): Promise<Piece> => {
+      return { bytes: await this.#options.make("preview", source, { signal, isContinued: false }) };
+    };
+    return this.#pieces.get(`${frame.id} preview`, make, (bytes) => bytes.slice());
   }
 
   /** @throws StorageError `capture_missing`, `capture_damaged` */

@@ -37,3 +37,23 @@ export const PNG_IN_MILLIMETRES =
   "A sample of 0 means no measurement. The text chunks of the picture say what the other samples mean. With `z_scale_mm` and `z_offset_mm`, the " +
   "samples are the raw values: z = sample * z_scale_mm + z_offset_mm. Without them, samples from 1 to 65535 are z from `z_min_mm` to `z_max_mm`, rounded. " +
   `A picture without any measurement has none of these. \`x_pitch_mm\` and \`y_pitch_mm\` are also text chunks.\n\n\`\`\`python${PNG_LINES}\`\`\``;
+
+const OVERVIEW_LINES = `
+import io, numpy as np; from urllib.request import urlopen
+answer = urlopen(f"{base_url}/sensor/frames/{frame_id}/overview.npy?points=100000")
+z_mm, where = np.load(io.BytesIO(answer.read())), {key: float(answer.headers[f"X-{key}-Mm"]) for key in ("X-Pitch", "Y-Pitch", "X-Origin", "Y-Origin")}
+x_mm = where["X-Origin"] + where["X-Pitch"] * np.arange(z_mm.shape[1])
+y_mm = where["Y-Origin"] + where["Y-Pitch"] * np.arange(z_mm.shape[0])
+`;
+
+export const OVERVIEW_IN_MILLIMETRES =
+  "For viewers and notebooks that need a large frame at once, but not all of it. The array has every k-th column of every k-th line, beginning with the " +
+  "first: k, in the header `X-Stride`, is the smallest that leaves at most `points` points. `z_mm[line, column]` is the height of the frame's point " +
+  "(line * k, column * k) as float32, or NaN where nothing was measured. It lies at `x_mm[column]`, `y_mm[line]`:\n\n" +
+  `\`\`\`python${OVERVIEW_LINES}\`\`\`\n\nThe array is made while it is sent. It is not among the run's files.`;
+
+export const PREVIEW_COLOURS =
+  "At most 640 pixels on the longer side. A pixel shows the mean height of a block of k x k points, without those that were not measured; k is the " +
+  "smallest that fits. Sample 0 is transparent: nothing was measured. Samples from 1 to 255 are the colours of viridis from the 1st to the 99th " +
+  "percentile of all heights, which the text chunks `z_min_mm` and `z_max_mm` give. Heights beyond have the first or the last colour. The text chunks " +
+  "`x_pitch_mm` and `y_pitch_mm` are millimetres from one pixel to the next. It is made with the height map `file.png`, and is not among the run's files.";

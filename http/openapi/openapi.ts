@@ -193,12 +193,13 @@ function responsesOf(route: Route): JsonSchema {
     const example = status.startsWith("2") ? RESPONSE_EXAMPLES[route.operationId] : undefined;
     responses[status] = {
       description: declared.description,
-      headers: TRACE_HEADER,
+      headers: { ...TRACE_HEADER, ...declared.headers },
       ...contentOf(declared, example),
     };
   }
   const ok = responses[200];
-  if (takesConditions(route) && ok !== undefined) Object.assign(responses, conditionalResponses(ok, isDownload(route)));
+  if (takesConditions(route) && ok !== undefined)
+    Object.assign(responses, conditionalResponses(ok, isDownload(route), route.responses[200]?.headers));
   const byStatus = new Map<number, ErrorCode[]>();
   for (const code of errorsOf(route)) {
     const { status } = ERROR_CATALOGUE[code];
@@ -217,7 +218,7 @@ function contentOf(declared: ResponseDeclaration, example: unknown): JsonSchema 
 }
 
 /** The answers to a conditional GET, besides the plain 200. */
-function conditionalResponses(ok: JsonSchema, isFile: boolean): Record<string, JsonSchema> {
+function conditionalResponses(ok: JsonSchema, isFile: boolean, own: Headers = {}): Record<string, JsonSchema> {
   const unchanged = "Nothing has changed since the version that If-None-Match or If-Modified-Since names.";
   if (!isFile) {
     const headers = { ...TRACE_HEADER, ...TAG_HEADER };
@@ -229,7 +230,7 @@ function conditionalResponses(ok: JsonSchema, isFile: boolean): Record<string, J
       },
     };
   }
-  const headers = { ...TRACE_HEADER, ...DOWNLOAD_HEADERS };
+  const headers = { ...TRACE_HEADER, ...DOWNLOAD_HEADERS, ...own };
   return {
     200: { ...ok, headers },
     206: {

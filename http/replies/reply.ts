@@ -108,8 +108,14 @@ export function wholeReply(body: Uint8Array, contentType: string, isKept: boolea
 const NO_HEADERS: HeaderLines = [];
 
 /** A file to save, under this name (RFC 6266, with the name in UTF-8 by RFC 8187). */
-export function downloadReply(body: StreamBody, contentType: string, fileName: string, validators?: Validators): Reply {
-  const headers = [["Content-Disposition", contentDisposition(fileName)] as const];
+export function downloadReply(
+  body: StreamBody,
+  contentType: string,
+  fileName: string,
+  validators?: Validators,
+  further: HeaderLines = [],
+): Reply {
+  const headers = [["Content-Disposition", contentDisposition(fileName)] as const, ...further];
   return { status: 200, contentType, headers, body, ...(validators !== undefined && { validators }) };
 }
 

@@ -4,7 +4,8 @@ import type { RequestHeaders } from "./request-headers.js";
 
 /** Headers that a page of another origin may read, in addition to those that the standard safelists. */
 const EXPOSED =
-  "X-Trace-ID, ETag, Accept-Ranges, Content-Range, Content-Length, Content-Disposition, Content-Encoding, Allow, Retry-After";
+  "X-Trace-ID, ETag, Accept-Ranges, Content-Range, Content-Length, Content-Disposition, Content-Encoding, Allow, Retry-After, " +
+  "X-Stride, X-X-Pitch-Mm, X-Y-Pitch-Mm, X-X-Origin-Mm, X-Y-Origin-Mm";
 const ALLOWED_HEADERS =
   "Authorization, Content-Type, If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, If-Range, Last-Event-ID, Range, traceparent, tracestate";
 const PREFLIGHT_SECONDS = 600;

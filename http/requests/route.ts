@@ -1,6 +1,7 @@
 import type { JsonSchema } from "../../core/json/described-schema.js";
 import type { SchemaValidator } from "../../core/json/schema-validators.js";
 import type { ErrorCode } from "../../core/service-errors.js";
+import type { Headers } from "../openapi/documented-headers.js";
 import type { Reply } from "../replies/reply.js";
 import type { KeyScope } from "./api-keys.js";
 import type { QueryParameters, QueryValues } from "./query-parameters.js";
@@ -16,8 +17,8 @@ export interface PathParameter {
 
 /** A response without content type has no body. */
 export type ResponseDeclaration =
-  | { description: string; contentType: string; schema: JsonSchema }
-  | { description: string; contentType?: undefined };
+  | { description: string; contentType: string; schema: JsonSchema; headers?: Headers }
+  | { description: string; contentType?: undefined; headers?: undefined };
 
 /** A JSON body that a route accepts. The OpenAPI document lists it in its components under `name`. */
 export interface RequestBodyDeclaration {

@@ -2,6 +2,7 @@ import { UUID_V7_INPUT_PATTERN } from "../../core/identifiers.js";
 import { oneOf } from "../../core/json/described-schema.js";
 import { NO_REPORT, REPORT_STATUS_MEANINGS } from "../../core/run/quality.js";
 import type { ErrorCode } from "../../core/service-errors.js";
+import type { Headers } from "../openapi/documented-headers.js";
 import type { RESPONSE_SCHEMAS } from "../openapi/response-schemas.js";
 import { schemaRef } from "../openapi/response-schemas.js";
 import type { PathParameter, ResponseDeclaration } from "../requests/route.js";
@@ -60,6 +61,6 @@ export function jsonResponse(name: keyof typeof RESPONSE_SCHEMAS, description: s
   return { description, contentType: "application/json", schema: schemaRef(name) };
 }
 
-export function binaryResponse(contentType: string, description: string): ResponseDeclaration {
-  return { description, contentType, schema: { type: "string", format: "binary" } };
+export function binaryResponse(contentType: string, description: string, headers: Headers = {}): ResponseDeclaration {
+  return { description, contentType, schema: { type: "string", format: "binary" }, headers };
 }

@@ -6,7 +6,8 @@ import type { EntrySources } from "../downloads/entry-body.js";
 import type { Reply } from "../replies/reply.js";
 import { defineRoute, type HandlerRequest, type Route } from "../requests/route.js";
 import { binaryResponse, jsonResponse, RUN_ID } from "./declared-parameters.js";
-import { frameRoutes } from "./frame-routes.js";
+import { frameFinder, frameRoutes } from "./frame-routes.js";
+import { overviewRoute, previewRoute } from "./preview-routes.js";
 import { RunDownloads, retriedIfMissing } from "./run-downloads.js";
 import { runAnswer } from "./run-routes.js";
 import { seriesRoute } from "./series-routes.js";
@@ -16,7 +17,15 @@ const BINARY = "application/octet-stream";
 /** The routes of everything that a run has as bytes: the files of its manifest, its frames and its series. */
 export function fileRoutes(view: View, large: LargeDocuments, sources: EntrySources): Route[] {
   const downloads = new RunDownloads(large, sources);
-  return [manifestRoute(large), fileRoute(downloads), ...frameRoutes(view, downloads), seriesRoute(downloads)];
+  const requireFrame = frameFinder(view, downloads);
+  return [
+    manifestRoute(large),
+    fileRoute(downloads),
+    ...frameRoutes(requireFrame, downloads),
+    previewRoute(requireFrame, downloads),
+    overviewRoute(requireFrame, downloads),
+    seriesRoute(downloads),
+  ];
 }
 
 function manifestRoute(large: LargeDocuments): Route {

@@ -62,10 +62,10 @@ interface FrameOfRun {
 }
 
 /** @throws ServiceError frame_not_found */
-type RequireFrame = (request: HandlerRequest) => Promise<FrameOfRun>;
+export type RequireFrame = (request: HandlerRequest) => Promise<FrameOfRun>;
 
-export function frameRoutes(view: View, downloads: RunDownloads): Route[] {
-  const requireFrame: RequireFrame = async (request) => {
+export function frameFinder(view: View, downloads: RunDownloads): RequireFrame {
+  return async (request) => {
     const id = request.params.frame_id as string;
     const runId = view.runOfFrame(id);
     const run = runId === undefined ? undefined : await downloads.run(runId, request);
@@ -73,6 +73,9 @@ export function frameRoutes(view: View, downloads: RunDownloads): Route[] {
     if (run === undefined || frame === undefined) throw frameNotFound(id);
     return { run, frame };
   };
+}
+
+export function frameRoutes(requireFrame: RequireFrame, downloads: RunDownloads): Route[] {
   return [
     frameRoute(requireFrame),
     frameFilesRoute(requireFrame),
@@ -184,8 +187,14 @@ function unknownFormatRoute(requireFrame: RequireFrame): Route {
   });
 }
 
-function formatNotAvailable(run: RunState, frame: FrameState, format: string): ServiceError {
-  const retryable = canFormatCome(run, frame, format);
+/** @param madeWith the format that it appears with, if that is another one */
+export function formatNotAvailable(
+  run: RunState,
+  frame: FrameState,
+  format: string,
+  madeWith: FrameFormat | undefined = undefined,
+): ServiceError {
+  const retryable = canFormatCome(run, frame, madeWith ?? format);
   const isRemoved = run.capturesRemovedAtUs !== null;
   return new ServiceError(
     "format_not_available",

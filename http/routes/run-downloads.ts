@@ -31,7 +31,7 @@ export class RunDownloads {
   /** The bytes of a file of the run. @throws StorageError `capture_missing` */
   async reply(run: RunState, entry: DownloadEntry, contentType: string): Promise<Reply> {
     const body = await entryBody(run, entry, this.#sources);
-    return downloadReply(body, contentType, entry.name, entryValidators(entry));
+    return downloadReply(body, contentType, entry.name, entryValidators(entry), entry.headers);
   }
 }
 

@@ -14,13 +14,16 @@ import {
   time,
   uuid,
 } from "../../../core/json/described-schema.js";
-import { FRAME_FORMAT_MEANINGS } from "../../../core/run/manifest.js";
+import { OFFERED_FORMAT_MEANINGS } from "../../../core/run/manifest.js";
 import { fileMetadata } from "../../../core/run/run-schema.js";
 import { FRAME_GEOMETRY } from "../frame-millimetres.js";
 import { listOf, ref } from "./component-reference.js";
 
 const SESSION_ID = text("The sensor's session that the frame was captured in, as the cell calls it.");
-const FORMAT = oneOf(FRAME_FORMAT_MEANINGS, "A format, named as at the end of its URL: `file.<format>`.");
+const FORMAT = oneOf(
+  OFFERED_FORMAT_MEANINGS,
+  "A format, named as at the end of its URL: `file.<format>`, or `preview.png`.",
+);
 
 /** Files of runs, and captured frames. */
 export const FILE_SCHEMAS = {

@@ -148,8 +148,8 @@ onBothFronts("the manifest has every file, with its size, and gives the same byt
       available_formats: string[];
       files: Record<string, { size_in_bytes: number }>;
     };
-    t.equal(info.available_formats.length, frame === SURFACE ? 5 : 4);
-    for (const format of info.available_formats) {
+    t.equal(info.available_formats.length, frame === SURFACE ? 6 : 5);
+    for (const format of info.available_formats.filter((one) => one !== "preview.png")) {
       const head = await rawRequest(
         client.port,
         `HEAD ${frameFile(frame, format)} HTTP/1.1\r\nHost: x\r\n\r\n`,
@@ -208,11 +208,14 @@ onBothFronts("what there is not: a format, a step, a series, a frame", async (t,
   t.strictSame(absent.params, {
     frame_id: DARK,
     format: "luminance.png",
-    available_formats: ["npy", "raw.ply", "png", "ply"],
+    available_formats: ["npy", "raw.ply", "png", "ply", "preview.png"],
   });
   for (const format of ["stl", "PLY", "ply.gz", ""]) {
     const { params, retryable } = await client.rawRefusal(frameFile(SURFACE, format), 404, "format_not_available");
-    t.match(params, { format, available_formats: listOf("npy", "raw.ply", "png", "luminance.png", "ply") });
+    t.match(params, {
+      format,
+      available_formats: listOf("npy", "raw.ply", "png", "luminance.png", "ply", "preview.png"),
+    });
     t.equal(retryable, false, "no frame has it");
   }
   const unknown = SURFACE.replace(/.$/, "f");

@@ -63,7 +63,7 @@ async function documentedLines(client: ContractClient, path: string): Promise<st
  */
 const SCRIPT = `
 import json, sys, types, numpy as np
-base_url, npy_lines, png_lines, frames = sys.argv[1], sys.argv[2], sys.argv[3], json.loads(sys.argv[4])
+base_url, npy_lines, png_lines, overview_lines, frames = *sys.argv[1:5], json.loads(sys.argv[5])
 class Picture:
     def __init__(self): self.text = seen["texts"]
     def __array__(self, *_, **__): return np.array(seen["samples"], np.uint16).reshape(seen["height"], seen["width"])
@@ -76,9 +76,11 @@ for frame_id, seen in frames:
     exec(npy_lines)
     measured, (y, x) = ~np.isnan(z_mm), np.broadcast_arrays(y_mm[:, None], x_mm[None, :])
     points = np.stack([x[measured], y[measured], z_mm[measured]], 1).astype("f4").astype("f8").ravel().tolist()
-    of_array = plane()
+    of_array, whole = plane(), [z_mm.astype("f4"), x_mm, y_mm]
+    exec(overview_lines)
+    is_same = all(np.array_equal(one, other, equal_nan=True) for one, other in zip(whole, [z_mm, x_mm, y_mm]))
     exec(png_lines)
-    made.append([points, of_array, plane()])
+    made.append([points, of_array, plane(), is_same])
 print(json.dumps(made))
 `;
 
@@ -99,6 +101,7 @@ t.test("the lines of the document make millimetres of a frame", { skip: skipWith
   await producer.deliver({ type: "step.start", run_id: runId, index: 2 });
   const npyLines = await documentedLines(client, "/sensor/frames/{frame_id}/file.npy");
   t.ok(npyLines.split("\n").length <= 7, "six lines, and one that imports");
+  const overviewLines = await documentedLines(client, "/sensor/frames/{frame_id}/overview.npy");
   const pngLines = await documentedLines(client, "/sensor/frames/{frame_id}/file.png");
 
   const frames: { name: string; frameId: string; picture: GreyPicture }[] = [];
@@ -119,7 +122,7 @@ t.test("the lines of the document make millimetres of a frame", { skip: skipWith
     await producer.deliver(lines, Buffer.from(values.buffer));
     await producer.deliver({ type: "frame.end", id: frameId });
     const path = { path: { frame_id: frameId } };
-    await client.until("/sensor/frames/{frame_id}/files", (files) => files.available_formats.length === 4, path);
+    await client.until("/sensor/frames/{frame_id}/files", (files) => files.available_formats.length === 5, path);
     t.match(await client.get("/sensor/frames/{frame_id}", path), {
       ...{ run_id: runId, step_index: 2, sensor_id: isFirst ? "head-1" : null },
       geometry: { x_origin_mm: 0, y_origin_mm: 0, ...geometry, height, luminance: null },
@@ -129,10 +132,16 @@ t.test("the lines of the document make millimetres of a frame", { skip: skipWith
   }
 
   const seen = frames.map(({ frameId, picture }) => [frameId, { ...picture, samples: [...picture.samples] }]);
-  const args = [`http://127.0.0.1:${service.port}`, npyLines, pngLines, JSON.stringify(seen)];
-  const made = JSON.parse(runPython(numpy as string, SCRIPT, ...args)) as [number[], ...(number | null)[][]][];
+  const args = [`http://127.0.0.1:${service.port}`, npyLines, pngLines, overviewLines, JSON.stringify(seen)];
+  const made = JSON.parse(runPython(numpy as string, SCRIPT, ...args)) as [
+    points: number[],
+    ofArray: (number | null)[],
+    ofPicture: (number | null)[],
+    isOverviewSame: boolean,
+  ][];
   for (const [nth, { name, frameId, picture }] of frames.entries()) {
-    const [points, ofArray = [], ofPicture = []] = made[nth] as (typeof made)[number];
+    const [points, ofArray, ofPicture, isOverviewSame] = made[nth] as (typeof made)[number];
+    t.ok(isOverviewSame, `${name}: the overview of a small frame has every height`);
     const cloud = readPly((await client.raw("GET", `/sensor/frames/${frameId}/file.raw.ply`)).body);
     t.equal(cloud.vertices.length, picture.samples.filter((sample) => sample !== 0).length, `${name}: every point`);
     t.strictSame(points, cloud.vertices.flat(), `${name}: the vertices of the cloud`);

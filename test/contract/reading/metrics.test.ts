@@ -66,7 +66,7 @@ for (const { name, environment } of frontsHere(t)) {
     const waiting = "artefact_clients_waiting artefact_background_waiting webhook_waiting webhook_running";
     for (const queue of `${queues} ${waiting}`.split(" ")) t.equal(value(queue), 0, `${queue}: nothing is left to do`);
     t.ok(value("http_open_requests") >= 1, "the one that asks");
-    for (const task of ["heightMap", "filter"]) {
+    for (const task of ["heightMap", "preview", "filter"]) {
       t.ok(value(`artefact_task_duration_seconds_count{task="${task}",outcome="done"}`) > 0, `times of ${task}`);
     }
     t.equal(value("webhook_delivered_total"), 1, "deliveries by outcome");

@@ -35,7 +35,7 @@ const stored = (of: ArtefactChange["of"], artefact: Extract<ArtefactChange, { ki
 const ofFrame = <F extends string>(format: F) => ({ frameId: FRAME_ID, format });
 const ALL: ArtefactChange[] = [
   stored(ofFrame("raw.ply"), { kind: "cloud", points: 9, lineCounts: extent(100), mask: null }),
-  stored(ofFrame("png"), { kind: "picture", file: extent(116, 300) }),
+  stored(ofFrame("png"), { kind: "picture", file: extent(116, 300), preview: extent(650, 40) }),
   stored(ofFrame("luminance.png"), { kind: "picture", file: extent(416, 200) }),
   stored(ofFrame("ply"), { kind: "cloud", points: 8, lineCounts: extent(618), mask: extent(616, 2) }),
   stored({ stepIndex: 2 }, { kind: "csv", totalBytes: 777, offsets: extent(634) }),
@@ -66,12 +66,12 @@ t.test("formats appear one by one, in the order of their names in the interface,
   for (const format of FRAME_FORMATS) if (format !== "npy") t.equal(formatBytes(frame, format), null, format);
   const after = folded(run, ...ALL);
   const [made] = after.frames as [RunState["frames"][0]];
-  t.strictSame(availableFormats(after, made), ["npy", "raw.ply", "png", "luminance.png", "ply"]);
+  t.strictSame(availableFormats(after, made), ["npy", "raw.ply", "png", "luminance.png", "ply", "preview.png"]);
   t.equal(formatBytes(made, "raw.ply"), plyHeader(made, 9, false).length + 9 * 13);
   t.equal(formatBytes(made, "ply"), plyHeader(made, 8, true).length + 8 * 13);
   t.equal(formatBytes(made, "png"), 300);
   t.equal(formatBytes(made, "luminance.png"), 200);
-  t.equal(storedEnd(after, "captures"), 650);
+  t.equal(storedEnd(after, "captures"), 690, "the preview is the last");
   t.equal(after.updatedAtUs, 1_004, "updated_at moves with the files");
 });
 
@@ -204,7 +204,8 @@ function randomArtefact(random: Random, of: ArtefactChange["of"]): ArtefactChang
   }
   const most = () => extent(random.integer(2 ** 40, 2 ** 52), random.integer(0, 2 ** 31));
   if ("stepIndex" in of) return stored(of, { kind: "csv", totalBytes: 2 ** 50, offsets: most() });
-  if (of.format === "png" || of.format === "luminance.png") return stored(of, { kind: "picture", file: most() });
+  if (of.format === "png") return stored(of, { kind: "picture", file: most(), preview: most() });
+  if (of.format === "luminance.png") return stored(of, { kind: "picture", file: most() });
   return stored(of, { kind: "cloud", points: 2 ** 32, lineCounts: most(), mask: of.format === "ply" ? most() : null });
 }
 

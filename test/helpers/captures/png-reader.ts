@@ -35,11 +35,28 @@ function damaged(message: string): PngError {
   return new PngError("damaged", message);
 }
 
+export interface PalettePicture extends GreyPicture {
+  /** Bodies of PLTE and tRNS. */
+  palette: Buffer;
+  alphas: Buffer;
+}
+
 /** Reads greyscale pictures of 8 and 16 bits that are not interlaced. @throws {PngError} for everything else */
 export function readGreyPng(bytes: Uint8Array): GreyPicture {
+  const { palette: _, alphas: __, ...picture } = readPng(bytes, 0);
+  return picture;
+}
+
+/** The same of pictures with a palette, of 8 bits. */
+export function readPalettePng(bytes: Uint8Array): PalettePicture {
+  return readPng(bytes, 3);
+}
+
+function readPng(bytes: Uint8Array, readType: 0 | 3): PalettePicture {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   if (file.subarray(0, 8).toString("hex") !== SIGNATURE) throw damaged("no PNG signature");
   const texts: Record<string, string> = {};
+  const bodies: Record<string, Buffer> = {};
   const data: Buffer[] = [];
   let header: Buffer | undefined;
   let isEnded = false;
@@ -53,6 +70,7 @@ export function readGreyPng(bytes: Uint8Array): GreyPicture {
     if (crc32(file.subarray(at + 4, at + 8 + length)) !== file.readUInt32BE(at + 8 + length)) {
       throw damaged(`${type} does not match its CRC`);
     }
+    bodies[type] = body;
     if (type === "IHDR") header = body;
     else if (header === undefined) throw damaged(`${type} before IHDR`);
     else if (type === "IDAT") data.push(body);
@@ -74,7 +92,7 @@ export function readGreyPng(bytes: Uint8Array): GreyPicture {
   }
   if (data.length === 0) throw damaged("no IDAT");
   if (!isEnded) throw damaged("no IEND");
-  if ((bitDepth !== 8 && bitDepth !== 16) || colourType !== 0 || interlace !== 0) {
+  if ((bitDepth !== 8 && bitDepth !== 16) || colourType !== readType || interlace !== 0) {
     const interlaced = interlace === 0 ? "" : ", interlaced";
     throw new PngError("unsupported", `bit depth ${bitDepth} with colour type ${colourType}${interlaced}`);
   }
@@ -96,7 +114,8 @@ export function readGreyPng(bytes: Uint8Array): GreyPicture {
   const samples = Uint16Array.from({ length: width * height }, (_, at) =>
     bpp === 1 ? (raw[at] as number) : raw.readUInt16BE(2 * at),
   );
-  return { width, height, bitDepth, samples, texts };
+  const { PLTE: palette = Buffer.alloc(0), tRNS: alphas = Buffer.alloc(0) } = bodies;
+  return { width, height, bitDepth, samples, texts, palette, alphas };
 }
 
 function inflated(data: Buffer): Buffer {

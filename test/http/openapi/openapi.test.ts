@@ -47,6 +47,8 @@ const PATHS: Record<string, string> = {
   "/sensor/frames/{frame_id}/file.raw.ply": "200 206 304 400 401 404 411 412 413 416 421 500 503",
   "/sensor/frames/{frame_id}/file.png": "200 206 304 400 401 404 411 412 413 416 421 500 503",
   "/sensor/frames/{frame_id}/file.luminance.png": "200 206 304 400 401 404 411 412 413 416 421 500 503",
+  "/sensor/frames/{frame_id}/preview.png": "200 206 304 400 401 404 411 412 413 416 421 500 503",
+  "/sensor/frames/{frame_id}/overview.npy": "200 206 304 400 401 404 411 412 413 416 421 422 500 503",
   "/runs/{run_id}/steps/{step_index}/cl_sweep.csv": "200 206 304 400 401 404 411 412 413 416 421 422 500 503",
   "/webhooks": "200 304 400 401 411 412 413 421 500 503",
   "POST /webhooks": "201 400 401 403 411 413 415 421 422 500 503",

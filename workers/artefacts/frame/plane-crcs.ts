@@ -2,7 +2,7 @@
  * CRC-32 of each plane of a frame, from what is recorded for each batch: the CRC of the whole batch, and of all heights up to its end. So a
  * plane can be verified without reading the other, and damage in one does not affect the other.
  */
-import { type LineBatch, lineBytes, type Planes } from "../../../core/capture/capture.js";
+import { type Extent, type FrameState, type LineBatch, lineBytes, type Planes } from "../../../core/capture/capture.js";
 import { crc32Combiner } from "./crc-combination.js";
 
 type Batches = readonly Pick<LineBatch, "lineCount" | "crc32" | "heightCrc32">[];
@@ -18,6 +18,15 @@ export function heightCrcs(planes: Planes, width: number, batches: Batches): num
     const crc = combiner(lineCount)(before, heightCrc32);
     before = heightCrc32;
     return crc;
+  });
+}
+
+/** Where the heights of a frame lie, batch by batch, with the CRC-32 of each part. */
+export function heightExtents({ planes, width, batches }: Pick<FrameState, "planes" | "width" | "batches">): Extent[] {
+  const { height } = lineBytes(planes, width);
+  const crcs = heightCrcs(planes, width, batches);
+  return batches.map(({ offset, lineCount }, nth) => {
+    return { offset, lengthBytes: lineCount * height, crc32: crcs[nth] as number };
   });
 }
 

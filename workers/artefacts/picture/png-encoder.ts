@@ -1,5 +1,5 @@
 /**
- * Greyscale PNG (ISO/IEC 15948), 8 or 16 bits, written strip by strip: a strip of lines is filtered with sub, up or Paeth, whichever has the
+ * PNG (ISO/IEC 15948), greyscale of 8 or 16 bits or a palette of 8, written strip by strip: a strip of lines is filtered with sub, up or Paeth, whichever has the
  * lowest entropy in every eighth of its lines, and is one deflate block with a Huffman code of its own, made for what these lines hold, over
  * literals and repetitions of the pixel before (matches at its distance). Every strip ends at a byte, by an empty stored block, and is one
  * IDAT. Pictures of height and luminance have little else that deflate could find, and this is several times as fast as zlib's fastest.
@@ -16,8 +16,11 @@ const STRIP_BYTES = 448 * 1024;
 const SIGNATURE = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
 /** Length, type and CRC of a chunk. */
 const CHUNK_BYTES = 12;
-/** Of a file beside texts and strips: signature, IHDR, IEND, zlib's header, end and checksum. */
+/** Of a file beside texts, palette and strips: signature, IHDR, tRNS, IEND, zlib's header, end and checksum. */
 const FILE_BYTES = 128;
+/** Colour types. */
+const GREY = 0;
+const INDEXED = 3;
 /** Deflate with a window of 32 KiB, no dictionary. */
 const ZLIB_HEADER = Uint8Array.of(0x78, 0x01);
 const SUB = 1;
@@ -34,6 +37,8 @@ export interface PngPicture {
   width: number;
   height: number;
   bitDepth: 8 | 16;
+  /** Red, green and blue of each sample, 768 bytes. Sample 0 is transparent. Absent: the samples are grey. */
+  palette?: Uint8Array;
   /** Keyword and text, Latin-1, as tEXt chunks. */
   texts: readonly (readonly [keyword: string, text: string])[];
 }
@@ -47,15 +52,20 @@ export async function encodePng(
   picture: PngPicture,
   source: SampleSource,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  const { width, height, bitDepth } = picture;
+  const { width, height, bitDepth, palette } = picture;
   const coder = new StripCoder(memory, picture);
   const file = new PngFile(memory, picture, coder);
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);
   header[8] = bitDepth;
+  header[9] = palette === undefined ? GREY : INDEXED;
   file.chunk("IHDR", header);
   for (const [keyword, text] of picture.texts) file.chunk("tEXt", Buffer.from(`${keyword}\0${text}`, "latin1"));
+  if (palette !== undefined) {
+    file.chunk("PLTE", palette);
+    file.chunk("tRNS", Uint8Array.of(0));
+  }
   for (let line = 0; line < height; line += coder.linesPerStrip) {
     const lines = Math.min(coder.linesPerStrip, height - line);
     await source(line, lines, coder.samplesAt, coder.pitch);
@@ -72,13 +82,14 @@ class PngFile {
   readonly #startAt: number;
   #at: number;
 
-  constructor(memory: KernelMemory, { height, texts }: PngPicture, coder: StripCoder) {
+  constructor(memory: KernelMemory, { height, texts, palette }: PngPicture, coder: StripCoder) {
     this.#memory = memory;
     this.#coder = coder;
     const strips = Math.ceil(height / coder.linesPerStrip);
     const textBytes = texts.reduce((sum, [keyword, text]) => sum + keyword.length + text.length + 1 + CHUNK_BYTES, 0);
+    const headBytes = textBytes + (palette === undefined ? 0 : palette.length + CHUNK_BYTES);
     const lastStrip = coder.roomBytes - coder.storedBytes;
-    this.#startAt = memory.allocate(textBytes + strips * (coder.storedBytes + CHUNK_BYTES) + lastStrip + FILE_BYTES);
+    this.#startAt = memory.allocate(headBytes + strips * (coder.storedBytes + CHUNK_BYTES) + lastStrip + FILE_BYTES);
     this.#at = this.#startAt;
     this.#put(SIGNATURE);
   }

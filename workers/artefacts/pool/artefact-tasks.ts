@@ -8,6 +8,8 @@
  *   where heights or pitches are not for lanes; up to 124 or 164 where lines lie far closer together than columns
  * - heightMap, luminance: 2.5 MiB, or six lines where these are more, and room for the picture as its samples are (2 n, n), of which the
  *   system gives what is written; and the picture
+ * - preview: 256 KiB, or a line, and a line as f32; 1 MiB of counts and 640 x 640 samples, which the heap has
+ * - overview: one line, and the same as f32; its piece, which the caller bounds
  * - countPoints: 256 KiB, or a line, and 4 bytes a line; it and the filter, in each of its threads, as much again for the luminance
  * - packPoints: its positions' room as vertices, which the caller bounds, twice where there is no WebAssembly; its positions' luminance,
  *   256 KiB, or a line, and again for luminance of 16 bits where there is no WebAssembly; and its part of the mask, twice
@@ -24,9 +26,11 @@ import { type FilteredCloud, type FilterPartTasks, filterParts, withLineCounts }
 import { filterOutliers } from "../filter/outlier-filter.js";
 import { loadGrid } from "../frame/frame-grid.js";
 import type { FrameSource } from "../frame/frame-source.js";
+import { type OverviewLines, packOverview } from "../frame/height-overview.js";
 import { readPart, verifyStored } from "../frame/stored-bytes.js";
 import { giveBackMemory, hasWasmKernels, joinMemory, type SharedMemory, takeMemory } from "../kernel-memory.js";
 import { encodeHeightMap, encodeLuminance } from "../picture/frame-pictures.js";
+import { encodePreview } from "../picture/preview-picture.js";
 import { indexSeries, type SeriesIndex, type SeriesSource, writeRowBlock } from "../series/series-source.js";
 import { MemoryNeed } from "./memory-need.js";
 import { ThreadMemory } from "./thread-memory.js";
@@ -39,6 +43,11 @@ export interface PackPointsTask {
   endLine: number;
   /** Memory for this piece alone. If an earlier attempt may still use it, new memory is made. */
   lent: SharedMemory;
+}
+
+/** Asks for some lines of a frame's overview. The caller has verified the frame's heights. */
+export interface OverviewTask extends OverviewLines {
+  frame: FrameSource;
 }
 
 /** A piece of a file. */
@@ -54,6 +63,8 @@ export interface ArtefactTasks extends FilterPartTasks {
   filter: { input: FrameSource; output: FilteredCloud };
   heightMap: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
   luminance: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
+  preview: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
+  overview: { input: OverviewTask; output: Uint8Array<ArrayBuffer> };
   countPoints: { input: FrameSource; output: Uint32Array<ArrayBuffer> };
   packPoints: { input: PackPointsTask; output: MadePiece };
   indexSeries: { input: SeriesSource; output: SeriesIndex };
@@ -92,6 +103,14 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
         if (plane === undefined) throw new Error(`frame ${source.frameId} has no luminance`);
         return encodeLuminance(kernels, plane, source.geometry, luminance);
       }),
+    preview: (source) =>
+      memory.withFrame(source, (kernels, { heights }) =>
+        encodePreview(kernels, source.planes.height, source.geometry, heights),
+      ),
+    overview: (task) =>
+      memory.withFrame(task.frame, (kernels, { heights }) =>
+        packOverview(kernels, task.frame.planes.height, task.frame.geometry.width, heights, task),
+      ),
     countPoints: (source) =>
       memory.withFrame(source, async (kernels, planeLines) => {
         const { planes, geometry } = source;

@@ -45,9 +45,18 @@ async function makeFormat(
   if (frame === undefined) throw new Error(`run ${run.id} has no frame ${frameId}`);
   const source = frameSource(frame, path);
   switch (format) {
-    case "png":
+    case "png": {
+      const answer = await maker.make("heightMap", source);
+      if ("error" in answer) return answer;
+      const preview = await maker.make("preview", source);
+      if ("error" in preview) return preview;
+      return {
+        parts: [answer.value, preview.value],
+        placed: ([file, preview]) => ({ kind: "picture", file: file as Extent, preview: preview as Extent }),
+      };
+    }
     case "luminance.png": {
-      const answer = await maker.make(format === "png" ? "heightMap" : "luminance", source);
+      const answer = await maker.make("luminance", source);
       if ("error" in answer) return answer;
       return { parts: [answer.value], placed: ([file]) => ({ kind: "picture", file: file as Extent }) };
     }

@@ -348,8 +348,10 @@ t.test("what is gathered is recorded at a stop; what comes behind it is dropped"
   store.runs.set(RUN_ID, endedWith(1));
   const processing = startProcessing(store, maker, new ManualTimers());
   await eventLoopTurn();
-  maker.asked.find(({ name }) => name === "heightMap")?.answer();
-  await eventLoopTurn();
+  for (const made of ["heightMap", "preview"]) {
+    maker.asked.find(({ name }) => name === made)?.answer();
+    await eventLoopTurn();
+  }
   t.equal(store.records, 0);
   processing.stop();
   t.same([...store.recorded.keys()], [`${RUN_ID} ${JSON.stringify(SUBJECT)}`]);

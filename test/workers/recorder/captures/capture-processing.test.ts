@@ -9,7 +9,7 @@ import { reportOfRun } from "../../../../core/run/run-response.js";
 import type { RunState } from "../../../../core/run/run-state.js";
 import { capturePath } from "../../../../storage/captures/capture-path.js";
 import { NearMaker } from "../../../helpers/captures/near-maker.js";
-import { readGreyPng } from "../../../helpers/captures/png-reader.js";
+import { readGreyPng, readPalettePng } from "../../../helpers/captures/png-reader.js";
 import { GatedFileSystem } from "../../../helpers/disk/gated-file-system.js";
 import { RoomFileSystem } from "../../../helpers/disk/room-file-system.js";
 import {
@@ -96,7 +96,7 @@ t.test(
     const runId = await startRun(raw);
     const frameId = await sendFrame(raw, runId);
     await recorder.until(has(recorder, runId, frameId, ALL));
-    t.same(maker.asked, ["countPoints", "heightMap", "luminance", "filter"]);
+    t.same(maker.asked, ["countPoints", "heightMap", "preview", "luminance", "filter"]);
     const run = recorder.run(runId);
     const frame = frameOf(run, frameId);
     const [rawCloud, cloud] = [cloudOf(frame, "raw.ply"), cloudOf(frame, "ply")];
@@ -112,6 +112,8 @@ t.test(
     t.equal(counts.length, 4 * LINES);
     t.same([counts.readUInt32LE(0), counts.readUInt32LE(20), counts.readUInt32LE(24)], [WIDTH - 1, WIDTH - 1, WIDTH]);
     const picture = readGreyPng(stored(recorder, runId, height.file));
+    const preview = readPalettePng(stored(recorder, runId, height.preview as Extent));
+    t.same([preview.width, preview.height], [WIDTH, LINES]);
     t.same([picture.width, picture.height, picture.samples[5 * WIDTH + 7]], [WIDTH, LINES, 60_000]);
     t.equal(readGreyPng(stored(recorder, runId, luminance.file)).samples[1023], 1023 >> 2);
     t.equal(storedEnd(run, "captures"), readFileSync(pathOf(recorder, runId)).length, "nothing lies between");
@@ -264,6 +266,7 @@ t.test("what is open at a stop is made at the next start, once, of runs that go 
       ...Array(3).fill("luminance"),
       ...Array(2).fill("countPoints"),
       ...Array(3).fill("heightMap"),
+      ...Array(3).fill("preview"),
       ...Array(3).fill("filter"),
     ].sort(),
   );

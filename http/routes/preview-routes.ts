@@ -1,0 +1,121 @@
+/** What a frame offers besides its formats in the manifest, to be looked at: a small picture, and fewer heights. */
+
+import { pictureOf } from "../../core/capture/artefact.js";
+import type { FrameState } from "../../core/capture/capture.js";
+import { npyHeader } from "../../core/capture/npy-header.js";
+import { LIMITS } from "../../core/limits.js";
+import { PREVIEW_CONTENT_TYPE } from "../../core/run/manifest.js";
+import { availableFormats, formatCreatedAtUs } from "../../core/run/run-files.js";
+import { overviewStride } from "../../workers/artefacts/frame/height-overview.js";
+import type { Headers } from "../openapi/documented-headers.js";
+import { OVERVIEW_IN_MILLIMETRES, PREVIEW_COLOURS } from "../openapi/frame-millimetres.js";
+import type { HeaderLines, Reply } from "../replies/reply.js";
+import { defineRoute, type HandlerRequest, type Route } from "../requests/route.js";
+import { binaryResponse, FRAME_ID } from "./declared-parameters.js";
+import { formatNotAvailable, type RequireFrame } from "./frame-routes.js";
+import { type RunDownloads, retriedIfMissing } from "./run-downloads.js";
+
+const OVERVIEW_CONTENT_TYPE = "application/octet-stream";
+
+export function previewRoute(requireFrame: RequireFrame, downloads: RunDownloads): Route {
+  const reply = async (request: HandlerRequest): Promise<Reply> => {
+    const { run, frame } = await requireFrame(request);
+    if (!availableFormats(run, frame).includes("preview.png"))
+      throw formatNotAvailable(run, frame, "preview.png", "png");
+    const entry = {
+      name: `frame-${frame.id}.preview.png`,
+      sizeBytes: pictureOf(frame, "png")?.preview?.lengthBytes ?? null,
+      createdAtUs: formatCreatedAtUs(frame, "png"),
+      source: { kind: "preview", frame },
+    } as const;
+    return downloads.reply(run, entry, PREVIEW_CONTENT_TYPE);
+  };
+  return defineRoute({
+    method: "GET",
+    path: "/sensor/frames/{frame_id}/preview.png",
+    operationId: "downloadFramePreview",
+    tag: "frames",
+    summary: "The height map as a small picture in false colours.",
+    description: PREVIEW_COLOURS,
+    pathParameters: { frame_id: FRAME_ID },
+    query: {},
+    responses: { 200: binaryResponse(PREVIEW_CONTENT_TYPE, "8-bit palette PNG; no measurement is transparent.") },
+    errors: ["format_not_available"],
+    scope: "read",
+    handle: (request) => retriedIfMissing(() => reply(request)),
+  });
+}
+
+export function overviewRoute(requireFrame: RequireFrame, downloads: RunDownloads): Route {
+  const query = {
+    points: {
+      type: "integer",
+      ...LIMITS.overviewPoints,
+      description: "Most points of the answer. The stride is the smallest one that keeps to it.",
+    },
+  } as const;
+  const reply = async (request: HandlerRequest<typeof query>): Promise<Reply> => {
+    const { run, frame } = await requireFrame(request);
+    if (!availableFormats(run, frame).includes("npy")) throw formatNotAvailable(run, frame, "overview.npy", "npy");
+    const stride = overviewStride(frame, request.query.points);
+    const [width, lines] = [Math.ceil(frame.width / stride), Math.ceil(frame.lines / stride)];
+    const entry = {
+      name: `frame-${frame.id}.overview.npy`,
+      sizeBytes: npyHeader("f32", lines, width).length + 4 * width * lines,
+      createdAtUs: formatCreatedAtUs(frame, "npy"),
+      source: { kind: "overview", frame, stride },
+      headers: overviewHeaders(frame, stride),
+    } as const;
+    return downloads.reply(run, entry, OVERVIEW_CONTENT_TYPE);
+  };
+  return defineRoute({
+    method: "GET",
+    path: "/sensor/frames/{frame_id}/overview.npy",
+    operationId: "downloadFrameOverview",
+    tag: "frames",
+    summary: "The heights in millimetres, thinned out: an NPY array of float32, NaN where nothing was measured.",
+    description: OVERVIEW_IN_MILLIMETRES,
+    pathParameters: { frame_id: FRAME_ID },
+    query,
+    responses: {
+      200: binaryResponse(
+        OVERVIEW_CONTENT_TYPE,
+        "NPY format 1.0, float32 in mm, shape (lines, columns).",
+        OVERVIEW_HEADERS,
+      ),
+    },
+    errors: ["format_not_available"],
+    scope: "read",
+    handle: (request) => retriedIfMissing(() => reply(request)),
+  });
+}
+
+function overviewHeaders({ xPitchMm, yPitchMm, xOriginMm, yOriginMm }: FrameState, stride: number): HeaderLines {
+  return [
+    ["X-Stride", String(stride)],
+    ["X-X-Pitch-Mm", String(xPitchMm * stride)],
+    ["X-Y-Pitch-Mm", String(yPitchMm * stride)],
+    ["X-X-Origin-Mm", String(xOriginMm)],
+    ["X-Y-Origin-Mm", String(yOriginMm)],
+  ];
+}
+
+const millimetres = (description: string): Headers[string] => ({
+  description,
+  required: true,
+  schema: { type: "number" },
+});
+
+const OVERVIEW_HEADERS: Headers = {
+  "X-Stride": {
+    description: "k: the array has every k-th column of every k-th line of the frame, beginning with the first.",
+    required: true,
+    schema: { type: "integer", minimum: 1 },
+  },
+  "X-X-Pitch-Mm": millimetres(
+    "Millimetres from one column of the array to the next: k times the frame's `x_pitch_mm`.",
+  ),
+  "X-Y-Pitch-Mm": millimetres("Millimetres from one line of the array to the next: k times the frame's `y_pitch_mm`."),
+  "X-X-Origin-Mm": millimetres("x of the first column in mm."),
+  "X-Y-Origin-Mm": millimetres("y of the first line in mm."),
+};
