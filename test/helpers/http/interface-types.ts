@@ -376,6 +376,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/sensor/frames/{frame_id}/preview.png": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The height map as a small picture in false colours.
+         * @description At most 640 pixels on the longer side. A pixel shows the mean height of a block of k x k points, without those that were not measured; k is the smallest that fits. Sample 0 is transparent: nothing was measured. Samples from 1 to 255 are the colours of viridis from the 1st to the 99th percentile of all heights, which the text chunks `z_min_mm` and `z_max_mm` give. Heights beyond have the first or the last colour. The text chunks `x_pitch_mm` and `y_pitch_mm` are millimetres from one pixel to the next. It is made with the height map `file.png`, and is not among the run's files.
+         *
+         *     Scope of the API key: `read`, or `manage`.
+         */
+        get: operations["downloadFramePreview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sensor/frames/{frame_id}/overview.npy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The heights in millimetres, thinned out: an NPY array of float32, NaN where nothing was measured.
+         * @description For viewers and notebooks that need a large frame at once, but not all of it. The array has every k-th column of every k-th line, beginning with the first: k, in the header `X-Stride`, is the smallest that leaves at most `points` points. `z_mm[line, column]` is the height of the frame's point (line * k, column * k) as float32, or NaN where nothing was measured. It lies at `x_mm[column]`, `y_mm[line]`:
+         *
+         *     ```python
+         *     import io, numpy as np; from urllib.request import urlopen
+         *     answer = urlopen(f"{base_url}/sensor/frames/{frame_id}/overview.npy?points=100000")
+         *     z_mm, where = np.load(io.BytesIO(answer.read())), {key: float(answer.headers[f"X-{key}-Mm"]) for key in ("X-Pitch", "Y-Pitch", "X-Origin", "Y-Origin")}
+         *     x_mm = where["X-Origin"] + where["X-Pitch"] * np.arange(z_mm.shape[1])
+         *     y_mm = where["Y-Origin"] + where["Y-Pitch"] * np.arange(z_mm.shape[0])
+         *     ```
+         *
+         *     The array is made while it is sent. It is not among the run's files.
+         *
+         *     Scope of the API key: `read`, or `manage`.
+         */
+        get: operations["downloadFrameOverview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/runs/{run_id}/steps/{step_index}/cl_sweep.csv": {
         parameters: {
             query?: never;
@@ -1412,7 +1466,7 @@ export interface components {
             /** @description The sensor's session that the frame was captured in, as the cell calls it. */
             session_id: string;
             /** @description Formats that can be downloaded now. They appear as processing completes. After retention removed the capture there are none. */
-            available_formats: ("npy" | "ply" | "raw.ply" | "png" | "luminance.png")[];
+            available_formats: ("npy" | "ply" | "raw.ply" | "png" | "luminance.png" | "preview.png")[];
             /** @description The same formats, each with its URL. */
             files: {
                 [key: string]: components["schemas"]["FrameFormatFile"];
@@ -4714,6 +4768,426 @@ export interface operations {
             };
             /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
             421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    downloadFramePreview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the captured frame, in upper or lower case. */
+                frame_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description 8-bit palette PNG; no measurement is transparent. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: Range can ask for a part. */
+                    "Accept-Ranges": string;
+                    /** @description Size of the body in bytes. */
+                    "Content-Length": number;
+                    /** @description `attachment`, with the name to save the file under. */
+                    "Content-Disposition": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/png": string;
+                };
+            };
+            /** @description The range of bytes that Range asks for. */
+            206: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: Range can ask for a part. */
+                    "Accept-Ranges": string;
+                    /** @description Size of the body in bytes. */
+                    "Content-Length": number;
+                    /** @description `attachment`, with the name to save the file under. */
+                    "Content-Disposition": string;
+                    /** @description The bytes that follow, and the size of the file: `bytes <first>-<last>/<size>`, counted from 0. */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/png": string;
+                };
+            };
+            /** @description Nothing has changed since the version that If-None-Match or If-Modified-Since names. */
+            304: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: Range can ask for a part. */
+                    "Accept-Ranges": string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /**
+             * @description `format_not_available`: The frame or step does not have this format, or not yet.
+             *
+             *     `frame_not_found`: No captured frame has this id.
+             */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `range_not_satisfiable`: The range lies outside the file. */
+            416: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description The size of the file in bytes: `bytes *\/<size>`. */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    downloadFrameOverview: {
+        parameters: {
+            query?: {
+                /** @description Most points of the answer. The stride is the smallest one that keeps to it. */
+                points?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the captured frame, in upper or lower case. */
+                frame_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description NPY format 1.0, float32 in mm, shape (lines, columns). */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: Range can ask for a part. */
+                    "Accept-Ranges": string;
+                    /** @description Size of the body in bytes. */
+                    "Content-Length": number;
+                    /** @description `attachment`, with the name to save the file under. */
+                    "Content-Disposition": string;
+                    /** @description k: the array has every k-th column of every k-th line of the frame, beginning with the first. */
+                    "X-Stride": number;
+                    /** @description Millimetres from one column of the array to the next: k times the frame's `x_pitch_mm`. */
+                    "X-X-Pitch-Mm": number;
+                    /** @description Millimetres from one line of the array to the next: k times the frame's `y_pitch_mm`. */
+                    "X-Y-Pitch-Mm": number;
+                    /** @description x of the first column in mm. */
+                    "X-X-Origin-Mm": number;
+                    /** @description y of the first line in mm. */
+                    "X-Y-Origin-Mm": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description The range of bytes that Range asks for. */
+            206: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: Range can ask for a part. */
+                    "Accept-Ranges": string;
+                    /** @description Size of the body in bytes. */
+                    "Content-Length": number;
+                    /** @description `attachment`, with the name to save the file under. */
+                    "Content-Disposition": string;
+                    /** @description k: the array has every k-th column of every k-th line of the frame, beginning with the first. */
+                    "X-Stride": number;
+                    /** @description Millimetres from one column of the array to the next: k times the frame's `x_pitch_mm`. */
+                    "X-X-Pitch-Mm": number;
+                    /** @description Millimetres from one line of the array to the next: k times the frame's `y_pitch_mm`. */
+                    "X-Y-Pitch-Mm": number;
+                    /** @description x of the first column in mm. */
+                    "X-X-Origin-Mm": number;
+                    /** @description y of the first line in mm. */
+                    "X-Y-Origin-Mm": number;
+                    /** @description The bytes that follow, and the size of the file: `bytes <first>-<last>/<size>`, counted from 0. */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description Nothing has changed since the version that If-None-Match or If-Modified-Since names. */
+            304: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: Range can ask for a part. */
+                    "Accept-Ranges": string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /**
+             * @description `format_not_available`: The frame or step does not have this format, or not yet.
+             *
+             *     `frame_not_found`: No captured frame has this id.
+             */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `range_not_satisfiable`: The range lies outside the file. */
+            416: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description The size of the file in bytes: `bytes *\/<size>`. */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `invalid_parameter`: A parameter or body field has a value that is not allowed. */
+            422: {
                 headers: {
                     /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
                     "X-Trace-ID": string;
