@@ -1,0 +1,121 @@
+/** Requests to the interface, with the key and with errors as they are meant for people. */
+import type { components } from "../../../test/helpers/http/interface-types.js";
+import { apiKey, isKeyWanted, isReadOnly } from "./session.js";
+
+type Schemas = components["schemas"];
+export type Run = Schemas["ProgramRunResponse"];
+export type RunSummary = Schemas["ProgramRunSummaryResponse"];
+export type RunList = Schemas["ProgramRunSummaryListResponse"];
+export type ActiveRun = Schemas["ActiveRunResponse"];
+export type Step = Schemas["StepStatusResponse"];
+export type Check = Schemas["QualityCheckModel"];
+export type Report = Schemas["QualityReportResponse"];
+export type Defect = Schemas["DefectModel"];
+export type RunFile = Schemas["FileMetadata"];
+export type Program = Schemas["ProgramResponse"];
+export type ProgramList = Schemas["ProgramListResponse"];
+export type Webhook = Schemas["WebhookResponse"];
+export type WebhookRequest = Schemas["CreateWebhookRequest"];
+export type WebhookUpdate = Schemas["UpdateWebhookRequest"];
+export type Delivery = Schemas["WebhookDeliveryResponse"];
+export type DeliveryDetail = Schemas["WebhookDeliveryDetailResponse"];
+export type DeliverySummary = Schemas["WebhookDeliverySummary"];
+export type TestResult = Schemas["TestWebhookResponse"];
+export type Health = Schemas["SystemStateResponse"];
+export type Frame = Schemas["CapturedFrameResponse"];
+type ErrorEnvelope = Schemas["ErrorResponse"];
+
+/** What the interface answered instead of a result, or why no answer came (`status` 0). */
+export class ApiError extends Error {
+  override name = "ApiError";
+  readonly status: number;
+  /** `unreachable` if no answer came. */
+  readonly code: ErrorEnvelope["code"] | "unreachable";
+  readonly params: Partial<ErrorEnvelope["params"]>;
+
+  constructor(status: number, code: ApiError["code"], message: string, params: ApiError["params"] = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.params = params;
+  }
+}
+
+/** The URL of a path of the interface, which starts with a slash. */
+export function apiUrl(path: string): string {
+  return new URL(`..${path}`, document.baseURI).href;
+}
+
+/**
+ * Asks the interface, with the key if there is one. It resolves with any 2xx answer.
+ * @throws ApiError for every other answer, and where none came; DOMException if `init.signal` aborts it
+ */
+export async function apiFetch(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  const key = apiKey.value;
+  if (key !== undefined) headers.set("Authorization", `Bearer ${key}`);
+  let response: Response;
+  try {
+    // no-cache: what the browser has is shown only if the service says that nothing has changed.
+    response = await fetch(apiUrl(path), { cache: "no-cache", ...init, headers });
+  } catch (error) {
+    if (init.signal?.aborted) throw error;
+    throw new ApiError(0, "unreachable", "The service does not answer.");
+  }
+  if (response.ok) return response;
+  const error = await errorOf(response);
+  // An answer to a request with an earlier key says nothing about this one.
+  if (error.status === 401 && apiKey.value === key) isKeyWanted.value = true;
+  if (error.code === "forbidden" && error.params.needed === "manage") isReadOnly.value = true;
+  throw error;
+}
+
+async function errorOf(response: Response): Promise<ApiError> {
+  try {
+    const { code, message, params } = (await response.json()) as ErrorEnvelope;
+    return new ApiError(response.status, code, message, params);
+  } catch {
+    return new ApiError(response.status, "internal_error", `The service answered ${response.status}.`);
+  }
+}
+
+export async function getJson<Shape>(path: string, signal?: AbortSignal): Promise<Shape> {
+  const response = await apiFetch(path, { signal: signal ?? null, headers: { Accept: "application/json" } });
+  return (await response.json()) as Shape;
+}
+
+/** Writes. Resolves with the answer, or undefined if it has no body. */
+export async function sendJson<Shape>(method: "POST" | "PATCH" | "DELETE", path: string, body?: unknown): Promise<Shape> {
+  const response = await apiFetch(path, {
+    method,
+    ...(body !== undefined && { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } }),
+  });
+  return (response.status === 204 ? undefined : await response.json()) as Shape;
+}
+
+/** The health, also where it is bad enough for 503. */
+export async function getHealth(signal?: AbortSignal): Promise<Health> {
+  const headers = new Headers({ Accept: "application/json" });
+  if (apiKey.value !== undefined) headers.set("Authorization", `Bearer ${apiKey.value}`);
+  let response: Response;
+  try {
+    response = await fetch(apiUrl("/health"), { cache: "no-cache", headers, signal: signal ?? null });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ApiError(0, "unreachable", "The service does not answer.");
+  }
+  const body = (await response.json()) as Health | ErrorEnvelope;
+  if ("components" in body) return body;
+  if (response.status === 401) isKeyWanted.value = true;
+  throw new ApiError(response.status, body.code, body.message, body.params);
+}
+
+/** A query string with its question mark, without the values that are empty. */
+export function queryOf(values: Readonly<Record<string, string | number | undefined>>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(values)) {
+    if (value !== undefined && value !== "") query.set(name, String(value));
+  }
+  const text = query.toString();
+  return text === "" ? "" : `?${text}`;
+}

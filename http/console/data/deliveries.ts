@@ -1,0 +1,24 @@
+/** Deliveries that fail, of all webhooks. */
+import { type Delivery, getJson, type Webhook } from "./api.js";
+
+export interface FailingWebhook {
+  webhook: Webhook;
+  /** Of the latest `looked`. */
+  failed: number;
+  looked: number;
+  latest: Delivery;
+}
+
+const LOOKED_AT = 50;
+
+/** The webhooks of whose latest deliveries some failed. */
+export async function readFailing(signal?: AbortSignal): Promise<FailingWebhook[]> {
+  const webhooks = await getJson<Webhook[]>("/webhooks", signal);
+  const read = webhooks.map(async (webhook): Promise<FailingWebhook[]> => {
+    const deliveries = await getJson<Delivery[]>(`/webhooks/${webhook.id}/deliveries?limit=${LOOKED_AT}`, signal);
+    const failed = deliveries.filter(({ status }) => status === "failed" || status === "exhausted");
+    const [latest] = failed;
+    return latest === undefined ? [] : [{ webhook, failed: failed.length, looked: deliveries.length, latest }];
+  });
+  return (await Promise.all(read)).flat();
+}

@@ -1,0 +1,28 @@
+import { useEffect, useRef } from "preact/hooks";
+import type { RunSummary } from "./api.js";
+import { useLive } from "./live.js";
+import type { Resource } from "./resource.js";
+
+/** Least time between two reads, however many runs change. */
+const PAUSE_MS = 400;
+
+/** Reads the resource again when a run changes that matters to it, and when changes may have been missed. */
+export function useReloadOnChange(resource: Resource<unknown>, matters: (run: RunSummary) => boolean = () => true): void {
+  const timer = useRef(0);
+  const due = (): void => {
+    if (timer.current !== 0) return;
+    timer.current = window.setTimeout(() => {
+      void resource.reload().finally(() => {
+        timer.current = 0;
+      });
+    }, PAUSE_MS);
+  };
+  useLive({ onRun: (run) => matters(run) && due(), onReset: due });
+  useEffect(
+    () => () => {
+      clearTimeout(timer.current);
+      timer.current = 0;
+    },
+    [resource],
+  );
+}

@@ -1,0 +1,59 @@
+/** Lengths in millimetres or inches, and other numbers as people read them. */
+import { signal } from "@preact/signals";
+
+export type Unit = "mm" | "in";
+
+const STORED = "inspection-units";
+const MM_PER_INCH = 25.4;
+
+export const unit = signal<Unit>(localStorage.getItem(STORED) === "in" ? "in" : "mm");
+
+export function setUnit(next: Unit): void {
+  localStorage.setItem(STORED, next);
+  unit.value = next;
+}
+
+/** Millimetres as a number of the unit. */
+export function inUnit(mm: number): number {
+  return unit.value === "in" ? mm / MM_PER_INCH : mm;
+}
+
+/** Decimals that show a tenth of the tolerance's last digit; an inch needs one more. */
+export function lengthDecimals(thresholdMm: number | null | undefined): number {
+  const fine = thresholdMm ? Math.ceil(-Math.log10(Math.abs(thresholdMm))) + 2 : 3;
+  return Math.min(6, Math.max(3, fine)) + (unit.value === "in" ? 1 : 0);
+}
+
+const MINUS = "\u2212";
+
+/** With a true minus sign, which is as wide as a figure. */
+export function fixed(value: number, decimals: number): string {
+  const text = Math.abs(value).toFixed(decimals);
+  return value < 0 && Number(text) !== 0 ? MINUS + text : text;
+}
+
+export function signed(value: number, decimals: number): string {
+  const text = fixed(value, decimals);
+  return text.startsWith(MINUS) || Number(text) === 0 ? text : `+${text}`;
+}
+
+/** A number of no known unit: up to six significant figures, no zeros at the end. */
+export function plain(value: number): string {
+  if (!Number.isFinite(value)) return String(value);
+  const size = Math.abs(value);
+  const text = size !== 0 && (size < 1e-4 || size >= 1e9) ? value.toExponential(3) : String(Number(value.toPrecision(6)));
+  return text.replace("-", MINUS);
+}
+
+/** A whole number with thin spaces between the thousands. */
+export function whole(value: number): string {
+  return String(value).replace(/\B(?=(\d{3})+$)/g, "\u2009");
+}
+
+export function bytes(count: number | null | undefined): string {
+  if (count === null || count === undefined) return "–";
+  if (count < 1000) return `${count} B`;
+  const units = ["kB", "MB", "GB", "TB"];
+  const power = Math.min(units.length, Math.floor(Math.log10(count) / 3));
+  return `${(count / 1000 ** power).toPrecision(3)} ${units[power - 1]}`;
+}
