@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { ServiceError } from "../../core/service-errors.js";
-import { nodeFileSystem, readWholeFile } from "../../storage/disk/file-system.js";
+import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { readWholeFile } from "../../storage/disk/whole-files.js";
 import { accepts } from "../replies/accepted-coding.js";
 import { type HeaderLines, JSON_CONTENT_TYPE, type Reply, wholeReply } from "../replies/reply.js";
 import { defineRoute, type HandlerRequest, type PathParameter, type Route } from "../requests/route.js";
