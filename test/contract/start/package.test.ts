@@ -20,11 +20,11 @@ function temporaryFolder(t: Test): string {
   return folder;
 }
 
-/** What the sources of the product become. Of assembly/ is kernels.wasm made; .d.ts files declare modules that the build makes. */
+/** What the sources of the product become. The client is a part of what browsers load. Of assembly/ is kernels.wasm made; .d.ts files declare modules that the build makes. */
 function compiledModules(): string[] {
   return ["core", "storage", "workers", "http"]
     .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: "utf8" }).map((path) => join(folder, path)))
-    .filter((path) => path.endsWith(".ts") && !path.startsWith("workers/artefacts/assembly/"))
+    .filter((path) => path.endsWith(".ts") && !/^(workers\/artefacts\/assembly|http\/client)\//.test(path))
     .map((path) => `dist/${path.replace(/(\.d)?\.ts$/, ".js")}`);
 }
 

@@ -1,0 +1,171 @@
+import { EventParser } from "./event-parser.js";
+import type { components, operations } from "./interface-types.js";
+
+type Schemas = components["schemas"];
+
+/** What a stream of changed runs tells. `mark`: everything up to here is told. */
+export type RunEvent =
+  /** The stream is open: now, and after each break. */
+  | { readonly type: "ready"; readonly mark: string; readonly serviceVersion: string }
+  /** A run has changed; its newest state. */
+  | { readonly type: "run"; readonly mark: string; readonly run: Schemas["ProgramRunSummaryResponse"] }
+  /** The service does not know the mark, because its store was replaced: list the runs anew. */
+  | { readonly type: "reset"; readonly mark: string; readonly reason: string };
+
+type Query = NonNullable<operations["followRuns"]["parameters"]["query"]>;
+
+export interface FollowOptions {
+  /** Only runs that match. Names as in the interface. */
+  filter?: Pick<Query, "program_id" | "status" | "serial_number">;
+  /** The mark to go on from; undefined: now. */
+  since?: string | undefined;
+  signal?: AbortSignal;
+}
+
+export interface Connection {
+  baseUrl: string;
+  headers: Readonly<Record<string, string>>;
+  fetch: typeof fetch;
+}
+
+/** The service has answered with an error that does not pass by itself. */
+export class ServiceRequestError extends Error {
+  override name = "ServiceRequestError";
+  readonly status: number;
+  /** The envelope, if the answer had one. */
+  readonly error: Schemas["ErrorResponse"] | undefined;
+
+  constructor(status: number, error: Schemas["ErrorResponse"] | undefined) {
+    super(error?.message ?? `the service answered with status ${status}`);
+    this.status = status;
+    this.error = error;
+  }
+}
+
+/** Pause before the next attempt, if the service has said nothing. It doubles with each attempt that fails, up to the longest. */
+const RETRY_MS = 2_000;
+const LONGEST_RETRY_MS = 30_000;
+/** The service says something every 15 s. After so long a silence the connection is dead. */
+const SILENCE_MS = 45_000;
+
+/** As `ServiceClient.changes`. */
+export async function* followRuns(
+  connection: Connection,
+  { filter = {}, since, signal }: FollowOptions,
+): AsyncGenerator<RunEvent, void, undefined> {
+  let mark = since;
+  let retryMs = RETRY_MS;
+  let failures = 0;
+  while (!signal?.aborted) {
+    const attempt = new Attempt(signal);
+    try {
+      const response = await attempt.open(connection, address(connection.baseUrl, filter, mark), mark);
+      if (typeof response === "number") {
+        await pause(response, signal);
+        continue;
+      }
+      for await (const event of attempt.events(response)) {
+        failures = 0;
+        retryMs = attempt.retryMs ?? retryMs;
+        mark = event.mark;
+        yield event;
+        if (signal?.aborted) return;
+      }
+    } catch (error) {
+      if (error instanceof ServiceRequestError) throw error;
+      // Everything else is a break of the connection.
+    } finally {
+      attempt.close();
+    }
+    await pause(Math.min(retryMs * 2 ** failures++, LONGEST_RETRY_MS), signal);
+  }
+}
+
+function address(baseUrl: string, filter: Record<string, string | undefined>, mark: string | undefined): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries({ ...filter, updated_since: mark })) {
+    if (value !== undefined) query.set(name, value);
+  }
+  return `${baseUrl}/runs/changes?${query}`;
+}
+
+/** One connection. */
+class Attempt {
+  readonly #abort = new AbortController();
+  readonly #signal: AbortSignal | undefined;
+  readonly #onAbort = () => this.#abort.abort();
+  readonly #parser = new EventParser();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(signal: AbortSignal | undefined) {
+    this.#signal = signal;
+    signal?.addEventListener("abort", this.#onAbort, { once: true });
+    this.#watch();
+  }
+
+  get retryMs(): number | undefined {
+    return this.#parser.retryMs;
+  }
+
+  /** The open stream; or, if the service cannot take it now, the milliseconds to wait. @throws ServiceRequestError */
+  async open({ headers, fetch }: Connection, url: string, mark: string | undefined): Promise<Response | number> {
+    const response = await fetch(url, {
+      headers: { ...headers, Accept: "text/event-stream", ...(mark !== undefined && { "Last-Event-ID": mark }) },
+      signal: this.#abort.signal,
+    });
+    if (response.ok) return response;
+    const body = (await response.json().catch(() => undefined)) as Schemas["ErrorResponse"] | undefined;
+    if (response.status < 500) throw new ServiceRequestError(response.status, body);
+    const seconds = Number(response.headers.get("Retry-After"));
+    return seconds > 0 ? seconds * 1000 : RETRY_MS;
+  }
+
+  async *events(response: Response): AsyncGenerator<RunEvent, void, undefined> {
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    const decoder = new TextDecoder();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      this.#watch();
+      for (const { id, name, data } of this.#parser.push(decoder.decode(value, { stream: true }))) {
+        const event = runEvent(name, id, data);
+        if (event !== undefined) yield event;
+      }
+    }
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+    this.#abort.abort();
+  }
+
+  #watch(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(this.#onAbort, SILENCE_MS);
+  }
+}
+
+/** Undefined for an event that a later release may add. */
+function runEvent(type: string, mark: string, data: string): RunEvent | undefined {
+  if (type === "run") return { type, mark, run: JSON.parse(data) as Schemas["ProgramRunSummaryResponse"] };
+  if (type === "ready") {
+    return { type, mark, serviceVersion: (JSON.parse(data) as { service_version: string }).service_version };
+  }
+  if (type === "reset") return { type, mark, reason: (JSON.parse(data) as { reason: string }).reason };
+  return undefined;
+}
+
+/** Resolves after the time, or when the signal is aborted. */
+function pause(timeMs: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, timeMs);
+    if (signal?.aborted) end();
+    else signal?.addEventListener("abort", end, { once: true });
+  });
+}
