@@ -85,7 +85,11 @@ export async function getJson<Shape>(path: string, signal?: AbortSignal): Promis
 }
 
 /** Writes. Resolves with the answer, or undefined if it has no body. */
-export async function sendJson<Shape>(method: "POST" | "PATCH" | "DELETE", path: string, body?: unknown): Promise<Shape> {
+export async function sendJson<Shape>(
+  method: "POST" | "PATCH" | "DELETE",
+  path: string,
+  body?: unknown,
+): Promise<Shape> {
   const response = await apiFetch(path, {
     method,
     ...(body !== undefined && { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } }),

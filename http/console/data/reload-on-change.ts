@@ -7,7 +7,10 @@ import type { Resource } from "./resource.js";
 const PAUSE_MS = 400;
 
 /** Reads the resource again when a run changes that matters to it, and when changes may have been missed. */
-export function useReloadOnChange(resource: Resource<unknown>, matters: (run: RunSummary) => boolean = () => true): void {
+export function useReloadOnChange(
+  resource: Resource<unknown>,
+  matters: (run: RunSummary) => boolean = () => true,
+): void {
   const timer = useRef(0);
   const due = (): void => {
     if (timer.current !== 0) return;

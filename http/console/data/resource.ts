@@ -28,9 +28,7 @@ class StoredResource<Shape> implements Resource<Shape> {
 
   async reload(): Promise<void> {
     this.#isStale = true;
-    this.#reading ??= this.#readWhileStale().finally(() => {
-      this.#reading = undefined;
-    });
+    this.#reading ??= this.#readWhileStale();
     await this.#reading;
   }
 
@@ -52,6 +50,8 @@ class StoredResource<Shape> implements Resource<Shape> {
           error instanceof ApiError ? error : new ApiError(0, "internal_error", (error as Error).message);
       }
     }
+    // In the same breath as the last look at it: a reload that comes now must begin anew.
+    this.#reading = undefined;
   }
 }
 

@@ -29,7 +29,10 @@ export const RUNS_A_PAGE = 50;
 /**
  * The interface filters by the time of the last change only. But lists are ordered by creation, so that a range of it is a range of the list.
  */
-export async function readRunPage({ filter, fromMs, toMs, page }: RunPageQuery, signal?: AbortSignal): Promise<RunPage> {
+export async function readRunPage(
+  { filter, fromMs, toMs, page }: RunPageQuery,
+  signal?: AbortSignal,
+): Promise<RunPage> {
   const words = Object.fromEntries(Object.entries(filter).filter(([, value]) => value));
   const [first, last] = await Promise.all([
     toMs === undefined ? 0 : countSince(words, toMs, signal),

@@ -1,7 +1,12 @@
 /** Times in the viewer's zone, and durations. */
 
 const DAY_MS = 86_400_000;
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hour12: false,
+});
 const day = new Intl.DateTimeFormat(undefined, { day: "2-digit", month: "short" });
 const dayAndYear = new Intl.DateTimeFormat(undefined, { day: "2-digit", month: "short", year: "numeric" });
 
@@ -30,7 +35,11 @@ export function duration(ms: number): string {
   return `${Math.floor(seconds / 3600)} h ${two(Math.floor((seconds % 3600) / 60))} min`;
 }
 
-export function msBetween(from: string | null | undefined, to: string | null | undefined, nowMs = Date.now()): number | undefined {
+export function msBetween(
+  from: string | null | undefined,
+  to: string | null | undefined,
+  nowMs = Date.now(),
+): number | undefined {
   if (!from) return undefined;
   return Math.max(0, (to ? Date.parse(to) : nowMs) - Date.parse(from));
 }

@@ -41,7 +41,8 @@ export function signed(value: number, decimals: number): string {
 export function plain(value: number): string {
   if (!Number.isFinite(value)) return String(value);
   const size = Math.abs(value);
-  const text = size !== 0 && (size < 1e-4 || size >= 1e9) ? value.toExponential(3) : String(Number(value.toPrecision(6)));
+  const text =
+    size !== 0 && (size < 1e-4 || size >= 1e9) ? value.toExponential(3) : String(Number(value.toPrecision(6)));
   return text.replace("-", MINUS);
 }
 

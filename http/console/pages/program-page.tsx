@@ -1,5 +1,5 @@
 /** One program: its steps, and how its checks come out over the last runs. */
-import type { Program, RunList } from "../data/api.js";
+import { getJson, type Program, type RunList } from "../data/api.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { useResource } from "../data/resource.js";
 import { readTrends, type Trend } from "../data/trends.js";
@@ -22,11 +22,12 @@ export function ProgramPage({ programId }: { programId: string }) {
   const program = useResource<Program>(path);
   const runs = useResource<RunList>(`${path}/runs?limit=${LATELY}`);
   const trends = useResource<Trend[]>(`trends ${programId}`, async (signal) => {
-    await runs.reload();
-    return readTrends((runs.data.value?.runs ?? []).slice(0, WITH_TRENDS), signal);
+    const { runs: latest } = await getJson<RunList>(`${path}/runs?limit=${WITH_TRENDS}`, signal);
+    return readTrends(latest, signal);
   });
   const isThis = (run: { program_id: string }) => run.program_id === programId.toLowerCase();
   useReloadOnChange(program, isThis);
+  useReloadOnChange(runs, isThis);
   useReloadOnChange(trends, isThis);
   return (
     <>

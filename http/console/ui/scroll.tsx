@@ -4,7 +4,7 @@ interface ScrollProps {
   label: string;
   class?: string;
   children: ComponentChildren;
-  box?: RefObject<HTMLElement>;
+  box?: RefObject<HTMLElement | null>;
   onScroll?: () => void;
 }
 

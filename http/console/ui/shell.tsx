@@ -95,7 +95,7 @@ function Page(): ComponentChildren {
 
 function NoPage() {
   return (
-    <Empty title="There is no such page.">
+    <Empty isPage title="There is no such page.">
       <a href={pageHref("now")}>Go to what is happening now</a>
     </Empty>
   );
@@ -134,15 +134,15 @@ function LiveMark() {
 
 /** Says only what is not well: a healthy cell needs no words. */
 function HealthMark() {
-  const { data, reload } = useHealth();
+  const resource = useHealth();
   useEffect(() => {
     const timer = setInterval(
-      () => document.visibilityState === "visible" && !isKeyWanted.value && void reload(),
+      () => document.visibilityState === "visible" && !isKeyWanted.value && void resource.reload(),
       HEALTH_MS,
     );
     return () => clearInterval(timer);
-  }, [reload]);
-  const health = data.value;
+  }, [resource]);
+  const health = resource.data.value;
   if (health === undefined || health.status === "healthy") return null;
   return (
     <a class={`health-mark state-${health.status}`} href={pageHref("system")}>

@@ -4,10 +4,17 @@ import type { ComponentChildren } from "preact";
 import type { ApiError } from "../data/api.js";
 import type { Resource } from "../data/resource.js";
 
-export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+interface EmptyProps {
+  title: string;
+  /** It is all that the page says. */
+  isPage?: boolean;
+  children?: ComponentChildren;
+}
+
+export function Empty({ title, isPage = false, children }: EmptyProps) {
   return (
     <div class="empty">
-      <p class="empty-title">{title}</p>
+      {isPage ? <h1>{title}</h1> : <p class="empty-title">{title}</p>}
       {children}
     </div>
   );

@@ -64,7 +64,7 @@ interface SectionProps {
 
 export function Section({ title, aside, class: name = "", children }: SectionProps) {
   return (
-    <section class={`panel ${name}`} aria-label={title}>
+    <section class={`panel ${name}`}>
       <header class="panel-head">
         <h2>{title}</h2>
         {aside}

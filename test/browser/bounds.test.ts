@@ -1,0 +1,116 @@
+import t from "tap";
+import { axeFindings, inBrowser, openPage, overflowPx, startBrowser } from "../helpers/browser/console-browser.js";
+import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
+import { nextId } from "../helpers/link/link-messages.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
+
+const ATTACK = `<img src=x onerror="window.attacked=1"><script>window.attacked=1</script>"'>`;
+const TURNED = "\u202eevil\u2066\u200f";
+const LONG = "x".repeat(10_000);
+
+t.test("the console at its bounds", inBrowser, async (t) => {
+  const browser = await startBrowser(t);
+  const service = await ServiceProcess.start({ args: ["serve", "--retain-bytes", "1"] });
+  t.teardown(() => service.dispose());
+  const open = (path: string) => openPage(browser, `http://127.0.0.1:${service.port}${path}`);
+
+  t.test("an empty store says so on each page", async (t) => {
+    const { page, faults } = await open("/");
+    for (const [link, text] of [
+      ["Now", "No run yet."],
+      ["Runs", "No run yet."],
+      ["Programs", "declared no program"],
+      ["Webhooks", "Nobody is told"],
+      ["System", "dispatcher"],
+    ] as const) {
+      await page.getByRole("link", { name: link, exact: true }).first().click();
+      await page.getByText(text).first().waitFor();
+    }
+    t.same(faults, []);
+    await page.context().close();
+  });
+
+  const cell = await ConsoleCell.start(service);
+  t.teardown(() => cell.close());
+
+  t.test("1,000 steps and 10,000 checks: only the rows in view are drawn", async (t) => {
+    const id = nextId();
+    const steps = Array.from({ length: 1_000 }, (_, at) => ({ type: "wait", name: `step ${at + 1}` }));
+    await cell.say("program.put", { program: { id, name: "Long", status: "active", steps } });
+    const checks = Array.from({ length: 10_000 }, (_, at) =>
+      check(`point_${at + 1}`, at === 9_000 ? "failed" : "passed", at === 9_000 ? 10.2 : 10 + (at % 50) / 1000),
+    );
+    const runId = await cell.play({ programId: id, serialNumber: "LONG", checks });
+    const { page, faults } = await open(`/console/runs/${runId}`);
+    const first = page.locator(".checks-table tbody .check-name").first();
+    await first.getByText("point_9001").waitFor();
+    t.ok((await page.locator("tr").count()) < 250);
+    await page.locator(".checks .scroll").evaluate("(box) => { box.scrollTop = box.scrollHeight; }");
+    await page.getByText("point_10000", { exact: true }).waitFor();
+    await page.getByLabel("Find checks by name").fill("point_777");
+    await page.getByText("point_7770").waitFor();
+    await page.locator(".steps .scroll").evaluate("(box) => { box.scrollTop = box.scrollHeight; }");
+    await page.getByText("step 1000", { exact: true }).waitFor();
+    t.same(await axeFindings(page), []);
+    await page.setViewportSize({ width: 320, height: 640 });
+    t.equal(await overflowPx(page), 0);
+    t.same(faults, []);
+    await page.context().close();
+  });
+
+  t.test("what comes from outside is shown as text, and breaks no layout", async (t) => {
+    const id = nextId();
+    const name = `${ATTACK}${TURNED}`;
+    await cell.say("program.put", {
+      program: {
+        id,
+        name,
+        status: "active",
+        steps: [{ type: "wait", name }],
+        description: LONG,
+        metadata: { [ATTACK]: LONG },
+      },
+    });
+    await cell.say("component.put", { key: name, status: "degraded", detail: `${ATTACK}${LONG}` });
+    const runId = await cell.play({
+      ...{ programId: id, serialNumber: name, metadata: { [name]: LONG } },
+      checks: [{ ...check(name, "failed", 11), message: LONG }, check("y".repeat(255), "passed", 10)],
+      defects: [{ type: name, description: LONG, severity: ATTACK }],
+      events: [{ event_type: name, data: { [name]: LONG } }],
+    });
+    const broken = await cell.play({ programId: id, serialNumber: name, end: "fail", message: `${name}${LONG}` });
+    await cell.post("/webhooks", { name, url: "http://127.0.0.1:9/", subscribed_events: ["ProgramStarted"] });
+    for (const path of [
+      ...["/", "/console/runs", `/console/runs?serial_number=${encodeURIComponent(name)}`, "/console/programs"],
+      ...[
+        `/console/programs/${id}`,
+        `/console/runs/${runId}`,
+        `/console/runs/${broken}`,
+        "/console/webhooks",
+        "/console/system",
+      ],
+    ]) {
+      const { page, faults } = await open(path);
+      await page.locator("main bdi", { hasText: ATTACK }).first().waitFor();
+      t.equal(await page.evaluate("window.attacked"), undefined, path);
+      t.equal(await page.locator("main img[src=x]").count(), 0);
+      for (const width of [1920, 320]) {
+        await page.setViewportSize({ width, height: 800 });
+        t.equal(await overflowPx(page), 0, `${path.slice(0, 40)} at ${width} px`);
+      }
+      t.same(faults, []);
+      await page.context().close();
+    }
+  });
+
+  t.test("a removed capture is said to be removed", async (t) => {
+    const runId = await cell.play({ serialNumber: "OLD", withCaptures: true, checks: [check("depth", "passed", 10)] });
+    await cell.play({ serialNumber: "NEW", withCaptures: true });
+    const { page, faults } = await open(`/console/runs/${runId}`);
+    await page.getByText("Removed by retention").first().waitFor();
+    await page.getByText("Retention removed this series.").waitFor();
+    t.equal(await page.locator(".files-table a[download]").count(), 0, "nothing to save");
+    t.same(faults, []);
+    await page.context().close();
+  });
+});

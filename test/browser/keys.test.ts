@@ -1,0 +1,68 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import t from "tap";
+import { axeFindings, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
+
+async function makeKey(file: string, scope: string): Promise<string> {
+  const { stdout, stderr } = await runCommand(["keys", "add", "--scope", scope, "--file", file]);
+  const key = /isk_\S+/.exec(stdout)?.[0];
+  if (key === undefined) throw new Error(`keys add: ${stdout} ${stderr}`);
+  return key;
+}
+
+t.test("where keys are needed the page asks for one, keeps it in the tab, and forgets it", inBrowser, async (t) => {
+  const browser = await startBrowser(t);
+  const folder = mkdtempSync(join(tmpdir(), "console-keys-"));
+  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "keys.json");
+  const key = await makeKey(file, "read");
+  const service = await ServiceProcess.start({ args: ["serve", "--api-keys", file] });
+  t.teardown(() => service.dispose());
+  const url = `http://127.0.0.1:${service.port}/console/webhooks`;
+  const { page, faults } = await openPage(browser, url, {}, [/\b40[134]\b/]);
+  const urls: string[] = [];
+  page.on("request", (request) => urls.push(request.url()));
+
+  await page.getByRole("heading", { name: "API key" }).waitFor();
+  t.same(await axeFindings(page), []);
+  for (const [wrong, words] of [
+    [`${key.slice(0, -1)}${key.endsWith("A") ? "B" : "A"}`, "does not know this key"],
+    ["schlüssel", "not a key"],
+  ] as const) {
+    await page.getByLabel("Key", { exact: true }).fill(wrong);
+    await page.getByRole("button", { name: "Unlock" }).click();
+    await page.getByText(words).waitFor();
+  }
+  await page.getByLabel("Key", { exact: true }).fill(key);
+  await page.getByRole("button", { name: "Unlock" }).click();
+  await page.getByText("Nobody is told of events.").waitFor();
+  await page.reload();
+  await page.getByText("Nobody is told of events.").waitFor();
+
+  await page.getByRole("button", { name: "New webhook" }).click();
+  await page.getByLabel("Name").fill("MES");
+  await page.getByLabel("Address").fill("http://127.0.0.1:9/");
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText("This API key may only read.").waitFor();
+  t.equal(await page.getByRole("button", { name: "Create" }).isDisabled(), true);
+
+  const other = await page.context().newPage();
+  await other.goto(url);
+  await other.getByRole("heading", { name: "API key" }).waitFor();
+  await other.close();
+
+  await page.getByRole("button", { name: "Lock" }).click();
+  await page.getByRole("heading", { name: "API key" }).waitFor();
+  t.equal(await page.getByText("New webhook").count(), 0, "nothing that was read stays");
+  await page.reload();
+  await page.getByRole("heading", { name: "API key" }).waitFor();
+  t.equal(await page.evaluate<number>("sessionStorage.length + localStorage.length"), 0);
+  t.same(
+    urls.filter((one) => one.includes("isk_")),
+    [],
+    "no key in a URL",
+  );
+  t.same(faults, []);
+});

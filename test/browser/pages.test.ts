@@ -1,0 +1,202 @@
+import { readFileSync } from "node:fs";
+import t from "tap";
+import { axeFindings, inBrowser, openPage, overflowPx, startBrowser } from "../helpers/browser/console-browser.js";
+import { ConsoleCell, check, PROGRAM, PROGRAM_NAME } from "../helpers/browser/console-cell.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
+import { startReceiver } from "../helpers/webhooks/receiver.js";
+
+interface Shown {
+  runs: Record<"passed" | "failed" | "doubtful" | "broken" | "cancelled" | "active", string>;
+  webhook: string;
+}
+
+/** A run of each kind, and a webhook whose deliveries fail. */
+async function fill(cell: ConsoleCell, receiverUrl: string): Promise<Shown> {
+  const { id: webhook } = await cell.post<{ id: string }>("/webhooks", {
+    ...{ name: "MES", url: `${receiverUrl}/mes`, subscribed_events: ["ProgramCompleted", "ProgramFailed"] },
+    ...{ max_retries: 1, retry_backoff_seconds: 0 },
+  });
+  const passed = await cell.play({
+    serialNumber: "SN-1",
+    checks: [check("depth", "passed", 10.01)],
+    withCaptures: true,
+  });
+  const failed = await cell.play({
+    serialNumber: "SN-1",
+    checks: [check("width", "passed", 9.99), check("depth", "failed", 10.0762), check("angle", "not_evaluated", 10)],
+    defects: [{ type: "dent", description: "0.3 mm deep", severity: "major", confidence: 0.9 }],
+    events: [{ event_type: "part_loaded", data: { fixture: "F1" } }],
+    message: "1 of 3 checks failed",
+  });
+  const doubtful = await cell.play({ serialNumber: "SN-2", checks: [check("depth", "error", 10)] });
+  const broken = await cell.play({ serialNumber: "SN-3", end: "fail", message: "the gripper lost the part" });
+  const cancelled = await cell.play({ serialNumber: null, end: "cancel" });
+  const active = await cell.play({ serialNumber: "SN-4", end: "none" });
+  return { runs: { passed, failed, doubtful, broken, cancelled, active }, webhook };
+}
+
+t.test("the console", inBrowser, async (t) => {
+  const browser = await startBrowser(t);
+  const receiver = await startReceiver((_, response) => response.writeHead(503).end("come later"));
+  t.teardown(() => receiver.close());
+  const service = await ServiceProcess.start();
+  t.teardown(() => service.dispose());
+  const cell = await ConsoleCell.start(service);
+  t.teardown(() => cell.close());
+  const { runs, webhook } = await fill(cell, receiver.url);
+  const open = (path: string) => openPage(browser, `http://127.0.0.1:${service.port}${path}`);
+
+  const pages: [path: string, texts: string[]][] = [
+    ["/", ["SN-4", "Scan face", "33.3 %", "Broke off", "1 producer connected", "MES"]],
+    ["/console/runs", ["SN-1", "SN-2", "the gripper lost the part", "No serial number"]],
+    ["/console/runs?serial_number=SN-1", ["Side by side", "Inspection 2", "10.0762"]],
+    [`/console/runs/${runs.passed}`, ["SN-1", "10.0100", "Sweep", "cl_sweep.csv", "Scan face"]],
+    [`/console/runs/${runs.failed}`, ["1 of 3 checks failed.", "+0.0762", "dent", "part_loaded", "answered 503"]],
+    [`/console/runs/${runs.broken}`, ["Broke off", "The gripper lost the part.", "has no report"]],
+    ["/console/programs", [PROGRAM_NAME, "33.3 %"]],
+    [`/console/programs/${PROGRAM}`, [PROGRAM_NAME, "1 of 3 failed", "speed: 2"]],
+    ["/console/webhooks", ["MES", "failed"]],
+    [`/console/webhooks/${webhook}`, ["MES", `${receiver.url}/mes`, "answered 503"]],
+    ["/console/system", ["dispatcher", "Free on the disk", "/metrics"]],
+    ["/console/nowhere", ["There is no such page."]],
+  ];
+  for (const [path, texts] of pages) {
+    t.test(`${path.replace(/[0-9a-f-]{36}/, "…")} at 320 and 1920 px, light and dark`, async (t) => {
+      const { page, faults } = await open(path);
+      for (const text of texts) await page.getByText(text).first().waitFor();
+      t.same(await axeFindings(page), [], "axe, light");
+      await page.emulateMedia({ colorScheme: "dark" });
+      await page.setViewportSize({ width: 320, height: 640 });
+      t.equal(await overflowPx(page), 0, "320 px");
+      t.same(await axeFindings(page, ["color-contrast", "scrollable-region-focusable"]), [], "axe, dark and narrow");
+      await page.setViewportSize({ width: 1920, height: 1080 });
+      t.equal(await overflowPx(page), 0, "1920 px");
+      t.same(faults, []);
+      await page.context().close();
+    });
+  }
+
+  t.test("checks: failed first, sorted, found, in inches; the address keeps it", async (t) => {
+    const { page, faults } = await open(`/console/runs/${runs.failed}`);
+    const names = () => page.locator(".checks-table tbody .check-name bdi").allTextContents();
+    await page.getByText("+0.0762").waitFor();
+    t.same(await names(), ["depth", "angle", "width"]);
+    await page.getByRole("button", { name: "Value" }).click();
+    t.same(await names(), ["width", "angle", "depth"]);
+    await page.getByRole("button", { name: "Value" }).click();
+    t.same(await names(), ["depth", "angle", "width"]);
+    await page.getByRole("button", { name: "Check", exact: true }).click();
+    t.same(await names(), ["angle", "depth", "width"]);
+    t.match(page.url(), /sort=name/);
+    await page.getByText("in", { exact: true }).click();
+    await page.getByText((10.0762 / 25.4).toFixed(5)).waitFor();
+    await page.reload();
+    await page.getByText((10.0762 / 25.4).toFixed(5)).waitFor();
+    t.same(await names(), ["angle", "depth", "width"], "the same after a reload");
+    const zone = await page.locator(".row-fail .deviation-value").getAttribute("style");
+    t.match(zone, /left: 88\.1%/, "0.0762 of 0.05 allowed: 1.524 of a quarter beyond the middle");
+    t.same(faults, []);
+    await page.context().close();
+  });
+
+  t.test("times: in the viewer's zone, UTC when pointed at", async (t) => {
+    const url = `http://127.0.0.1:${service.port}/console/runs/${runs.failed}`;
+    const { page } = await openPage(browser, url, { timezoneId: "Asia/Tokyo", locale: "en-GB" });
+    const time = page.locator(".run-head time").first();
+    await time.waitFor();
+    const iso = (await time.getAttribute("datetime")) as string;
+    const local = new Date(iso).toLocaleTimeString("en-GB", { timeZone: "Asia/Tokyo", hour12: false });
+    t.ok((await time.textContent())?.endsWith(local));
+    t.equal(await time.getAttribute("title"), iso.replace("T", " ").replace("Z", " UTC"));
+    await page.context().close();
+  });
+
+  t.test("a file is saved as it is, and a series is plotted", async (t) => {
+    const { page, faults } = await open(`/console/runs/${runs.passed}`);
+    await page.locator(".plot canvas").waitFor();
+    const saving = page.waitForEvent("download");
+    await page.locator(".files-table").getByText("cl_sweep.csv").click();
+    const saved = await saving;
+    t.match(saved.suggestedFilename(), /cl_sweep\.csv$/);
+    const csv = await (await fetch(`http://127.0.0.1:${service.port}/runs/${runs.passed}/steps/2/cl_sweep.csv`)).text();
+    t.equal(readFileSync(await saved.path(), "utf8"), csv);
+    t.same(faults, []);
+    await page.context().close();
+  });
+
+  t.test("runs: every filter, the pages, and a step back", async (t) => {
+    for (let n = 0; n < 60; n++) await cell.play({ serialNumber: `LOT-${n}`, end: n % 2 === 0 ? "finish" : "cancel" });
+    const { page, faults } = await open("/console/runs");
+    const parts = () => page.locator(".runs-table tbody .part a").allTextContents();
+    const untilCount = (text: string) =>
+      page.locator(".panel-head .count", { hasText: new RegExp(`^${text}$`) }).waitFor();
+    await untilCount("66");
+    t.equal((await parts())[0], "LOT-59");
+    await page.getByRole("button", { name: "Older", exact: true }).click();
+    await page.getByText("SN-1").first().waitFor();
+    t.match(page.url(), /page=2/);
+    t.equal((await parts()).length, 16);
+    await page.locator(".pager input").fill("1");
+    await page.locator(".pager input").press("Enter");
+    await page.getByText("LOT-59").waitFor();
+    await page.goBack();
+    await page.getByText("SN-1").first().waitFor();
+    await page.getByLabel("State").selectOption("cancelled");
+    await untilCount("31");
+    await page.getByLabel("State").selectOption("");
+    await page.getByLabel("Outcome").selectOption("failed");
+    await untilCount("1");
+    t.same(await parts(), ["SN-1"]);
+    await page.getByRole("button", { name: "Clear" }).click();
+    await page.getByLabel("Program").selectOption({ label: PROGRAM_NAME });
+    await untilCount("66");
+    const { created_at: at } = await cell.get<{ created_at: string }>(`/runs/${runs.active}`);
+    await page.goto(`http://127.0.0.1:${service.port}/console/runs?to=${new Date(at).toISOString()}`);
+    await untilCount("5");
+    await page.goto(`http://127.0.0.1:${service.port}/console/runs?from=${new Date(at).toISOString()}&page=2`);
+    await untilCount("61");
+    await page.waitForFunction(`document.querySelectorAll(".runs-table tbody tr").length === 11`);
+    await page.getByLabel("Serial number").fill("LOT-7");
+    await page.getByLabel("Serial number").press("Enter");
+    await untilCount("1");
+    t.same(faults, []);
+    await page.context().close();
+  });
+
+  t.test("webhooks: made, tested, changed, deleted; a delivery is retried", async (t) => {
+    const { page, faults } = await open("/console/webhooks");
+    await page.getByRole("button", { name: "New webhook" }).click();
+    await page.getByLabel("Name").fill("SCADA");
+    await page.getByLabel("Address").fill("ftp://nowhere");
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByText(/^Must be .*http/).waitFor();
+    t.match(faults.splice(0), [/422/], "the browser's log tells of the refusal");
+    await page.getByLabel("Address").fill(`${receiver.url}/scada`);
+    await page.getByLabel("Secret").fill("a secret");
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByRole("heading", { name: "SCADA" }).waitFor();
+    await page.getByText("yes", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Test" }).click();
+    await page.locator("p.fault", { hasText: "answered 503" }).waitFor();
+    await page.getByLabel("Event").selectOption("WebhookTest");
+    await page.getByRole("button", { name: "1 attempt" }).click();
+    await page.getByText("come later").waitFor();
+    await page.getByText("Payload").click();
+    await page.locator("pre", { hasText: '"event_name": "WebhookTest"' }).waitFor();
+    t.same(await axeFindings(page), []);
+    await page.getByRole("button", { name: "Edit" }).click();
+    await page.getByLabel("Name").fill("SCADA 2");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "SCADA 2" }).waitFor();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("button", { name: "Delete it" }).click();
+    await page.getByRole("link", { name: "MES" }).waitFor();
+    t.equal((await cell.get<unknown[]>("/webhooks")).length, 1);
+    await page.goto(`http://127.0.0.1:${service.port}/console/runs/${runs.failed}`);
+    await page.getByRole("button", { name: "2 attempts" }).waitFor();
+    await page.getByRole("button", { name: "Retry" }).click();
+    await page.getByRole("button", { name: "3 attempts" }).waitFor();
+    t.same(faults, []);
+    await page.context().close();
+  });
+});

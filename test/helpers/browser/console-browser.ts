@@ -1,0 +1,82 @@
+import { existsSync } from "node:fs";
+import axe from "axe-core";
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import type { Test } from "tap";
+
+const PLACES = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+const CHROMIUM = process.env.TEST_CHROMIUM ?? PLACES.find((path) => existsSync(path));
+
+/** Options of a test that needs a browser: it says that it skips where there is none. */
+export const inBrowser = {
+  skip: CHROMIUM === undefined ? "no Chromium: `apt-get install chromium`, or set TEST_CHROMIUM" : false,
+  timeout: 240_000,
+};
+
+/** How long the page may take for what it is expected to do. A page that does it later is wrong, not slow. */
+const WAIT_MS = 30_000;
+
+export interface ConsolePage {
+  page: Page;
+  /** What must not happen: errors in the browser's log, exceptions, requests to elsewhere. Empty at the end of each test. */
+  faults: string[];
+}
+
+/** The page of what is at `path`, such as `/console/runs`. */
+export type OpenPage = (path: string, options?: BrowserContextOptions) => Promise<ConsolePage>;
+
+/** One browser for a file of tests. */
+export async function startBrowser(t: Test): Promise<Browser> {
+  // Chromium's sandbox needs rights that a container, and root, do not have.
+  const browser = await chromium.launch({ executablePath: CHROMIUM as string, args: ["--no-sandbox"] });
+  t.teardown(() => browser.close());
+  return browser;
+}
+
+/**
+ * Opens a page in a session of its own, and watches it.
+ * @param expected errors in the browser's log that belong to the test
+ */
+export async function openPage(
+  browser: Browser,
+  url: string,
+  options: BrowserContextOptions = {},
+  expected: readonly RegExp[] = [/404.*\(\/runs\/changes\)$/],
+): Promise<ConsolePage> {
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 900 },
+    acceptDownloads: true,
+    ...options,
+  });
+  context.setDefaultTimeout(WAIT_MS);
+  const page = await context.newPage();
+  const faults: string[] = [];
+  const { host } = new URL(url);
+  page.on("console", (message) => {
+    if (message.type() !== "error" && message.type() !== "warning") return;
+    const text = `${message.text()} (${new URL(message.location().url || url).pathname})`;
+    if (!expected.some((pattern) => pattern.test(text))) faults.push(text);
+  });
+  page.on("pageerror", (error) => faults.push(String(error)));
+  page.on("request", (request) => {
+    const target = new URL(request.url());
+    if (target.protocol !== "blob:" && target.host !== host) faults.push(`a request to ${target.href}`);
+  });
+  await page.goto(url);
+  return { page, faults };
+}
+
+/** What axe-core finds on the page, each with the element. @param rules default: all */
+export async function axeFindings(page: Page, rules?: readonly string[]): Promise<string[]> {
+  // Not by a <script>, which the policy of the page would refuse.
+  await page.evaluate(axe.source);
+  const options = { resultTypes: ["violations"], ...(rules !== undefined && { runOnly: rules }) };
+  return page.evaluate<string[]>(
+    `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) =>
+       violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + ": " + target.join(" ") + " " + failureSummary)))`,
+  );
+}
+
+/** By how many pixels the page is wider than the window. */
+export async function overflowPx(page: Page): Promise<number> {
+  return page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
+}
