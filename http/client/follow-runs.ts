@@ -20,6 +20,8 @@ export interface FollowOptions {
   /** The mark to go on from; undefined: now. */
   since?: string | undefined;
   signal?: AbortSignal;
+  /** Called when the connection has broken, and when the service cannot take it now. The next event says that it stands again. */
+  onBreak?(): void;
 }
 
 export interface Connection {
@@ -51,7 +53,7 @@ const SILENCE_MS = 45_000;
 /** As `ServiceClient.changes`. */
 export async function* followRuns(
   connection: Connection,
-  { filter = {}, since, signal }: FollowOptions,
+  { filter = {}, since, signal, onBreak }: FollowOptions,
 ): AsyncGenerator<RunEvent, void, undefined> {
   let mark = since;
   let retryMs = RETRY_MS;
@@ -61,6 +63,7 @@ export async function* followRuns(
     try {
       const response = await attempt.open(connection, address(connection.baseUrl, filter, mark), mark);
       if (typeof response === "number") {
+        onBreak?.();
         await pause(response, signal);
         continue;
       }
@@ -77,6 +80,8 @@ export async function* followRuns(
     } finally {
       attempt.close();
     }
+    if (signal?.aborted) return;
+    onBreak?.();
     await pause(Math.min(retryMs * 2 ** failures++, LONGEST_RETRY_MS), signal);
   }
 }

@@ -73,7 +73,9 @@ export interface paths {
         };
         /**
          * Lists the runs of one program, newest first. A deleted program's runs stay listed.
-         * @description Scope of the API key: `read`, or `manage`.
+         * @description To choose them by `status` too, use `GET /runs?program_id=<id>&status=<status>`.
+         *
+         *     Scope of the API key: `read`, or `manage`.
          */
         get: operations["listProgramRuns"];
         put?: never;
@@ -350,7 +352,7 @@ export interface paths {
         };
         /**
          * The point cloud without statistical outliers.
-         * @description Vertices are float32, which has 24 bits. The comments `offset_mm` and `scale_mm` in the header say, for x, y and z, how column, line and raw height became millimetres. Coordinates beyond 2^23 times their scale (84 mm for a scale of 0.00001 mm) are rounded: neighbouring raw values may get the same z. The filter works on these vertices. The NPY keeps every raw value; the height map PNG keeps up to 65,534 different ones.
+         * @description Of the points of `file.raw.ply`, in the same order. Vertices are float32, which has 24 bits. The comments `offset_mm` and `scale_mm` in the header say, for x, y and z, how column, line and raw height became millimetres. A coordinate of more than 2^23 times its scale is rounded (for a scale of 0.00001 mm: of more than 84 mm), so two neighbouring raw values may get the same z. The NPY keeps every raw value; the height map PNG keeps up to 65,534 different ones. `intensity` is the luminance as in the luminance PNG.
          *
          *     Scope of the API key: `read`, or `manage`.
          */
@@ -372,7 +374,7 @@ export interface paths {
         };
         /**
          * The point cloud of all measured points.
-         * @description Vertices are float32, which has 24 bits. The comments `offset_mm` and `scale_mm` in the header say, for x, y and z, how column, line and raw height became millimetres. Coordinates beyond 2^23 times their scale (84 mm for a scale of 0.00001 mm) are rounded: neighbouring raw values may get the same z. The filter works on these vertices. The NPY keeps every raw value; the height map PNG keeps up to 65,534 different ones.
+         * @description In the order of the NPY, row by row, without the invalid points. Vertices are float32, which has 24 bits. The comments `offset_mm` and `scale_mm` in the header say, for x, y and z, how column, line and raw height became millimetres. A coordinate of more than 2^23 times its scale is rounded (for a scale of 0.00001 mm: of more than 84 mm), so two neighbouring raw values may get the same z. The NPY keeps every raw value; the height map PNG keeps up to 65,534 different ones. `intensity` is the luminance as in the luminance PNG.
          *
          *     Scope of the API key: `read`, or `manage`.
          */
@@ -429,6 +431,60 @@ export interface paths {
          * @description Scope of the API key: `read`, or `manage`.
          */
         get: operations["downloadFrameLuminance"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sensor/frames/{frame_id}/preview.png": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The height map as a small picture in false colours.
+         * @description At most 640 pixels on the longer side. A pixel shows the mean height of a block of k x k points, without those that were not measured; k is the smallest that fits. Sample 0 is transparent: nothing was measured. Samples from 1 to 255 are the colours of viridis from the 1st to the 99th percentile of all heights, which the text chunks `z_min_mm` and `z_max_mm` give. Heights beyond have the first or the last colour. The text chunks `x_pitch_mm` and `y_pitch_mm` are millimetres from one pixel to the next. It is made with the height map `file.png`, and is not among the run's files.
+         *
+         *     Scope of the API key: `read`, or `manage`.
+         */
+        get: operations["downloadFramePreview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/sensor/frames/{frame_id}/overview.npy": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The heights in millimetres, thinned out: an NPY array of float32, NaN where nothing was measured.
+         * @description For viewers and notebooks that need a large frame at once, but not all of it. The array has every k-th column of every k-th line, beginning with the first: k, in the header `X-Stride`, is the smallest that leaves at most `points` points. `z_mm[line, column]` is the height of the frame's point (line * k, column * k) as float32, or NaN where nothing was measured. It lies at `x_mm[column]`, `y_mm[line]`:
+         *
+         *     ```python
+         *     import io, numpy as np; from urllib.request import urlopen
+         *     answer = urlopen(f"{base_url}/sensor/frames/{frame_id}/overview.npy?points=100000")
+         *     z_mm, where = np.load(io.BytesIO(answer.read())), {key: float(answer.headers[f"X-{key}-Mm"]) for key in ("X-Pitch", "Y-Pitch", "X-Origin", "Y-Origin")}
+         *     x_mm = where["X-Origin"] + where["X-Pitch"] * np.arange(z_mm.shape[1])
+         *     y_mm = where["Y-Origin"] + where["Y-Pitch"] * np.arange(z_mm.shape[0])
+         *     ```
+         *
+         *     The array is made while it is sent. It is not among the run's files.
+         *
+         *     Scope of the API key: `read`, or `manage`.
+         */
+        get: operations["downloadFrameOverview"];
         put?: never;
         post?: never;
         delete?: never;
@@ -683,6 +739,26 @@ export interface paths {
          * @description Scope of the API key: `read`, or `manage`.
          */
         get: operations["getDocs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where to begin: links for programs. A browser, which accepts text/html, gets the console.
+         * @description Needs no API key.
+         */
+        get: operations["getRoot"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1078,13 +1154,13 @@ export interface components {
              * @enum {string}
              */
             status: "passed" | "failed" | "warning" | "not_evaluated" | "error";
-            /** @description What was measured. Null when nothing was measured. */
+            /** @description What was measured. Null if the producer sent null. */
             value?: number | null;
-            /** @description What the value should be. Null for a check without a nominal value. */
+            /** @description What the value should be. Null if the producer sent null. */
             nominal?: number | null;
-            /** @description `value` - `nominal`: positive when the value is above the nominal one. Null for a check without a nominal value, or when nothing was measured. */
+            /** @description `value` - `nominal`: positive when the value is above the nominal one. Null if the producer sent null. */
             delta?: number | null;
-            /** @description Where the limits are. With a `nominal`, the deviation that is allowed to either side: the limits are `nominal` - `threshold` and `nominal` + `threshold`. Without a `nominal`, the least `value` that passes. Null for a check without limits. */
+            /** @description Where the limits are. With a `nominal`, the deviation that is allowed to either side: the limits are `nominal` - `threshold` and `nominal` + `threshold`. Without a `nominal`, it is the least `value` that passes. Without a `threshold`, the check has no limits. Null if the producer sent null. */
             threshold?: number | null;
             /**
              * @description Unit of the numbers. Always present.
@@ -1094,31 +1170,31 @@ export interface components {
              * @enum {string}
              */
             canonical_units?: "mm" | "unspecified";
-            /** @description Explains the outcome, for people. Null when there is nothing. */
+            /** @description Explains the outcome, for people. Null if the producer sent null. */
             message?: string | null;
             /** @description Whatever else the producer says of the check. */
             metadata?: {
                 [key: string]: unknown;
             };
         };
-        /** @description An upright box in a picture. The numbers are the producer's: the service does not check them. */
+        /** @description An upright box in a picture. The numbers are the producer's: the service does not check them. A field that the producer did not give is absent. */
         DefectRegion2DModel: {
-            /** @description The file that shows it: a `name` in the run's manifest. Null when the producer did not give it. */
+            /** @description The file that shows it: a `name` in the run's manifest. Null if the producer sent null. */
             file?: string | null;
-            /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width. Null when the producer did not give it. */
+            /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width. Null if the producer sent null. */
             bbox?: number[] | null;
         };
-        /** @description An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them. */
+        /** @description An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them. A field that the producer did not give is absent. */
         DefectRegion3DModel: {
-            /** @description The file that shows it: a `name` in the run's manifest. Null when the producer did not give it. */
+            /** @description The file that shows it: a `name` in the run's manifest. Null if the producer sent null. */
             file?: string | null;
-            /** @description Centre of the box: [x, y, z] in mm, in scan space. Null when the producer did not give it. */
+            /** @description Centre of the box: [x, y, z] in mm, in scan space. Null if the producer sent null. */
             location?: number[] | null;
-            /** @description Full edge lengths of the box in mm, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre. Null when the producer did not give it. */
+            /** @description Full edge lengths of the box in mm, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre. Null if the producer sent null. */
             extents?: number[] | null;
-            /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes. Null when the producer did not give it. */
+            /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes. Null if the producer sent null. */
             orientation?: number[] | null;
-            /** @description Name of the coordinate frame that location and orientation are given in, as the producer calls it. Null when the producer did not give it. */
+            /** @description Name of the coordinate frame that location and orientation are given in, as the producer calls it. Null if the producer sent null. */
             frame?: string | null;
         };
         /** @description An informational finding, such as a dent or a scratch. It never changes the QC outcome: a run can pass with defects. A field that the producer did not give is absent. */
@@ -1129,13 +1205,13 @@ export interface components {
             type?: string;
             /** @description The finding in words, for people. Null when there is none. */
             description?: string | null;
-            /** @description Where the finding lies in a picture, in pixels. Null when the producer did not give it. */
+            /** @description Where the finding lies in a picture, in pixels. Null if the producer sent null. */
             region_2d?: components["schemas"]["DefectRegion2DModel"] | null;
-            /** @description Where the finding lies in space, in mm. Null when the producer did not give it. */
+            /** @description Where the finding lies in space, in mm. Null if the producer sent null. */
             region_3d?: components["schemas"]["DefectRegion3DModel"] | null;
-            /** @description How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it. Null when the producer did not give it. */
+            /** @description How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it. Null if the producer sent null. */
             confidence?: number | null;
-            /** @description How serious it is, in the producer's own words, such as minor or major. Null when the producer did not give it. */
+            /** @description How serious it is, in the producer's own words, such as minor or major. Null if the producer sent null. */
             severity?: string | null;
             /** @description Whatever else the producer says of the finding. */
             metadata?: {
@@ -1453,7 +1529,7 @@ export interface components {
             /** @description The sensor's session that the frame was captured in, as the cell calls it. */
             session_id: string;
             /** @description Formats that can be downloaded now. They appear as processing completes. After retention removed the capture there are none. */
-            available_formats: ("npy" | "ply" | "raw.ply" | "png" | "luminance.png")[];
+            available_formats: ("npy" | "ply" | "raw.ply" | "png" | "luminance.png" | "preview.png")[];
             /** @description The same formats, each with its URL. */
             files: {
                 [key: string]: components["schemas"]["FrameFormatFile"];
@@ -1771,6 +1847,22 @@ export interface components {
             /** @description Release tag of the running build, the same as `service_version` in every event. */
             "service-version": string;
         };
+        /** @description Where to begin. */
+        RootResponse: {
+            /** @description Where to begin. */
+            links: {
+                /** @description The console: the page for people. */
+                console: components["schemas"]["Link"];
+                /** @description This interface for people. */
+                docs: components["schemas"]["Link"];
+                /** @description This interface for programs. */
+                openapi: components["schemas"]["Link"];
+                /** @description The runs, newest first. */
+                runs: components["schemas"]["Link"];
+                /** @description The health of the service and of the cell. */
+                health: components["schemas"]["Link"];
+            };
+        };
         /** @description A sign of life. */
         LivenessResponse: {
             /**
@@ -1819,7 +1911,7 @@ export interface components {
             params: {
                 /** @description The parameter, header or body field that is wrong. A body field is given as a JSON Pointer without its leading slash. */
                 field?: string;
-                /** @description The value that was sent, shortened. Null if nothing was sent, and for a secret. */
+                /** @description The value that was sent, shortened. Null if nothing was sent, for a secret, and for a field that is not known: it may hold a secret. */
                 value?: string | number | boolean | null | string[];
                 /** @description What is allowed instead, for people. */
                 allowed?: string;
@@ -1837,7 +1929,7 @@ export interface components {
                 faults?: {
                     /** @description The parameter, header or body field that is wrong. A body field is given as a JSON Pointer without its leading slash. */
                     field: string;
-                    /** @description The value that was sent, shortened. Null if nothing was sent, and for a secret. */
+                    /** @description The value that was sent, shortened. Null if nothing was sent, for a secret, and for a field that is not known: it may hold a secret. */
                     value: string | number | boolean | null | string[];
                     /** @description What is allowed instead, for people. */
                     allowed: string;
@@ -5065,6 +5157,426 @@ export interface operations {
             };
         };
     };
+    downloadFramePreview: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Id of the captured frame, in upper or lower case. */
+                frame_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description 8-bit palette PNG; no measurement is transparent. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: Range can ask for a part. */
+                    "Accept-Ranges": string;
+                    /** @description Size of the body in bytes. */
+                    "Content-Length": number;
+                    /** @description `attachment`, with the name to save the file under. */
+                    "Content-Disposition": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/png": string;
+                };
+            };
+            /** @description The range of bytes that Range asks for. */
+            206: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: Range can ask for a part. */
+                    "Accept-Ranges": string;
+                    /** @description Size of the body in bytes. */
+                    "Content-Length": number;
+                    /** @description `attachment`, with the name to save the file under. */
+                    "Content-Disposition": string;
+                    /** @description The bytes that follow, and the size of the file: `bytes <first>-<last>/<size>`, counted from 0. */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "image/png": string;
+                };
+            };
+            /** @description Nothing has changed since the version that If-None-Match or If-Modified-Since names. */
+            304: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: Range can ask for a part. */
+                    "Accept-Ranges": string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /**
+             * @description `format_not_available`: The frame or step does not have this format, or not yet.
+             *
+             *     `frame_not_found`: No captured frame has this id.
+             */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `range_not_satisfiable`: The range lies outside the file. */
+            416: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description The size of the file in bytes: `bytes *\/<size>`. */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
+    downloadFrameOverview: {
+        parameters: {
+            query?: {
+                /** @description Most points of the answer. The stride is the smallest one that keeps to it. */
+                points?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the captured frame, in upper or lower case. */
+                frame_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description NPY format 1.0, float32 in mm, shape (lines, columns). */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: Range can ask for a part. */
+                    "Accept-Ranges": string;
+                    /** @description Size of the body in bytes. */
+                    "Content-Length": number;
+                    /** @description `attachment`, with the name to save the file under. */
+                    "Content-Disposition": string;
+                    /** @description k: the array has every k-th column of every k-th line of the frame, beginning with the first. */
+                    "X-Stride": number;
+                    /** @description Millimetres from one column of the array to the next: k times the frame's `x_pitch_mm`. */
+                    "X-X-Pitch-Mm": number;
+                    /** @description Millimetres from one line of the array to the next: k times the frame's `y_pitch_mm`. */
+                    "X-Y-Pitch-Mm": number;
+                    /** @description x of the first column in mm. */
+                    "X-X-Origin-Mm": number;
+                    /** @description y of the first line in mm. */
+                    "X-Y-Origin-Mm": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description The range of bytes that Range asks for. */
+            206: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: Range can ask for a part. */
+                    "Accept-Ranges": string;
+                    /** @description Size of the body in bytes. */
+                    "Content-Length": number;
+                    /** @description `attachment`, with the name to save the file under. */
+                    "Content-Disposition": string;
+                    /** @description k: the array has every k-th column of every k-th line of the frame, beginning with the first. */
+                    "X-Stride": number;
+                    /** @description Millimetres from one column of the array to the next: k times the frame's `x_pitch_mm`. */
+                    "X-X-Pitch-Mm": number;
+                    /** @description Millimetres from one line of the array to the next: k times the frame's `y_pitch_mm`. */
+                    "X-Y-Pitch-Mm": number;
+                    /** @description x of the first column in mm. */
+                    "X-X-Origin-Mm": number;
+                    /** @description y of the first line in mm. */
+                    "X-Y-Origin-Mm": number;
+                    /** @description The bytes that follow, and the size of the file: `bytes <first>-<last>/<size>`, counted from 0. */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/octet-stream": string;
+                };
+            };
+            /** @description Nothing has changed since the version that If-None-Match or If-Modified-Since names. */
+            304: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies these bytes. Send it as If-None-Match to get a 304 if you have them already, as If-Range together with a Range, or as If-Match to get a 412 if the file has changed. */
+                    ETag: string;
+                    /** @description When the file was made, to the second. */
+                    "Last-Modified": string;
+                    /** @description `bytes`: Range can ask for a part. */
+                    "Accept-Ranges": string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unauthorized`: An API key is needed, or the one sent is not valid. */
+            401: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description `Bearer`. */
+                    "WWW-Authenticate": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /**
+             * @description `format_not_available`: The frame or step does not have this format, or not yet.
+             *
+             *     `frame_not_found`: No captured frame has this id.
+             */
+            404: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `range_not_satisfiable`: The range lies outside the file. */
+            416: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description The size of the file in bytes: `bytes *\/<size>`. */
+                    "Content-Range": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `invalid_parameter`: A parameter or body field has a value that is not allowed. */
+            422: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
     downloadSweep: {
         parameters: {
             query?: never;
@@ -7202,6 +7714,122 @@ export interface operations {
             };
         };
     };
+    getRoot: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The links, or the console's page. */
+            200: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
+                    ETag: string;
+                    /** @description `gzip` if the request accepts it and the body is large enough. */
+                    "Content-Encoding"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RootResponse"];
+                };
+            };
+            /** @description Nothing has changed since the version that If-None-Match names. */
+            304: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description Identifies this state of the answer. Send it as If-None-Match: while nothing has changed, the answer is 304 without a body. It is weak (`W/`), because the body may be compressed. */
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `bad_request`: The request's framing is ambiguous or broken. */
+            400: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `length_required`: The request needs a Content-Length. */
+            411: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `precondition_failed`: What is served now is not the version that If-Match or If-Unmodified-Since asks for. */
+            412: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `payload_too_large`: The request body is over 64 KiB. */
+            413: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `misdirected_request`: Without API keys: the request's Host is no address and no name of this service. `--allowed-host` adds names. */
+            421: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `internal_error`: The service failed; its log has the trace id. */
+            500: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+            /** @description `unavailable`: The service cannot answer this now. */
+            503: {
+                headers: {
+                    /** @description Names the request in the service's log: the trace-id of the request's `traceparent` if that is valid, else a new one. */
+                    "X-Trace-ID": string;
+                    /** @description After how many seconds to try again. Absent if the service cannot tell. */
+                    "Retry-After"?: number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorResponse"];
+                };
+            };
+        };
+    };
     getOpenApi: {
         parameters: {
             query?: never;
@@ -7347,7 +7975,7 @@ export interface operations {
                 "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
                 /** @description The event's id, as `event_id` in the body. */
                 "webhook-id": string;
-                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
+                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the whole secret's UTF-8 bytes as the key, also if it starts with `whsec_`. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
                 "X-Service-Signature"?: string;
                 /** @description Time of the attempt in Unix seconds, as in Standard Webhooks. Sent only if the webhook has a secret. */
                 "webhook-timestamp"?: string;
@@ -7463,7 +8091,7 @@ export interface operations {
                 "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
                 /** @description The event's id, as `event_id` in the body. */
                 "webhook-id": string;
-                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
+                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the whole secret's UTF-8 bytes as the key, also if it starts with `whsec_`. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
                 "X-Service-Signature"?: string;
                 /** @description Time of the attempt in Unix seconds, as in Standard Webhooks. Sent only if the webhook has a secret. */
                 "webhook-timestamp"?: string;
@@ -7574,13 +8202,13 @@ export interface operations {
                              * @enum {string}
                              */
                             status: "passed" | "failed" | "warning" | "not_evaluated" | "error";
-                            /** @description What was measured. Null when nothing was measured. */
+                            /** @description What was measured. Null if the producer sent null. */
                             value: number | null;
-                            /** @description What the value should be. Null for a check without a nominal value. */
+                            /** @description What the value should be. Null if the producer sent null. */
                             nominal: number | null;
-                            /** @description `value` - `nominal`: positive when the value is above the nominal one. Null for a check without a nominal value, or when nothing was measured. */
+                            /** @description `value` - `nominal`: positive when the value is above the nominal one. Null if the producer sent null. */
                             delta: number | null;
-                            /** @description Where the limits are. With a `nominal`, the deviation that is allowed to either side: the limits are `nominal` - `threshold` and `nominal` + `threshold`. Without a `nominal`, the least `value` that passes. Null for a check without limits. */
+                            /** @description Where the limits are. With a `nominal`, the deviation that is allowed to either side: the limits are `nominal` - `threshold` and `nominal` + `threshold`. Without a `nominal`, it is the least `value` that passes. Without a `threshold`, the check has no limits. Null if the producer sent null. */
                             threshold: number | null;
                             /**
                              * @description Unit of `value`, `nominal`, `delta` and `threshold`.
@@ -7591,7 +8219,7 @@ export interface operations {
                              * @enum {string|null}
                              */
                             unit: "mm" | "in" | null;
-                            /** @description Explains the outcome, for people. Null when there is nothing. */
+                            /** @description Explains the outcome, for people. Null if the producer sent null. */
                             message?: string | null;
                             /** @description Whatever else the producer says of the check. */
                             metadata?: {
@@ -7606,14 +8234,14 @@ export interface operations {
                             type?: string;
                             /** @description The finding in words, for people. Null when there is none. */
                             description?: string | null;
-                            /** @description An upright box in a picture. The numbers are the producer's: the service does not check them. Null when the producer did not give it. */
+                            /** @description An upright box in a picture. The numbers are the producer's: the service does not check them. A field that the producer did not give is absent. Null if the producer sent null. */
                             region_2d?: {
-                                /** @description The file that shows it: a `name` in the run's manifest. Null when the producer did not give it. */
+                                /** @description The file that shows it: a `name` in the run's manifest. Null if the producer sent null. */
                                 file?: string | null;
-                                /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width. Null when the producer did not give it. */
+                                /** @description [x_min, y_min, x_max, y_max] in pixels of the picture that `file` names. x counts columns and y counts lines, both from 0 at the top left. The box covers the pixels from x_min up to, but not including, x_max; the same goes for y. So x_max - x_min is its width. Null if the producer sent null. */
                                 bbox?: number[] | null;
                             } | null;
-                            /** @description An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them. Null when the producer did not give it. */
+                            /** @description An oriented box in scan space, the space of the point cloud. The numbers are the producer's: the service does not check them. A field that the producer did not give is absent. Null if the producer sent null. */
                             region_3d?: {
                                 /**
                                  * @description Unit of `location` and `extents`.
@@ -7623,20 +8251,20 @@ export interface operations {
                                  * @enum {string}
                                  */
                                 unit: "mm" | "in";
-                                /** @description The file that shows it: a `name` in the run's manifest. Null when the producer did not give it. */
+                                /** @description The file that shows it: a `name` in the run's manifest. Null if the producer sent null. */
                                 file?: string | null;
-                                /** @description Centre of the box: [x, y, z] in `unit`, in scan space. Null when the producer did not give it. */
+                                /** @description Centre of the box: [x, y, z] in `unit`, in scan space. Null if the producer sent null. */
                                 location?: number[] | null;
-                                /** @description Full edge lengths of the box in `unit`, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre. Null when the producer did not give it. */
+                                /** @description Full edge lengths of the box in `unit`, along its own x, y and z axes: [dx, dy, dz]. Half of each lies to either side of the centre. Null if the producer sent null. */
                                 extents?: number[] | null;
-                                /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes. Null when the producer did not give it. */
+                                /** @description Unit quaternion [x, y, z, w] that turns the box's own axes into those of scan space; [0, 0, 0, 1] is a box along the axes. Null if the producer sent null. */
                                 orientation?: number[] | null;
-                                /** @description Name of the coordinate frame that location and orientation are given in, as the producer calls it. Null when the producer did not give it. */
+                                /** @description Name of the coordinate frame that location and orientation are given in, as the producer calls it. Null if the producer sent null. */
                                 frame?: string | null;
                             } | null;
-                            /** @description How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it. Null when the producer did not give it. */
+                            /** @description How sure the producer is of the finding, as a rule from 0 (not at all) to 1 (fully). The service does not check it. Null if the producer sent null. */
                             confidence?: number | null;
-                            /** @description How serious it is, in the producer's own words, such as minor or major. Null when the producer did not give it. */
+                            /** @description How serious it is, in the producer's own words, such as minor or major. Null if the producer sent null. */
                             severity?: string | null;
                             /** @description Whatever else the producer says of the finding. */
                             metadata?: {
@@ -7721,7 +8349,7 @@ export interface operations {
                 "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
                 /** @description The event's id, as `event_id` in the body. */
                 "webhook-id": string;
-                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
+                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the whole secret's UTF-8 bytes as the key, also if it starts with `whsec_`. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
                 "X-Service-Signature"?: string;
                 /** @description Time of the attempt in Unix seconds, as in Standard Webhooks. Sent only if the webhook has a secret. */
                 "webhook-timestamp"?: string;
@@ -7839,7 +8467,7 @@ export interface operations {
                 "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
                 /** @description The event's id, as `event_id` in the body. */
                 "webhook-id": string;
-                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
+                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the whole secret's UTF-8 bytes as the key, also if it starts with `whsec_`. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
                 "X-Service-Signature"?: string;
                 /** @description Time of the attempt in Unix seconds, as in Standard Webhooks. Sent only if the webhook has a secret. */
                 "webhook-timestamp"?: string;
@@ -7957,7 +8585,7 @@ export interface operations {
                 "X-Service-Event": "ProgramStarted" | "ProgramCompleted" | "ProgramFailed" | "ProgramCancelled" | "WebhookTest";
                 /** @description The event's id, as `event_id` in the body. */
                 "webhook-id": string;
-                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the secret's UTF-8 bytes as the key. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
+                /** @description `t=<unix seconds>,v1=<hex>`: the time of the attempt, and the HMAC-SHA256 of `<t>.<raw body>` with the whole secret's UTF-8 bytes as the key, also if it starts with `whsec_`. Reject a request whose `t` differs from your own clock by more than 300 s. Sent only if the webhook has a secret. */
                 "X-Service-Signature"?: string;
                 /** @description Time of the attempt in Unix seconds, as in Standard Webhooks. Sent only if the webhook has a secret. */
                 "webhook-timestamp"?: string;

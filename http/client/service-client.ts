@@ -30,7 +30,7 @@ export function createServiceClient({
   apiKey,
   fetch = globalThis.fetch,
 }: ServiceClientOptions): ServiceClient {
-  const headers = apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` };
+  const headers: Record<string, string> = apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` };
   return {
     api: createClient<paths>({ baseUrl, headers, fetch }),
     changes: (options = {}) => followRuns({ baseUrl, headers, fetch }, options),

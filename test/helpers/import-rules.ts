@@ -96,10 +96,6 @@ const ROOM_MAY_IMPORT: Record<string, readonly string[]> = {
   "workers/demo-cell": ["workers/cell-link"],
 };
 
-/** Made from the OpenAPI document: all that the console knows of the service, and types only. */
-const INTERFACE_TYPES = "test/helpers/http/interface-types.ts";
-const CONSOLE_API = "http/console/data/api.ts";
-
 /** What core, which is pure, may not know of. */
 const IMPURE_BUILTINS = [
   "fs",
@@ -153,7 +149,6 @@ export function folderBreaches(files: SourceFiles): string[] {
         const target = sourceOf(files, path, specifier);
         if (target === undefined || !files.has(target))
           breaches.push(`${path} refers to ${specifier}, which is not there`);
-        else if (path === CONSOLE_API && target === INTERFACE_TYPES) continue;
         else if (!allowed.includes(folderOf(target)))
           breaches.push(`${path} imports ${target}: not allowed in ${folder}`);
         else if (!mayRoomImport(roomOf(path), roomOf(target)))

@@ -1,5 +1,5 @@
 /** Requests to the interface, with the key and with errors as they are meant for people. */
-import type { components } from "../../../test/helpers/http/interface-types.js";
+import type { components } from "../../client/interface-types.js";
 import { apiKey, isKeyWanted, isReadOnly } from "./session.js";
 
 type Schemas = components["schemas"];

@@ -1,12 +1,13 @@
 /** The one stream of changes that all pages share: it reconnects from its mark, and tells what state it is in. */
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { ApiError, type RunSummary } from "./api.js";
-import { changes } from "./changes.js";
-import { isKeyWanted } from "./session.js";
+import { ServiceRequestError } from "../../client/follow-runs.js";
+import { createServiceClient } from "../../client/service-client.js";
+import { apiUrl, type RunSummary } from "./api.js";
+import { apiKey, isKeyWanted } from "./session.js";
 
-/** `lost`: it tries again by itself. `polling`: this service has no stream, so the pages ask every few seconds. */
-export type LiveState = "connecting" | "live" | "lost" | "polling";
+/** `lost`: it tries again by itself, except that it waits for a key that is wanted. */
+export type LiveState = "connecting" | "live" | "lost";
 
 export const liveState = signal<LiveState>("connecting");
 
@@ -18,9 +19,6 @@ export interface LiveListener {
 }
 
 const listeners = new Set<LiveListener>();
-const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 5_000;
-const POLL_MS = 5_000;
 
 let connection: AbortController | undefined;
 
@@ -47,60 +45,33 @@ function useCurrent(listener: LiveListener): { listener: LiveListener } {
 export function connectLive(): void {
   connection?.abort();
   connection = new AbortController();
-  void stayConnected(connection.signal);
+  void follow(connection.signal);
 }
 
 function resetAll(): void {
   for (const listener of listeners) listener.onReset();
 }
 
-async function stayConnected(signal: AbortSignal): Promise<void> {
-  let mark: string | undefined;
-  let pauseMs = FIRST_PAUSE_MS;
-  while (!signal.aborted) {
-    try {
-      for await (const { mark: next, change } of changes(mark, signal)) {
-        const isFirst = mark === undefined;
-        mark = next;
-        pauseMs = FIRST_PAUSE_MS;
-        if (change.kind === "run") for (const listener of listeners) listener.onRun(change.run);
-        // What was listed before the first mark may have changed since.
-        else if (change.kind === "reset" || isFirst) resetAll();
-        liveState.value = "live";
-      }
-      liveState.value = "lost";
-    } catch (error) {
-      if (signal.aborted) return;
-      const { status } = error instanceof ApiError ? error : { status: 0 };
-      if (status === 401) {
-        // The prompt for the key connects anew.
-        liveState.value = "lost";
-        return;
-      }
-      if (status === 404) {
-        liveState.value = "polling";
-        return poll(signal);
-      }
-      liveState.value = "lost";
+async function follow(signal: AbortSignal): Promise<void> {
+  const key = apiKey.value;
+  // The page is served by the service: what a URL of the interface starts with, without the slash.
+  const client = createServiceClient({ baseUrl: apiUrl("").slice(0, -1), apiKey: key });
+  const onBreak = (): void => {
+    liveState.value = "lost";
+  };
+  let isFirst = true;
+  try {
+    for await (const event of client.changes({ signal, onBreak })) {
+      if (event.type === "run") for (const listener of listeners) listener.onRun(event.run);
+      // What was listed before the first mark may have changed since.
+      else if (event.type === "reset" || isFirst) resetAll();
+      isFirst = false;
+      liveState.value = "live";
     }
-    await pause(pauseMs, signal);
-    pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
+  } catch (error) {
+    if (signal.aborted) return;
+    liveState.value = "lost";
+    // The prompt for the key connects anew.
+    if (error instanceof ServiceRequestError && error.status === 401 && apiKey.value === key) isKeyWanted.value = true;
   }
-}
-
-async function poll(signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await pause(POLL_MS, signal);
-    if (!signal.aborted && !isKeyWanted.value && document.visibilityState === "visible") resetAll();
-  }
-}
-
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener("abort", () => {
-      clearTimeout(timer);
-      resolve();
-    });
-  });
 }

@@ -31,8 +31,8 @@ export async function readTrends(runs: readonly RunSummary[], signal?: AbortSign
   const trends = new Map<string, Trend>();
   for (const run of completed) {
     for (const check of reports.get(run.id)?.quality_report?.checks ?? []) {
-      let trend = trends.get(check.name);
-      if (trend === undefined) trends.set(check.name, (trend = { name: check.name, points: [] }));
+      const trend = trends.get(check.name) ?? { name: check.name, points: [] };
+      trends.set(check.name, trend);
       trend.points.push({ runId: run.id, at: run.started_at ?? run.created_at, check });
     }
   }

@@ -113,13 +113,11 @@ const LIVE_WORDS = {
   connecting: "Connecting",
   live: "Live",
   lost: "Connection lost",
-  polling: "Not live",
 } as const;
 const LIVE_TITLES = {
   connecting: "Opening the stream of changes",
   live: "Changes of runs appear as they happen",
   lost: "What you see may be old. The page tries again by itself.",
-  polling: "This service has no stream of changes: the page asks every few seconds",
 } as const;
 
 function LiveMark() {

@@ -41,7 +41,11 @@ for (const { name, front, uwsPackage } of frontsHere(t)) {
     const id = cell.create();
     const leave = new AbortController();
     t.teardown(() => leave.abort());
-    const changes = client.changes({ filter: { status: "running" }, signal: leave.signal });
+    let toldBreaks = 0;
+    const onBreak = (): void => {
+      toldBreaks++;
+    };
+    const changes = client.changes({ filter: { status: "running" }, signal: leave.signal, onBreak });
     const next = async (): Promise<RunEvent> => (await changes.next()).value as RunEvent;
     breaks = 1;
     const ready = await next();
@@ -57,6 +61,7 @@ for (const { name, front, uwsPackage } of frontsHere(t)) {
     t.match(await next(), { type: "ready", mark: ready.mark });
     const run = await next();
     t.match(run, { type: "run", run: { id, status: "running" } });
+    t.equal(toldBreaks, 1);
     const streams = asked.filter(({ url }) => url.includes("/runs/changes"));
     t.strictSame(
       streams.map(({ headers }) => headers.get("last-event-id")),
@@ -65,6 +70,7 @@ for (const { name, front, uwsPackage } of frontsHere(t)) {
     t.ok(asked.every(({ url, headers }) => !url.includes(key) && headers.get("authorization") === `Bearer ${key}`));
     leave.abort();
     t.strictSame(await changes.next(), { done: true, value: undefined });
+    t.equal(toldBreaks, 1, "leaving is no break");
 
     const reset = client.changes({ since: "2030-01-01T00:00:00Z", signal: AbortSignal.timeout(60_000) });
     t.match((await reset.next()).value, { type: "ready" });
