@@ -3,12 +3,7 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { RECORD_HEADER_BYTES } from "../../../storage/log/record-format.js";
 import { segmentName } from "../../../storage/log/segment.js";
-import {
-  PROCESSED_FORMATS as FORMATS,
-  type KeptRun,
-  REPORT,
-  runWithCaptures,
-} from "../../helpers/captures/kept-captures.js";
+import { type KeptRun, OFFERED_FORMATS, REPORT, runWithCaptures } from "../../helpers/captures/kept-captures.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
@@ -115,9 +110,13 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
   const addEvent = (run: KeptRun, type: string) =>
     producer.accept({ type: "event.add", run_id: run.id, event_type: type, data: { padding: "x".repeat(50) } });
   const untilMade = ({ frameId }: KeptRun) =>
-    client.until("/sensor/frames/{frame_id}/files", (files) => files.available_formats.length === FORMATS.length, {
-      path: { frame_id: frameId },
-    });
+    client.until(
+      "/sensor/frames/{frame_id}/files",
+      (files) => files.available_formats.length === OFFERED_FORMATS.length,
+      {
+        path: { frame_id: frameId },
+      },
+    );
   const ended = await runWithCaptures(producer, 1);
   await addEvent(ended, "of the ended one");
   await untilMade(ended);

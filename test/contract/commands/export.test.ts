@@ -14,6 +14,7 @@ import { capturePath } from "../../../storage/captures/capture-path.js";
 import {
   PROCESSED_FORMATS as FORMATS,
   IMAGE,
+  OFFERED_FORMATS,
   PROCESSED_BYTES,
   REPORT,
   runWithCaptures,
@@ -29,7 +30,8 @@ const LONG_NAME = `${"測".repeat(100)}.pdf`;
 
 /** Resolves when the frame has all its formats. */
 async function untilMade(client: ContractClient, frameId: string): Promise<void> {
-  const hasAll = (files: { available_formats: string[] }): boolean => files.available_formats.length === FORMATS.length;
+  const hasAll = (files: { available_formats: string[] }): boolean =>
+    files.available_formats.length === OFFERED_FORMATS.length;
   await client.until("/sensor/frames/{frame_id}/files", hasAll, { path: { frame_id: frameId } });
 }
 

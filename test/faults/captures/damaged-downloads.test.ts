@@ -73,7 +73,7 @@ async function storedRun() {
   await producer.accept({ ...put, name: "damaged.pdf" }, lines(4));
   await producer.accept({ type: "run.finish", id: run });
   while ((await json(service, `/runs/${run}`)).status !== "completed");
-  t.equal((await json(service, `/sensor/frames/${frame}/files`)).available_formats.length, 5);
+  t.equal((await json(service, `/sensor/frames/${frame}/files`)).available_formats.length, 6);
   const paths = {
     npy: `/sensor/frames/${frame}/file.npy`,
     png: `/sensor/frames/${frame}/file.png`,

@@ -32,9 +32,14 @@ export async function runWithCaptures(producer: RawProducer, fill: number, id = 
 /** Bytes that retention counts for each. */
 export const CAPTURED_BYTES = 2 * LINE_BYTES + IMAGE.length;
 
-/** The same where captures are processed, at most and nearly: with two small pictures, a mask and the points of two lines, twice. */
-export const PROCESSED_BYTES = CAPTURED_BYTES + 300;
+/**
+ * The same where captures are processed, at most and nearly: with two small pictures, a preview with its palette, a mask
+ * and the points of two lines, twice.
+ */
+export const PROCESSED_BYTES = CAPTURED_BYTES + 1_400;
 export const PROCESSED_FORMATS = ["npy", "raw.ply", "png", "luminance.png", "ply"];
+/** What a frame lists besides. */
+export const OFFERED_FORMATS = [...PROCESSED_FORMATS, "preview.png"];
 
 /** For comparisons that print little. */
 export function digest(bytes: Uint8Array): string {

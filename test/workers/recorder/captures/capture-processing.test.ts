@@ -526,7 +526,7 @@ t.test("at low water nothing is made; with room again it goes on", async (t) => 
   maker.allow();
   await recorder.until(has(recorder, runId, frameId, ["raw.ply", "png"]));
   await raw.accept({ type: "event.add", run_id: runId, event_type: "note", data: {} });
-  t.equal(maker.asked.length, 2, "what was under way is stored, and nothing else begun");
+  t.equal(maker.asked.length, 3, "what was under way is stored, with its preview, and nothing else begun");
   disk.freeBytes = 90_000 * 1024 * 1024;
   recorder.timers.advance(5_000);
   await recorder.until(has(recorder, runId, frameId, ALL));
@@ -550,9 +550,9 @@ t.test("nothing is made of what is not written yet, also of a run that ends righ
   maker.allow();
   // The log waits for the frame's bytes, and says nothing meanwhile.
   const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
-  while (maker.answered < 4) await turn();
+  while (maker.answered < 5) await turn();
   for (let nth = 0; nth < 50; nth++) await turn();
-  t.equal(maker.asked.length, 4, "those of the frame before it");
+  t.equal(maker.asked.length, 5, "those of the frame before it");
   disk.release();
   await recorder.until(() => recorder.runs.get(runId)?.frames[0]?.artefacts?.ply !== undefined);
   t.same(formatsOf(frameOf(recorder.run(runId), frameId)), ALL);
