@@ -61,7 +61,7 @@ export async function demoPrograms(capturesDirectory: string | undefined, readFi
 
 /** Programs over made parts, as a cell for machined and moulded parts has them. */
 function madePrograms(): DemoProgram[] {
-  return [housingCover(), connectorTray(), weldedLid(), incomingLabel()];
+  return [housingCover(), connectorTray(), weldedLid(), incomingLabel(), sealPlate()];
 }
 
 function program(
@@ -161,6 +161,27 @@ function incomingLabel(): DemoProgram {
       steps: [gate, readCode, camera("Label position", 11), camera("Print quality", 12)],
     },
   );
+}
+
+/** A turned part, scanned by a head that measures no luminance. */
+function sealPlate(): DemoProgram {
+  return program("seal-plate", madeParts(PART_KINDS.sealPlate), {
+    name: "Seal plate, O-ring groove",
+    description: "Depth of the groove and height of the land within it; heights alone, without luminance.",
+    robot_ids: ["r1"],
+    sensor_id: "ljx-1",
+    co_processor: "surface-inspector",
+    steps: [
+      gate,
+      readCode,
+      moveTo("Over the groove", "groove"),
+      scanFace("Scan groove"),
+      sweep("Sweep across groove", 3, "f32"),
+      park,
+    ],
+    run_configs: [{ name: "Series" }],
+    metadata: { drawing: "SP-3071", drawing_revision: "B", o_ring: "18 x 2" },
+  });
 }
 
 /** One program for each recorded capture. */

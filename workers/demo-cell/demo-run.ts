@@ -98,7 +98,8 @@ function runContext(
       return lastId;
     },
     inspect() {
-      inspection ??= program.parts.inspect(random, { outcome: scene?.outcome, isFlawed: scene?.isFlawed ?? false });
+      const { outcome, isFlawed = false, isUnseen = false } = scene ?? {};
+      inspection ??= program.parts.inspect(random, { outcome, isFlawed, isUnseen });
       return inspection;
     },
     frameIds: [],
@@ -152,6 +153,8 @@ async function createRun(client: ProducerClient, plan: DemoRunPlan): Promise<str
   const { program, serialNumber, batch, random } = plan;
   const metadata = {
     batch: `B${String(batch.number).padStart(4, "0")}`,
+    customer: batch.customer,
+    order: batch.order,
     shift: random.pick(["early", "late"]),
   };
   for (let attempt = 1; ; attempt++) {

@@ -10,11 +10,13 @@ export interface Scene {
   isFlawed?: boolean;
   /** The last part of this program comes again: same serial number, next revision. */
   isAgain?: boolean;
+  /** The sensor measures nothing at all of the part. Its inspection then fails. */
+  isUnseen?: boolean;
   /** How the run ends instead of being finished. */
   ending?: "failed" | "cancelled";
 }
 
-/** The first runs, in this order with every seed. After them a cell has shown everything it can do. */
+/** The first runs, in this order with every seed. After them a cell has shown nearly everything it can do. */
 export const SCENES: readonly Scene[] = [
   { program: 0, outcome: "passed", isFlawed: true },
   { program: 1, outcome: "failed" },
@@ -28,20 +30,35 @@ export const SCENES: readonly Scene[] = [
   { program: 3, outcome: "passed" },
 ];
 
+/** The runs after them: parts of which only heights are measured, and one that takes three inspections. */
+export const FURTHER_SCENES: readonly Scene[] = [
+  { program: 4, outcome: "passed", isFlawed: true },
+  { program: 4, outcome: "failed" },
+  // The head's window is covered.
+  { program: 4, outcome: "failed", isAgain: true, isUnseen: true },
+  { program: 4, outcome: "passed", isAgain: true },
+];
+
 /** The scene of run 0, which only a new store of the demo has (see `firstNumber`). Retention has removed its captures. */
 const OPENING_SCENE: Scene = { program: 1, outcome: "passed" };
 
 /** The scene of a run, counted from 1; undefined after the last scene: the seed then decides everything. */
 export function sceneOf(number: number): Scene | undefined {
-  return number === 0 ? OPENING_SCENE : SCENES[number - 1];
+  return number === 0 ? OPENING_SCENE : [...SCENES, ...FURTHER_SCENES][number - 1];
 }
 
 const BATCH_RUNS = 6;
+
+/** Customers, in turn. */
+const CUSTOMERS = ["Hartmann Antriebe", "Lakeside Pumps", "Nordwerk E-Mobility", "Caldera Robotics"];
 
 /** Runs come in batches, each for one customer. Every other customer reads inches: the cell's display is set to them meanwhile. */
 export interface Batch {
   /** Counts from 1. */
   number: number;
+  customer: string;
+  /** Number of the customer's order. */
+  order: string;
   unitSystem: "metric" | "imperial";
   /** The run is the first of it. */
   isNew: boolean;
@@ -51,6 +68,8 @@ export function batchOf(number: number): Batch {
   const before = Math.floor((Math.max(1, number) - 1) / BATCH_RUNS);
   return {
     number: before + 1,
+    customer: CUSTOMERS[before % CUSTOMERS.length] as string,
+    order: `45${String(10_307 + 17 * before).padStart(6, "0")}`,
     unitSystem: before % 2 === 0 ? "metric" : "imperial",
     isNew: number % BATCH_RUNS === 1,
   };

@@ -7,18 +7,20 @@ import { lineBytes } from "../../../core/capture/capture.js";
 import { FILE_TYPES } from "../../../core/run/manifest.js";
 import { STEP_TYPES } from "../../../core/run/program.js";
 import { reportOfRun } from "../../../core/run/run-response.js";
+import type { RunState } from "../../../core/run/run-state.js";
 import { runDemoCell } from "../../../workers/demo-cell/demo-cell.js";
 import type { DemoCellOptions, DemoCellReport } from "../../../workers/demo-cell/demo-cell-messages.js";
 import { startDemoCell } from "../../../workers/demo-cell/demo-cell-process.js";
 import { demoPrograms } from "../../../workers/demo-cell/demo-programs.js";
 import { readNpy } from "../../../workers/demo-cell/part/npy-reader.js";
-import { batchOf, SCENES, sceneOf } from "../../../workers/demo-cell/scenes.js";
+import { batchOf, FURTHER_SCENES, SCENES, sceneOf } from "../../../workers/demo-cell/scenes.js";
 import { DecidingLink } from "../../helpers/link/deciding-link.js";
 import { FakeLinkServer } from "../../helpers/link/fake-link-server.js";
 import { listOf } from "../../helpers/list-of.js";
 
 const HEIGHTMAPS = "../shared/data/heightmaps";
 const readFile = async (path: string): Promise<Uint8Array> => readFileSync(path);
+const ALL_SCENES = [...SCENES, ...FURTHER_SCENES];
 const isRunEnded = (report: DemoCellReport) => report.kind === "run_ended";
 
 async function startLink(t: Test) {
@@ -57,7 +59,7 @@ t.test("produces runs that the domain accepts whole, of every kind it has", asyn
   );
   t.same(server.faults, []);
   t.equal(link.runs.size, 12);
-  t.equal(link.programs.size, 4);
+  t.equal(link.programs.size, 5);
   const all = [...link.runs.values()];
   t.ok(
     all.every((run) => run.completedAtUs !== null),
@@ -78,7 +80,7 @@ t.test("produces runs that the domain accepts whole, of every kind it has", asyn
   const types = new Set(all.flatMap((run) => run.steps.map((step) => step.definition.type)));
   t.same([...STEP_TYPES].filter((type) => !types.has(type)).sort(), ["end_session", "start_session"]);
   const dtypes = new Set(all.flatMap((run) => run.frames.map((frame) => frame.planes.height.dtype)));
-  t.same([...dtypes].sort(), ["i32", "u16"]);
+  t.same([...dtypes].sort(), ["f32", "i32", "u16"]);
   const series = new Set(all.flatMap((run) => run.series.flatMap((one) => one.appends.map((append) => append.dtype))));
   t.same([...series].sort(), ["f32", "i32"]);
   t.ok(all.some((run) => run.frames.some((frame) => frame.width === 3200 && frame.lines >= 300)));
@@ -89,25 +91,34 @@ t.test("produces runs that the domain accepts whole, of every kind it has", asyn
 t.test("whatever the seed, the first runs show every scene in the same order, on made parts", async (t) => {
   const seed = Number(process.env.TEST_SEED ?? 20261125);
   t.comment(`TEST_SEED=${seed}`);
-  const { link, reports } = await produce(t, { seed, runs: SCENES.length });
+  const { link, reports } = await produce(t, { seed, runs: ALL_SCENES.length });
   const runs = [...link.runs.values()];
   const shown = runs.map((run) => reportOfRun(run)?.status ?? run.status);
-  const expected = SCENES.map(({ ending, outcome }) => ending ?? outcome);
+  const expected = ALL_SCENES.map(({ ending, outcome }) => ending ?? outcome);
   t.strictSame(shown, expected);
   const outcomes = reports.filter(isRunEnded).map((report) => report.kind === "run_ended" && report.outcome);
   t.strictSame(
     outcomes,
-    SCENES.map(({ outcome }) => outcome ?? null),
+    ALL_SCENES.map(({ outcome }) => outcome ?? null),
   );
-  for (const [at, { isAgain, isFlawed }] of SCENES.entries()) {
+  for (const [at, { isAgain, isFlawed, isUnseen }] of ALL_SCENES.entries()) {
     const [before, run] = [runs[at - 1], runs[at]];
-    t.equal(run?.revision, isAgain ? 2 : 1, `run ${at + 1}`);
+    t.equal(run?.revision, isAgain ? (before?.revision ?? 0) + 1 : 1, `run ${at + 1}`);
+    if (isUnseen)
+      t.match(
+        reportOfRun(run as RunState)?.checks.find(({ name }) => name === "valid_share"),
+        { value: 0 },
+      );
     if (isAgain) t.equal(run?.serialNumber, before?.serialNumber);
     if (isFlawed) t.ok(run?.defects.some((defect) => defect.region_2d && defect.region_3d));
   }
   const checks = runs.flatMap((run) => reportOfRun(run)?.checks ?? []);
   const unmeasured = checks.filter(({ status }) => status === "not_evaluated");
-  t.match(unmeasured, listOf({ name: "bead_height_1", message: /no valid points/ }));
+  const names = ["bead_height_1", "groove_depth", "land_height"];
+  t.match(unmeasured, listOf(...names.map((name) => ({ name, message: /no valid points/ }))));
+  const [unseen] = runs[ALL_SCENES.findIndex(({ isUnseen }) => isUnseen)]?.frames ?? [];
+  t.equal(unseen?.planes.luminance, undefined, "a frame of heights alone, none of them measured");
+  t.equal(runs.at(-1)?.revision, 3, "three inspections of one part");
 });
 
 t.test("fewer runs than scenes show the first of them; behind the scenes everything is left to the seed", async (t) => {
@@ -116,7 +127,7 @@ t.test("fewer runs than scenes show the first of them; behind the scenes everyth
   const { server: longer } = await produce(t, { seed: 3, runs: 9 }, "label check");
   const content = JSON.stringify(DecidingLink.contentOf(first)).slice(0, -1);
   t.ok(JSON.stringify(DecidingLink.contentOf(longer.messages)).startsWith(content), "the same four, and more");
-  t.equal(sceneOf(SCENES.length + 1), undefined);
+  t.equal(sceneOf(ALL_SCENES.length + 1), undefined);
   const units = Array.from({ length: 24 }, (_, at) => batchOf(at + 1).unitSystem[0]).join("");
   t.equal(units, "mmmmmmiiiiiimmmmmmiiiiii");
 });
@@ -151,7 +162,7 @@ t.test("some runs fail or are cancelled, some parts come again, some checks fail
     reports.filter(({ kind }) => kind === "refused"),
     [],
   );
-  const all = [...link.runs.values()].slice(SCENES.length);
+  const all = [...link.runs.values()].slice(ALL_SCENES.length);
   const share = (is: (run: (typeof all)[number]) => boolean): number => all.filter(is).length / all.length;
   t.ok(share((run) => run.status === "failed") > 0 && share((run) => run.status === "failed") < 0.1);
   t.ok(share((run) => run.status === "cancelled") > 0 && share((run) => run.status === "cancelled") < 0.1);
@@ -166,7 +177,7 @@ t.test(
   async (t) => {
     const index = JSON.parse(readFileSync(`${HEIGHTMAPS}/index.json`, "utf8")) as Record<string, unknown>[];
     // Behind the scenes each capture has its turn.
-    const runs = SCENES.length + index.length;
+    const runs = ALL_SCENES.length + index.length;
     const { link, reports } = await produce(t, { seed: 1, runs, capturesDirectory: HEIGHTMAPS });
     t.same(
       reports.filter(({ kind }) => kind === "refused"),

@@ -180,4 +180,38 @@ const weldedLid: PartKind = {
   },
 };
 
-export const PART_KINDS = { housingCover, connectorTray, weldedLid } as const;
+const sealPlate: PartKind = {
+  key: "seal-plate",
+  serialPrefix: "SP",
+  grid: { width: 720, lines: 480, xPitchMm: 0.06, yPitchMm: 0.07 },
+  encoding: "f32",
+  sensor: sensor(0.003, 0.07),
+  dimensions: [
+    { name: "groove_depth", of: at(0, 0, 9.3, 8.7), over: at(0, 0, 12.6, 11.6), nominalMm: -1.1, thresholdMm: 0.05 },
+    { name: "land_height", of: at(0, 0, 6), over: at(0, 0, 12.6, 11.6), nominalMm: 0, thresholdMm: 0.04 },
+  ],
+  draw(random, deviate = usualDeviation(random)) {
+    const groove = { kind: "disc", xMm: 0, yMm: 0, chamferMm: 0.2 } as const;
+    const grooveMm = -1.1 + deviate(0.05);
+    const holes: Feature[] = [-1, 1].map((side) => ({ ...groove, xMm: side * 15.5, radiusMm: 1.7, heightMm: -1.4 }));
+    return {
+      widthMm: 40,
+      lengthMm: 30,
+      cornerMm: 4,
+      thicknessMm: 3,
+      bowXMm: 0.02 * random.normal(),
+      bowYMm: 0.02 * random.normal(),
+      tiltXMm: 0.04 * random.normal(),
+      tiltYMm: 0.04 * random.normal(),
+      roughnessMm: 0.002,
+      markPitchMm: 0.5,
+      features: [
+        { ...groove, radiusMm: 10.5, heightMm: grooveMm },
+        { ...groove, radiusMm: 7.5, heightMm: deviate(0.04) - grooveMm },
+        ...holes,
+      ],
+    };
+  },
+};
+
+export const PART_KINDS = { housingCover, connectorTray, weldedLid, sealPlate } as const;

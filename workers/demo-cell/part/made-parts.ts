@@ -1,5 +1,5 @@
 import type { Random } from "../../../core/random.js";
-import { type Defect, type ReportStatus, reportStatus } from "../../../core/run/quality.js";
+import { type Defect, reportStatus } from "../../../core/run/quality.js";
 import { type Capture, heightsMm } from "../steps/capture.js";
 import { type Deviate, type PartKind, type Region, usualDeviation } from "./demo-parts.js";
 import { drawFlaws, type Flaw } from "./part-flaws.js";
@@ -28,8 +28,8 @@ export function madeParts(kind: PartKind): PartSource {
 }
 
 function inspectPart(kind: PartKind, random: Random, wish: PartWish): { inspection: Inspection; flaws: Flaw[] } {
-  const form = drawForm(kind, random, wish.outcome);
-  const flaws = drawFlaws(form, random, wish.isFlawed);
+  const form = drawForm(kind, random, wish);
+  const flaws = wish.isUnseen ? [] : drawFlaws(form, random, wish.isFlawed);
   const capture = captureSurface(form, flaws, kind.grid, kind.sensor, kind.encoding, random);
   const zMm = heightsMm(capture);
   const checks = kind.dimensions.map(({ name, of, over, nominalMm, thresholdMm }) => {
@@ -45,8 +45,11 @@ function inspectPart(kind: PartKind, random: Random, wish: PartWish): { inspecti
   return { inspection: { capture, checks, defects }, flaws };
 }
 
-/** A part that fails is out of tolerance in one dimension; one that is indeterminate has oil where the first dimension is measured. */
-function drawForm(kind: PartKind, random: Random, outcome: ReportStatus | undefined): PartForm {
+/**
+ * A part that fails is out of tolerance in one dimension. One that is indeterminate has oil where the first dimension is
+ * measured, and one that is not seen has it everywhere.
+ */
+function drawForm(kind: PartKind, random: Random, { outcome, isUnseen }: PartWish): PartForm {
   const usual = usualDeviation(random);
   let isFirst = true;
   const deviate: Deviate = (thresholdMm) => {
@@ -56,6 +59,7 @@ function drawForm(kind: PartKind, random: Random, outcome: ReportStatus | undefi
     return isOff ? Math.sign(usualMm) * OUT_OF_TOLERANCE * thresholdMm : usualMm;
   };
   const form = kind.draw(random, deviate);
+  if (isUnseen) return { ...form, oil: [{ xMm: 0, yMm: 0, radiusMm: form.widthMm + form.lengthMm }] };
   const [dimension] = kind.dimensions;
   if (outcome !== "indeterminate" || dimension === undefined) return form;
   const { xMm, yMm, outerMm } = dimension.of;

@@ -16,6 +16,8 @@ export interface PartWish {
   /** What its inspection comes to; undefined: as it comes. */
   outcome?: ReportStatus | undefined;
   isFlawed?: boolean;
+  /** Nothing of it is measured. */
+  isUnseen?: boolean;
 }
 
 /** Where the parts of a program come from. */

@@ -5,8 +5,11 @@ import { applyFlaws, type Flaw } from "./part-flaws.js";
 import { forEachPoint, formHeights, type Grid, gridOrigin, type PartForm } from "./part-form.js";
 import { measure, type SensorModel } from "./sensor-model.js";
 
-/** How the head encodes heights: u16 counts with 0 as invalid, or i32 in hundredths of a micrometre with codes at the bottom. */
-export type HeightEncoding = "u16" | "i32";
+/**
+ * How the head encodes heights: u16 counts with 0 as invalid, or i32 in hundredths of a micrometre with codes at the
+ * bottom. A head that gives f32, in mm with NaN, measures no luminance.
+ */
+export type HeightEncoding = "u16" | "i32" | "f32";
 
 const I32_NO_MEASUREMENT = -0x8000_0000;
 const I32_DEAD_ZONE = -0x7fff_ffff;
@@ -36,15 +39,16 @@ export function captureSurface(
       measured.luminance[i] = 0;
     });
   }
-  const { planes, height } = encoding === "u16" ? encodeU16(measured.zMm) : encodeI32(measured.zMm, random);
+  const { planes, height } = ENCODERS[encoding](measured.zMm, random);
+  const hasLuminance = encoding !== "f32";
   const origin = gridOrigin(grid);
   return {
     ...grid,
-    planes: { height: planes, luminance: { dtype: "u16", bits: 10 } },
+    planes: { height: planes, ...(hasLuminance && { luminance: { dtype: "u16", bits: 10 } }) },
     xOriginMm: origin.xMm,
     yOriginMm: origin.yMm,
     height,
-    luminance: new Uint8Array(measured.luminance.buffer),
+    luminance: hasLuminance ? new Uint8Array(measured.luminance.buffer) : undefined,
     metadata: {},
   };
 }
@@ -75,3 +79,14 @@ function encodeI32(zMm: Float32Array, random: Random): Encoded {
   const invalid = [I32_NO_MEASUREMENT, I32_DEAD_ZONE];
   return { planes: { dtype: "i32", scale_mm: scale, offset_mm: 0, invalid }, height: new Uint8Array(codes.buffer) };
 }
+
+function encodeF32(zMm: Float32Array): Encoded {
+  const planes: Planes["height"] = { dtype: "f32", scale_mm: 1, offset_mm: 0, invalid: [] };
+  return { planes, height: new Uint8Array(zMm.buffer) };
+}
+
+const ENCODERS: Record<HeightEncoding, (zMm: Float32Array, random: Random) => Encoded> = {
+  u16: encodeU16,
+  i32: encodeI32,
+  f32: encodeF32,
+};
