@@ -169,7 +169,7 @@ t.test("finalizing waits for what is made of the captures; the end's event lists
   const runId = await startRun(raw);
   const frameId = await sendFrame(raw, runId);
   await raw.accept({ type: "run.finish", id: runId });
-  for (let nth = 0; nth < 4; nth++) {
+  for (let nth = 0; nth < 5; nth++) {
     await recorder.until(() => maker.held > 0);
     await raw.accept({ type: "event.add", run_id: runId, event_type: "note", data: {} });
     t.equal(recorder.run(runId).status, "finalizing");
