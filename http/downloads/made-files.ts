@@ -103,7 +103,7 @@ export class MadeFiles {
     return madeStream({ head, ends, piece });
   }
 
-  /** Every `stride`-th height of every `stride`-th line, in mm. @throws StorageError `capture_missing`, `capture_damaged` */
+  /** Every `stride`-th height of every `stride`-th line, in mm. Reads throw StorageError `capture_damaged`. */
   overview(run: RunState, frame: FrameState, stride: number): StreamBody {
     const [width, lines] = [Math.ceil(frame.width / stride), Math.ceil(frame.lines / stride)];
     const head = npyHeader("f32", lines, width);
@@ -129,7 +129,7 @@ export class MadeFiles {
     return madeStream({ head, ends, piece });
   }
 
-  /** The preview of a frame for which none is stored, whole. @throws StorageError `capture_missing`, `capture_damaged` */
+  /** The preview of a frame that has none stored. @throws StorageError `capture_missing`, `capture_damaged` */
   preview(run: RunState, frame: FrameState): Promise<Uint8Array> {
     const source = frameSource(frame, this.#options.capturePathOf(run.id));
     const make = async (signal: AbortSignal): Promise<Piece> => {
