@@ -7,9 +7,9 @@ import { SCENES } from "../../workers/demo-cell/scenes.js";
 import type { DemoOptions } from "../commands/command-options.js";
 import { startServing, stopGracefully, untilSignal } from "../commands/serve-command.js";
 import { standardOutput } from "../log/standard-error.js";
-import { type EndedRun, guide, runLine } from "./demo-guide.js";
 import { makeOpeningRun, markStore, type StoreOwner, storeOwner } from "./demo-store.js";
-import { type DemoWebhookIds, registerReceivers, removeReceivers } from "./demo-webhooks.js";
+import { registerReceivers, removeReceivers } from "./demo-webhooks.js";
+import { runLine } from "./run-line.js";
 
 /** The demo cell has failed. */
 export class DemoCellError extends Error {
@@ -46,28 +46,24 @@ export async function demo(options: DemoOptions, warnings: readonly string[]): P
     throw error;
   });
   if (owner === "new") await markStore(options.data).catch(() => {});
-  say(`open ${service.url}/docs first: it shows every request of the interface, with a button to try it`);
+  say(`open ${service.url}`);
   for (const note of plan.notes) say(note);
   const webhooks = await registerReceivers(service.url, receiver).catch((error: unknown) => {
     say(`the demo's webhooks could not be registered: ${(error as Error).message}`);
     return undefined;
   });
   let reason = "";
-  const ending = new AbortController();
-  const { signal } = ending;
-  const teller = new Teller({ url: service.url, webhooks, isEndless: plan.cell.runs === 0, signal, say });
+  let ended = 0;
   const onReport = (report: DemoCellReport): void => {
     if (report.kind === "failed") reason = `: ${report.message}`;
-    if (report.kind === "run_ended") teller.runEnded(report);
-    if (report.kind === "ended") teller.cellEnded();
+    // On a terminal only the first ones, so that the address stays in view. Elsewhere they go on, so that a reader that has gone is noticed.
+    if (report.kind === "run_ended" && (ended++ < SCENES.length || !isatty(STDOUT))) say(runLine(report));
   };
   const cell = startDemoCell({ ...plan.cell, socketPath: service.cellSocketPath }, onReport);
   try {
     await untilStopped(cell, stopped, () => reason);
   } finally {
-    ending.abort();
     await cell.stop();
-    await teller.told;
     // The receivers stop now. In somebody else's store, deliveries to them must not go on failing.
     if (owner === "other" && webhooks !== undefined) await removeReceivers(service.url, webhooks).catch(() => {});
     // Open, the receiver would keep the process from ending.
@@ -111,50 +107,4 @@ async function untilStopped(cell: DemoCellProcess, stopped: Promise<unknown>, re
   if (code === 0) await stopped;
   else if (typeof code === "number") throw new DemoCellError(`the demo cell ended with ${code}${reason()}`);
   else if (code === null) throw new DemoCellError(`the demo cell was killed${reason()}`);
-}
-
-interface TellerOptions {
-  url: string;
-  webhooks: DemoWebhookIds | undefined;
-  /** The cell goes on without end. */
-  isEndless: boolean;
-  signal: AbortSignal;
-  say(line: string): void;
-}
-
-/**
- * Prints a line for each run, and after the last scene a list of what to look at. On a terminal no lines follow, so that the list stays in view.
- * Elsewhere they go on, so that a reader that has gone is noticed.
- */
-class Teller {
-  /** Resolves when the list is printed. Never rejects. */
-  told: Promise<void> = Promise.resolve();
-  readonly #options: TellerOptions;
-  readonly #runs: EndedRun[] = [];
-  #isGuideDue = true;
-
-  constructor(options: TellerOptions) {
-    this.#options = options;
-  }
-
-  runEnded(run: EndedRun): void {
-    if (this.#isGuideDue || !isatty(STDOUT)) this.#options.say(runLine(run));
-    if (this.#isGuideDue) this.#runs.push(run);
-    if (this.#runs.length === SCENES.length) this.#giveGuide();
-  }
-
-  cellEnded(): void {
-    if (this.#runs.length > 0) this.#giveGuide();
-  }
-
-  #giveGuide(): void {
-    if (!this.#isGuideDue) return;
-    this.#isGuideDue = false;
-    const { url, webhooks, signal, say, isEndless } = this.#options;
-    this.told = guide(url, this.#runs, webhooks, signal).then((lines) => {
-      if (lines === undefined) return;
-      const rest = `${isEndless ? "the cell" : "the service"} goes on, Ctrl-C ends it`;
-      say([`what to look at, in a browser or with curl (${rest}):`, ...lines].join("\n"));
-    });
-  }
 }

@@ -11,7 +11,7 @@ import { ContractClient } from "../../helpers/http/contract-client.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
-import { guideOf, idIn, QUICK_CELL } from "../../helpers/process/demo-guide.js";
+import { endedRuns, QUICK_CELL, settledDeliveries } from "../../helpers/process/demo-results.js";
 import { type ProcessOptions, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 
 type Tap = { teardown(undo: () => unknown): unknown };
@@ -32,10 +32,11 @@ const ONE_RUN = ["demo", "--runs", "1", "--seed", "7"];
 
 t.test("one run: what is shown answers, and the next start has the same receivers", async (t) => {
   const service = await start(t, { args: ONE_RUN });
-  const guide = await guideOf(t, service);
-  t.notOk(guide.has("a failed inspection") || guide.has("a capture that retention removed (410)"));
-  const webhookId = idIn(guide.get("a signed webhook's deliveries"), "webhooks");
   const client = new ContractClient(t, service.port);
+  await endedRuns(client, 1);
+  t.match(service.stdout, /^open http:\/\/127\.0\.0\.1:\d+$/m);
+  t.equal(service.stdout.match(/http:/g)?.length, 2, "it listens, and one address to open");
+  const webhookId = String((await client.get("/webhooks"))[0]?.id);
   await untilDelivered(t, client, webhookId, 2);
   const webhooks = await client.get("/webhooks");
   t.strictSame(
@@ -45,7 +46,7 @@ t.test("one run: what is shown answers, and the next start has the same receiver
   t.equal(webhooks[0]?.id, webhookId);
   t.match(await service.end("SIGINT"), { code: 0 });
   const next = await start(t, { args: ONE_RUN, dataDirectory: service.dataDirectory });
-  await next.untilStdout(/\/deliveries\n/);
+  await next.untilStdout(/^run /m);
   const nextClient = new ContractClient(t, next.port);
   const again = await nextClient.get("/webhooks");
   t.same(
@@ -101,22 +102,21 @@ t.test("a recorded capture is served as it was recorded", async (t) => {
   const capture = { name: "plate", sensor: "made", height_file: "plate.npy", rows, cols: columns, ...pitches };
   writeFileSync(join(folder, "index.json"), JSON.stringify([{ ...capture, invalid: [0] }]));
   const service = await start(t, { args: ["demo", "--runs", "1", "--seed", "7", "--captures", folder] });
-  const guide = await guideOf(t, service);
-  const body = async (path: string | undefined): Promise<Buffer> =>
+  const client = new ContractClient(t, service.port);
+  const [runId = ""] = await endedRuns(client, 1);
+  const { results } = await client.get("/runs/{run_id}", { path: { run_id: runId } });
+  const frame = `/sensor/frames/${results?.frame_ids?.[0]}`;
+  const body = async (path: string): Promise<Buffer> =>
     (await rawRequest(service.port, `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`))?.body ?? Buffer.alloc(0);
-  t.ok((await body(guide.get("the heights of a frame (NPY)"))).equals(npy), "the capture as it was recorded");
-  const png = readGreyPng(await body(guide.get("its picture")));
+  t.ok((await body(`${frame}/file.npy`)).equals(npy), "the capture as it was recorded");
+  const png = readGreyPng(await body(`${frame}/file.png`));
   t.same([...png.samples], [...heights]);
   t.match(await service.end(), { code: 0 });
 });
 
 /** Waits until so many deliveries are listed and all are taken. */
 async function untilDelivered(t: Test, client: ContractClient, webhookId: string, count: number): Promise<void> {
-  const list = await client.until(
-    "/webhooks/{webhook_id}/deliveries",
-    (listed) => listed.length >= count && listed.every(({ status }) => status !== "pending"),
-    { path: { webhook_id: webhookId } },
-  );
+  const list = await settledDeliveries(client, webhookId, count);
   t.same([...new Set(list.map(({ status }) => status))], ["delivered"]);
 }
 
@@ -125,7 +125,7 @@ t.test("it has no receivers where the interface wants a key", async (t) => {
   t.match(await runCommand(["keys", "add", "--file", keys, "--scope", "manage"]), { code: 0 });
   const closed = await start(t, { args: [...ONE_RUN, "--api-keys", keys] });
   await closed.untilStdout(/the demo's webhooks could not be registered: GET \/webhooks answered 401\n/);
-  await closed.untilStdout(/^what to look at[\s\S]*the cell's health .*\n/m);
+  await closed.untilStdout(/^run /m);
   t.notMatch(closed.stdout, /deliver/);
   t.match(await closed.end(), { code: 0 });
 });
@@ -151,12 +151,13 @@ t.test("somebody else's store: its webhooks, programs, captures and cell stay as
   t.match(await owner.end(), { code: 0 });
 
   const demo = await start(t, { args: ["demo", "--runs", "1"], dataDirectory: owner.dataDirectory });
-  await guideOf(t, demo);
+  await demo.untilStdout(/^run /m);
   t.match(
     demo.stdout,
     /the demo did not make this store[^\n]*\n[^\n]*webhooks registered in it\ncaptures are kept without a limit[^\n]*--retain-bytes/,
   );
   const guest = new ContractClient(t, demo.port);
+  await endedRuns(guest, 2);
   t.strictSame(await guest.get("/webhooks/{webhook_id}", { path: { webhook_id: kept.id } }), kept);
   const { run_count, ...fields } = await guest.get("/programs/{program_id}", { path: { program_id: PROGRAM_ID } });
   t.match(program, fields);
@@ -167,7 +168,7 @@ t.test("somebody else's store: its webhooks, programs, captures and cell stay as
   const webhooks = await guest.get("/webhooks");
   t.equal(webhooks.length, 4);
   const path = { path: { webhook_id: String(webhooks[1]?.id) } };
-  const [event] = await guest.get("/webhooks/{webhook_id}/deliveries", path);
+  const [event] = await guest.until("/webhooks/{webhook_id}/deliveries", ({ length }) => length > 0, path);
   t.match(event?.payload, { kiosk_serial_number: "KIOSK-9", data: { unit_system: "imperial" } });
   t.match(await demo.end(), { code: 0 });
   t.notOk(existsSync(join(owner.dataDirectory, "demo.json")), "and stays somebody else's");
