@@ -20,12 +20,18 @@ function temporaryFolder(t: Test): string {
   return folder;
 }
 
-/** What the sources of the product become. The client is a part of what browsers load. Of assembly/ is kernels.wasm made; .d.ts files declare modules that the build makes. */
+/** What the sources of the product become. The client is a part of the console; assembly/ becomes kernels.wasm; .d.ts files declare modules that the build makes. */
 function compiledModules(): string[] {
   return ["core", "storage", "workers", "http"]
     .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: "utf8" }).map((path) => join(folder, path)))
-    .filter((path) => path.endsWith(".ts") && !/^(workers\/artefacts\/assembly|http\/client)\//.test(path))
+    .filter((path) => path.endsWith(".ts") && !/^(workers\/artefacts\/assembly|http\/(client|console))\//.test(path))
     .map((path) => `dist/${path.replace(/(\.d)?\.ts$/, ".js")}`);
+}
+
+/** What the bundler makes of http/console, with the licences of the libraries. */
+function consoleFiles(): string[] {
+  const entries = readdirSync("dist/http/console", { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
 }
 
 const SWAGGER_UI = [
@@ -82,6 +88,7 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
     "http/server/nginx.conf",
     "dist/workers/artefacts/kernels.wasm",
     ...SWAGGER_UI.map((name) => `dist/http/swagger-ui/${name}`),
+    ...consoleFiles(),
     "http/check-node.mjs",
     "http/inspection-service.mjs",
     ...compiledModules(),
@@ -97,7 +104,9 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
   t.test("installed in an empty folder", missing === undefined ? {} : { skip: missing }, async (t) => {
     const installed = readdirSync(join(folder, "node_modules"));
     t.same(
-      installed.filter((name) => ["typescript", "tap", "assemblyscript", "inspection-compilers"].includes(name)),
+      installed.filter((name) =>
+        ["typescript", "tap", "assemblyscript", "inspection-compilers", "vite", "preact"].includes(name),
+      ),
       [],
       "no tool came with it",
     );
@@ -129,6 +138,7 @@ async function servesRun(t: Test, script: string): Promise<void> {
   const get = (path: string) => fetch(`http://127.0.0.1:${service.port}${path}`);
   t.equal((await get("/livez")).status, 200);
   t.equal((await get("/docs/swagger-ui-bundle.js")).status, 200);
+  t.match(await (await get("/console")).text(), /^<!doctype html>/);
   const newest = async () => {
     const list = (await (await get("/runs")).json()) as { runs: { id: string; status: string }[] };
     return list.runs[0];
