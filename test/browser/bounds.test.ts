@@ -1,3 +1,4 @@
+import type { Page } from "playwright-core";
 import t from "tap";
 import { axeFindings, inBrowser, openPage, overflowPx, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
@@ -8,13 +9,19 @@ const ATTACK = `<img src=x onerror="window.attacked=1"><script>window.attacked=1
 const TURNED = "\u202eevil\u2066\u200f";
 const LONG = "x".repeat(10_000);
 
+const scrollToEnd = (page: Page, box: string) =>
+  page.evaluate(
+    `(() => { const box = document.querySelector(${JSON.stringify(box)}); box.scrollTop = box.scrollHeight; })()`,
+  );
+
 t.test("the console at its bounds", inBrowser, async (t) => {
   const browser = await startBrowser(t);
   const service = await ServiceProcess.start({ args: ["serve", "--retain-bytes", "1"] });
   t.teardown(() => service.dispose());
   const open = (path: string) => openPage(browser, `http://127.0.0.1:${service.port}${path}`);
 
-  t.test("an empty store says so on each page", async (t) => {
+  // Before the cell declares its program.
+  await t.test("an empty store says so on each page", async (t) => {
     const { page, faults } = await open("/");
     for (const [link, text] of [
       ["Now", "No run yet."],
@@ -45,11 +52,11 @@ t.test("the console at its bounds", inBrowser, async (t) => {
     const first = page.locator(".checks-table tbody .check-name").first();
     await first.getByText("point_9001").waitFor();
     t.ok((await page.locator("tr").count()) < 250);
-    await page.locator(".checks .scroll").evaluate("(box) => { box.scrollTop = box.scrollHeight; }");
+    await scrollToEnd(page, ".checks .scroll");
     await page.getByText("point_10000", { exact: true }).waitFor();
     await page.getByLabel("Find checks by name").fill("point_777");
     await page.getByText("point_7770").waitFor();
-    await page.locator(".steps .scroll").evaluate("(box) => { box.scrollTop = box.scrollHeight; }");
+    await scrollToEnd(page, ".steps .scroll");
     await page.getByText("step 1000", { exact: true }).waitFor();
     t.same(await axeFindings(page), []);
     await page.setViewportSize({ width: 320, height: 640 });

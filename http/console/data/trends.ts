@@ -31,8 +31,11 @@ export async function readTrends(runs: readonly RunSummary[], signal?: AbortSign
   const trends = new Map<string, Trend>();
   for (const run of completed) {
     for (const check of reports.get(run.id)?.quality_report?.checks ?? []) {
-      const trend = trends.get(check.name) ?? { name: check.name, points: [] };
-      trends.set(check.name, trend);
+      let trend = trends.get(check.name);
+      if (trend === undefined) {
+        trend = { name: check.name, points: [] };
+        trends.set(check.name, trend);
+      }
       trend.points.push({ runId: run.id, at: run.started_at ?? run.created_at, check });
     }
   }
