@@ -159,6 +159,7 @@ class Reader {
     const words = text.split(/\s+/);
     const [, name, value] = /^([A-Z]+)=(\S+)$/.exec(text) ?? [];
     if (name !== undefined) this.#names[name] = this.#here(value as string);
+    else if (text.startsWith("curl -N ")) await this.#follows(text);
     else if (words[0] === "curl") await this.#requests(text, status);
     else if (words[0] === "npm") this.#t.equal(faultOfNpm(words.slice(1)), null, text);
     else if (words[0] === "npx" && words[1] === "inspection-service") await this.#commands(words.slice(2));
@@ -188,6 +189,20 @@ class Reader {
     this.#t.ok(wanted === null ? status >= 200 && status < 300 : status === wanted, `${status} ${text}\n${stdout}`);
     this.#t.equal(code, 0, `${text}\n${stderr}`);
     if (text.includes("-X POST") && stdout.startsWith("{")) this.#learns(JSON.parse(stdout) as Record<string, unknown>);
+  }
+
+  /** A request whose answer does not end: until its first event has come. */
+  async #follows(text: string): Promise<void> {
+    this.#t.same(undeclaredParameters(text, this.#document), [], text);
+    const command = `exec ${this.#here(text).replace("curl", "curl -q -sS --noproxy '*'")}`;
+    const curl = spawn("bash", ["--norc", "-c", command], { env: { ...process.env, ...this.#names } });
+    let said = "";
+    for await (const chunk of curl.stdout) {
+      said += chunk;
+      if (said.includes("event: ready")) break;
+    }
+    curl.kill();
+    this.#t.match(said, /^event: ready$/m, text);
   }
 
   /** Ids that the documents go on with. */

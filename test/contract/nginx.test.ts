@@ -5,8 +5,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
+import { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { frontsHere } from "../helpers/http/fronts-here.js";
 import { RawConnection, type RawResponse, rawRequest } from "../helpers/http/raw-http.js";
+import { PROGRAM_ID, programPut } from "../helpers/link/link-messages.js";
+import { EventStream } from "../helpers/live/event-stream.js";
+import { RunSocketClient } from "../helpers/live/run-socket-client.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 
 const skip = spawnSync("nginx", ["-v"]).status === 0 ? false : "nginx is not here";
@@ -50,6 +54,23 @@ async function startNginx(t: Test, servicePort: number): Promise<number> {
   throw new Error(`nginx ended: ${readFileSync(`${folder}/error.log`, "utf8")}`);
 }
 
+/** Events come through at once, and so does a WebSocket. */
+async function liveBehindNginx(t: Test, port: number, service: ServiceProcess): Promise<void> {
+  const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "controller" });
+  await producer.deliver(programPut());
+  const stream = await EventStream.open({ port, headers: { host: "cell" } });
+  await stream.until(({ events }) => events.length === 1);
+  const id = producer.nextRunId();
+  await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });
+  await stream.until(({ rows }) => rows.length === 1);
+  const socket = new RunSocketClient(port, id, ["inspection.v1"], { headers: { host: "cell" } });
+  await socket.until(({ messages }) => messages.length === 1);
+  t.match(socket.messages, [{ run: { id, status: "pending" } }]);
+  socket.ws.close();
+  stream.close();
+  await producer.close();
+}
+
 for (const { name, environment } of frontsHere(t)) {
   t.test(`behind nginx as http/server/nginx.conf has it, clients see the service (${name})`, { skip }, async (t) => {
     const service = await ServiceProcess.start({ environment });
@@ -72,6 +93,7 @@ for (const { name, environment } of frontsHere(t)) {
     t.equal((await ask(`${post}\r\nTransfer-Encoding: chunked`, chunk))?.status, 201, "a body in chunks");
     const programs = await ask("GET /programs HTTP/1.1\r\nHost: elsewhere");
     t.equal(programs?.status, 421, "a name that is not the service's");
+    await liveBehindNginx(t, port, service);
     t.equal((await service.end()).code, 0);
   });
 }
