@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, ServerResponse } from "node:http";
+import { createServer, IncomingMessage, type Server, ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
 import { Server as NetServer, type Socket } from "node:net";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
@@ -10,9 +10,9 @@ import { statusLine } from "../replies/status-lines.js";
 import { readSlice, SliceMemory } from "../replies/stream-slices.js";
 import { freshTraceId } from "../requests/trace-id.js";
 import type { FrontFigures } from "../service/metrics.js";
+import { NodeSockets, requestClassFor, sendLive } from "./live/node-live.js";
 import { boundConnections } from "./node-connections.js";
 import { Exchange, writeHead } from "./node-exchange.js";
-import { NodeSockets, requestClassFor, sendLive } from "./node-live.js";
 import { NodeWriter } from "./node-writer.js";
 import { cannotListen, type HttpServer, type HttpServerOptions, IDLE_MS, TLS_CIPHERS } from "./server-options.js";
 
@@ -40,7 +40,7 @@ const NODE_TLS = { ciphers: TLS_CIPHERS, minVersion: "TLSv1.2", handshakeTimeout
 export async function startNodeServer(options: HttpServerOptions, label: string): Promise<HttpServer> {
   const { tls, host, port } = options;
   const settings = {
-    IncomingMessage: requestClassFor(options.pipeline.socketPaths),
+    IncomingMessage: requestClassFor(IncomingMessage, options.pipeline.socketPaths),
     maxHeaderSize: HEAD_BYTES,
     // The pipeline checks Host itself and answers with an error envelope.
     requireHostHeader: false,
@@ -66,7 +66,7 @@ export async function startNodeServer(options: HttpServerOptions, label: string)
   const connections = new Connections(options);
   const take = (request: IncomingMessage, response: ServerResponse) => connections.take(request, response);
   server.on("request", take);
-  connections.sockets.listen(server, (request, socket, head) => connections.upgrade(request, socket, head));
+  server.on("upgrade", (request, socket, head) => connections.upgrade(request, socket as Socket, head));
   // With these listeners we decide whether to ask for the body, and an unknown Expect is no error.
   server.on("checkContinue", take);
   server.on("checkExpectation", take);

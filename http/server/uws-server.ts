@@ -1,12 +1,12 @@
 import { HeldBodies } from "../replies/held-bodies.js";
 import { isStreamBody, type LiveStream, type Reply, type StreamBody } from "../replies/reply.js";
 import { readSlice, SliceMemory } from "../replies/stream-slices.js";
+import { UwsLiveAnswer, UwsSockets } from "./live/uws-live.js";
 import { cannotListen, type HttpServer, type HttpServerOptions, TLS_CIPHERS, type TlsFiles } from "./server-options.js";
 import { StalledClients, type WaitingClient } from "./stalled-clients.js";
 import type { UwsApp, UwsBuild, UwsContext, UwsRequest, UwsResponse } from "./uws-binary.js";
 import { closeQuietly, Exchange, endHead, sendWhole, writeHead } from "./uws-exchange.js";
 import { UwsListening } from "./uws-listening.js";
-import { UwsLiveAnswer, UwsSockets } from "./uws-live.js";
 
 /** An answer of up to this size fits in the buffer of any socket. */
 const LAST_BYTES = 16 * 1024;

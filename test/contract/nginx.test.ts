@@ -65,7 +65,7 @@ async function liveBehindNginx(t: Test, port: number, service: ServiceProcess): 
   await stream.until(({ rows }) => rows.length === 1);
   const socket = new RunSocketClient(port, id, ["inspection.v1"], { headers: { host: "cell" } });
   await socket.until(({ messages }) => messages.length === 1);
-  t.match(socket.messages, [{ run: { id, status: "pending" } }]);
+  t.match(socket.messages[0], { run: { id, status: "pending" } });
   socket.ws.close();
   stream.close();
   await producer.close();

@@ -4,6 +4,7 @@ import type { LiveClientsOptions } from "../../../http/live/live-clients.js";
 import { FIXTURE_VERSION } from "../../helpers/captures/recorded-cell.js";
 import { frontsHere } from "../../helpers/http/fronts-here.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
+import { listOf } from "../../helpers/list-of.js";
 import { ChangingCell, PROGRAMS } from "../../helpers/live/changing-cell.js";
 import { EventStream } from "../../helpers/live/event-stream.js";
 
@@ -53,7 +54,7 @@ onEveryFront("a stream says first from when it goes on, then each change", async
   cell.start(old);
   await stream.until(({ events }) => events.length > 1);
   t.equal(names(stream), "ready,run");
-  t.match(stream.rows, [{ id: old, status: "running", updated_at: stream.lastId }]);
+  t.match(stream.rows, listOf({ id: old, status: "running", updated_at: stream.lastId }));
   t.match(stream.rows[0]?.links?.self.href, /^http:\/\/127\.0\.0\.1:\d+\/runs\/019c13ec/);
 });
 
@@ -104,7 +105,7 @@ onEveryFront("the filter: a run that leaves it comes once more, another never", 
   cell.note(other);
   cell.finish(leaving);
   await running.until(({ events }) => events.length === 2);
-  t.match(running.rows, [{ id: leaving, status: "finalizing" }]);
+  t.match(running.rows, listOf({ id: leaving, status: "finalizing" }));
   // It has left: what happens to it further, without another status, is not for this client.
   cell.note(leaving);
   cell.start(other);
@@ -112,7 +113,7 @@ onEveryFront("the filter: a run that leaves it comes once more, another never", 
   t.match(running.rows[1], { id: other, status: "running" });
   cell.endAs(other, "failed");
   await failed.until(({ events }) => events.length === 2);
-  t.match(failed.rows, [{ id: other, status: "failed" }]);
+  t.match(failed.rows, listOf({ id: other, status: "failed" }));
   await running.until(({ events }) => events.length === 4);
   t.match(running.rows[2], { id: other, status: "failed" });
   t.equal(names(absent), "ready");
@@ -128,7 +129,7 @@ onEveryFront("it goes on from a mark: Last-Event-ID wins over updated_since", as
   const again = await open("?updated_since=2020-01-01T00:00:00Z", { "Last-Event-ID": first.lastId as string });
   await again.until(({ events }) => events.length === 2);
   t.equal(again.events[0]?.id, first.lastId);
-  t.match(again.rows, [{ id: b, status: "running" }]);
+  t.match(again.rows, listOf({ id: b, status: "running" }));
   t.match(
     (await open("?updated_since=", { "Last-Event-ID": "" })).response.statusCode,
     200,
@@ -141,10 +142,7 @@ onEveryFront("a mark that this store never reached: the client is told to list a
   const mark = formatTimeUs(cell.timeUs);
   const stream = await open("", { "Last-Event-ID": "2027-01-01T00:00:00.000000Z" });
   await stream.until(({ events }) => events.length === 2);
-  t.match(stream.events, [
-    { event: "ready", id: mark },
-    { event: "reset", id: mark },
-  ]);
+  t.match(stream.events, listOf({ event: "ready", id: mark }, { event: "reset", id: mark }));
   t.match(JSON.parse(stream.events[1]?.data ?? ""), { updated_at: mark, reason: /2027-01-01.* is later than/ });
   const id = cell.create();
   await stream.until(({ rows }) => rows.length === 1);

@@ -1,5 +1,5 @@
-import { LIMITS } from "../../core/limits.js";
-import type { LiveSocket } from "../replies/reply.js";
+import { LIMITS } from "../../../core/limits.js";
+import type { LiveSocket } from "../../replies/reply.js";
 
 /** A WebSocket, independent of the library. */
 export interface NativeSocket {

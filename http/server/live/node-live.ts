@@ -1,12 +1,12 @@
-import { IncomingMessage, type Server } from "node:http";
+import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { WebSocketServer } from "ws";
-import { LIMITS } from "../../core/limits.js";
-import { selectedProtocol } from "../live/socket-handshake.js";
-import type { LiveSocket, LiveStream } from "../replies/reply.js";
+import { LIMITS } from "../../../core/limits.js";
+import { selectedProtocol } from "../../live/socket-handshake.js";
+import type { LiveSocket, LiveStream } from "../../replies/reply.js";
+import type { Exchange } from "../node-exchange.js";
+import type { NodeWriter } from "../node-writer.js";
 import { LiveSockets } from "./live-sockets.js";
-import type { Exchange } from "./node-exchange.js";
-import type { NodeWriter } from "./node-writer.js";
 
 /** Sends a stream after its head, no faster than the client reads. Resolves when it has ended, or the client is gone. */
 export async function sendLive({ response }: Exchange, live: LiveStream, writer: NodeWriter): Promise<void> {
@@ -32,9 +32,9 @@ export async function sendLive({ response }: Exchange, live: LiveStream, writer:
 const ASKS_FOR_UPGRADE = Symbol("asksForUpgrade");
 
 /** A request class for which only these paths are upgraded: node:http treats every other request with `Upgrade` as if it had none. */
-export function requestClassFor(socketPaths: readonly string[]): typeof IncomingMessage {
+export function requestClassFor(base: typeof IncomingMessage, socketPaths: readonly string[]): typeof IncomingMessage {
   const patterns = socketPaths.map((path) => new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/?]+")}(?:\\?|$)`));
-  return class UpgradableRequest extends IncomingMessage {
+  return class UpgradableRequest extends base {
     /** Set within the constructor of the class above, so it is no private field. */
     declare [ASKS_FOR_UPGRADE]: unknown;
 
@@ -64,11 +64,7 @@ export class NodeSockets {
     this.sockets = new LiveSockets(pingMs);
   }
 
-  /** @param onUpgrade serves a request that asks for a WebSocket, and may call `accept` */
-  listen(server: Server, onUpgrade: (request: IncomingMessage, socket: Socket, head: Buffer) => void): void {
-    server.on("upgrade", (request, socket, head) => onUpgrade(request, socket as Socket, head));
-  }
-
+  /** Answers with 101. */
   accept(request: IncomingMessage, socket: Socket, head: Buffer, traceId: string, live: LiveSocket): void {
     this.#ws.once("headers", (lines) => lines.push(`X-Trace-ID: ${traceId}`));
     this.#ws.handleUpgrade(request, socket, head, (ws) => {

@@ -1,10 +1,10 @@
-import { LIMITS } from "../../core/limits.js";
-import { SUBPROTOCOL, selectedProtocol } from "../live/socket-handshake.js";
-import type { LiveSocket, LiveStream, Reply } from "../replies/reply.js";
+import { LIMITS } from "../../../core/limits.js";
+import { SUBPROTOCOL, selectedProtocol } from "../../live/socket-handshake.js";
+import type { LiveSocket, LiveStream, Reply } from "../../replies/reply.js";
+import type { StalledClients, WaitingClient } from "../stalled-clients.js";
+import type { UwsApp, UwsContext, UwsWebSocket } from "../uws-binary.js";
+import { closeQuietly, type Exchange, endHead, writeHead } from "../uws-exchange.js";
 import { LiveSockets, type NativeSocket, type OpenSocket, TOO_LARGE } from "./live-sockets.js";
-import type { StalledClients, WaitingClient } from "./stalled-clients.js";
-import type { UwsApp, UwsContext, UwsWebSocket } from "./uws-binary.js";
-import { closeQuietly, type Exchange, endHead, writeHead } from "./uws-exchange.js";
 
 /** The library's buffer for corked writes. Only a write that is larger tells whether the socket has taken it. */
 const CORK_BYTES = 16 * 1024;
