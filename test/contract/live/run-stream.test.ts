@@ -58,6 +58,22 @@ onEveryFront("a stream says first from when it goes on, then each change", async
   t.match(stream.rows[0]?.links?.self.href, /^http:\/\/127\.0\.0\.1:\d+\/runs\/019c13ec/);
 });
 
+onEveryFront("the metrics count streams, and what they told", async (t, { cell, port, open }) => {
+  const stream = await open();
+  await stream.until(({ events }) => events.length === 1);
+  cell.create();
+  await stream.until(({ events }) => events.length === 2);
+  const metrics = await rawRequest(port, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+  const lines = metrics?.body.toString().split("\n") ?? [];
+  for (const line of [
+    'inspection_live_clients{kind="changes"} 1',
+    'inspection_live_clients{kind="run"} 0',
+    'inspection_live_events_total{kind="changes"} 1',
+  ]) {
+    t.ok(lines.includes(line), line);
+  }
+});
+
 onEveryFront("changes of several runs come in their order, each run once", async (t, { cell, open }) => {
   const [a, b, c] = [cell.create(), cell.create(), cell.create()];
   const stream = await open("?updated_since=2020-01-01T00:00:00Z");
