@@ -129,7 +129,7 @@ t.test("the console", inBrowser, async (t) => {
     const { page, faults } = await open("/console/runs");
     const parts = () => page.locator(".runs-table tbody .part a").allTextContents();
     const untilCount = (text: string) =>
-      page.locator(".panel-head .count", { hasText: new RegExp(`^${text}$`) }).waitFor();
+      page.locator(".card-head .count", { hasText: new RegExp(`^${text}$`) }).waitFor();
     await untilCount("66");
     t.equal((await parts())[0], "LOT-59");
     await page.getByRole("button", { name: "Older", exact: true }).click();

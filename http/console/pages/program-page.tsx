@@ -91,7 +91,7 @@ function ProgramFacts({ program }: { program: Program }) {
   if (program.run_configs?.length) facts.Configurations = program.run_configs.map(({ name }) => name).join(", ");
   return (
     <>
-      <dl class="facts">
+      <dl class="fact-list">
         <div>
           <dt>State</dt>
           <dd>{program.status}</dd>

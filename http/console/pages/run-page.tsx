@@ -79,7 +79,7 @@ function RunHead({ run, report }: { run: Run; report: Report | undefined }) {
       </div>
       {run.error_message && <p class="run-error">{<Text of={sentence(run.error_message)} />}</p>}
       {report?.quality_report?.summary && <p>{<Text of={sentence(report.quality_report.summary)} />}</p>}
-      <dl class="facts">
+      <dl class="fact-list">
         <div>
           <dt>Program</dt>
           <dd>

@@ -61,7 +61,7 @@ export function SystemPage() {
               <ApiLink path="/health" words="Health" />
             </ul>
             {apiKey.value !== undefined && (
-              <p class="panel-body note">These pages need the key too: send it as a header, from a program.</p>
+              <p class="card-body note">These pages need the key too: send it as a header, from a program.</p>
             )}
           </Section>
         </div>

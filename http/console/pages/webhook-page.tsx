@@ -46,7 +46,7 @@ function Settings({ webhook, resource, tested }: SettingsProps) {
           </h1>
           {!webhook.enabled && <span class="tag">disabled</span>}
         </div>
-        <dl class="facts">
+        <dl class="fact-list">
           <Fact word="Address" fact={webhook.url} />
           <Fact word="Events" fact={webhook.subscribed_events.join(", ")} />
           <Fact word="Signed" fact={webhook.has_secret ? "yes" : "no"} />

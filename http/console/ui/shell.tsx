@@ -8,7 +8,6 @@ import { forgetAll } from "../data/resource.js";
 import { apiKey, forgetKey, isKeyWanted } from "../data/session.js";
 import { forgetReports } from "../data/trends.js";
 import { setUnit, unit } from "../data/units.js";
-import { FramePage } from "../frame/frame-page.js";
 import { NowPage } from "../pages/now-page.js";
 import { ProgramPage } from "../pages/program-page.js";
 import { ProgramsPage } from "../pages/programs-page.js";
@@ -19,6 +18,7 @@ import { WebhookPage } from "../pages/webhook-page.js";
 import { WebhooksPage } from "../pages/webhooks-page.js";
 import { type PageName, pageHref, place } from "../router.js";
 import { KeyPrompt } from "./key-prompt.js";
+import { LazyFrame } from "./lazy-frame.js";
 import { Empty } from "./states.js";
 
 const TITLES: Readonly<Record<PageName, string>> = {
@@ -81,7 +81,7 @@ function Page(): ComponentChildren {
     case "runs":
       return id === undefined ? <RunsPage /> : <RunPage runId={id} />;
     case "frames":
-      return id === undefined ? <NoPage /> : <FramePage frameId={id} />;
+      return id === undefined ? <NoPage /> : <LazyFrame frameId={id} />;
     case "programs":
       return id === undefined ? <ProgramsPage /> : <ProgramPage programId={id} />;
     case "webhooks":

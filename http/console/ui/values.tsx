@@ -39,7 +39,7 @@ export function unitOf(isLength: boolean): string {
 /** Free-form data: names and values, deeper ones as JSON. */
 export function Facts({ of }: { of: Readonly<Record<string, unknown>> }) {
   return (
-    <dl class="facts">
+    <dl class="fact-list">
       {Object.entries(of).map(([name, value]) => (
         <div key={name}>
           <dt>
@@ -64,8 +64,8 @@ interface SectionProps {
 
 export function Section({ title, aside, class: name = "", children }: SectionProps) {
   return (
-    <section class={`panel ${name}`}>
-      <header class="panel-head">
+    <section class={`card ${name}`}>
+      <header class="card-head">
         <h2>{title}</h2>
         {aside}
       </header>

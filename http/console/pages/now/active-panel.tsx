@@ -12,7 +12,7 @@ export function ActivePanel({ run }: { run: Run | undefined }) {
   const nowMs = useNow(run !== undefined);
   if (run === undefined) {
     return (
-      <section class="panel now-panel" aria-label="Active run">
+      <section class="card now-card" aria-label="Active run">
         <p class="now-label">Active run</p>
         <p class="now-big quiet-big">None</p>
         <p class="note">The cell waits for a part.</p>
@@ -23,7 +23,7 @@ export function ActivePanel({ run }: { run: Run | undefined }) {
   const { completed_steps: done, total_steps: all } = run.progress;
   const current = steps.find(({ status }) => status === "running");
   return (
-    <section class="panel now-panel now-active" aria-label="Active run">
+    <section class="card now-card now-active" aria-label="Active run">
       <p class="now-label">
         {run.status === "finalizing" ? "Finalizing" : "Active run"}
         <span>{duration(msBetween(run.started_at ?? run.created_at, null, nowMs) ?? 0)}</span>

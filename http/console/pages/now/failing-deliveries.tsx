@@ -20,7 +20,7 @@ export function FailingDeliveries() {
       <Loaded of={failing}>
         {(webhooks) =>
           webhooks.length === 0 ? (
-            <p class="panel-body note">None.</p>
+            <p class="card-body note">None.</p>
           ) : (
             <ul class="delivery-list">
               {webhooks.map(({ webhook, failed, looked, latest }) => (

@@ -12,7 +12,7 @@ import { Text, Time } from "../../ui/values.js";
 export function LastPanel({ run }: { run: RunSummary | undefined }) {
   if (run === undefined) {
     return (
-      <section class="panel now-panel" aria-label="Last result">
+      <section class="card now-card" aria-label="Last result">
         <p class="now-label">Last result</p>
         <p class="now-big quiet-big">None</p>
       </section>
@@ -20,7 +20,7 @@ export function LastPanel({ run }: { run: RunSummary | undefined }) {
   }
   const { tone, sign, word } = runOutcome(run);
   return (
-    <section class={`panel now-panel now-last ground-${tone}`} aria-label="Last result" aria-live="polite">
+    <section class={`card now-card now-last ground-${tone}`} aria-label="Last result" aria-live="polite">
       <p class="now-label">
         Last result
         <span>
@@ -45,7 +45,7 @@ export function LastPanel({ run }: { run: RunSummary | undefined }) {
 
 export function YieldPanel({ today }: { today: Resource<DayCounts> }) {
   return (
-    <section class="panel now-panel" aria-label="Yield today">
+    <section class="card now-card" aria-label="Yield today">
       <p class="now-label">Yield today</p>
       <Loaded of={today}>
         {(counts) => (

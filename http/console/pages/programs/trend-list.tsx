@@ -23,7 +23,7 @@ export function TrendList({ trends }: { trends: readonly Trend[] }) {
   return (
     <>
       {trends.length > 12 && (
-        <p class="panel-body">
+        <p class="card-body">
           <input
             type="search"
             aria-label="Find checks by name"
@@ -39,7 +39,7 @@ export function TrendList({ trends }: { trends: readonly Trend[] }) {
         ))}
       </ul>
       {sorted.length > shown && (
-        <p class="panel-body">
+        <p class="card-body">
           <button
             type="button"
             onClick={() => setShown(shown + SHOWN)}

@@ -22,7 +22,7 @@ function whereOf({ region_2d: flat, region_3d: deep }: Defect): string {
 export function DefectsTable({ run, defects }: { run: Run; defects: readonly Defect[] | undefined }) {
   if (defects === undefined || defects.length === 0) return null;
   return (
-    <Section title="Defects" aside={<span class="count">{defects.length}</span>} class="defects">
+    <Section title="Defects" aside={<span class="count">{defects.length}</span>} class="found-defects">
       <ul class="defect-list" tabIndex={defects.length > 12 ? 0 : undefined}>
         {defects.map((defect, at) => {
           const frameId = frameOf(run, defect);

@@ -77,7 +77,7 @@ export function WebhookForm({ webhook, done, cancel }: WebhookFormProps) {
         placeholder: "https://mes.example/events",
         autocomplete: "off",
       })}
-      <fieldset class="choices">
+      <fieldset class="choice-list">
         <legend>Events</legend>
         {EVENTS.map((name) => (
           <label key={name}>
@@ -111,7 +111,7 @@ export function WebhookForm({ webhook, done, cancel }: WebhookFormProps) {
         type: "password",
         autocomplete: "new-password",
       })}
-      <fieldset class="choices">
+      <fieldset class="choice-list">
         <legend class="hidden">Further settings</legend>
         <Box name="enabled" words="Enabled" isOn={webhook?.enabled ?? true} />
         <Box name="warn" words="Note failures in the run's event log" isOn={webhook?.on_failure_mode === "WARN"} />

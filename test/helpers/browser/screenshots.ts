@@ -1,0 +1,80 @@
+/** `npm run screenshots`: a picture of each page of the console, of a demo cell that has shown all its scenes. */
+import { copyFileSync, mkdirSync, statSync } from "node:fs";
+import { chromium } from "playwright-core";
+import { SCENES } from "../../../workers/demo-cell/scenes.js";
+import { QUICK_CELL } from "../process/demo-results.js";
+import { ServiceProcess } from "../process/service-process.js";
+import { CHROMIUM, IN_3D } from "./console-browser.js";
+
+const FOLDER = "dist/screenshots";
+/** Beside the console's README: README.md shows them. */
+const KEPT = ["now", "frame"];
+const KEPT_FOLDER = "http/console";
+const KEPT_LIMIT_BYTES = 200_000;
+/** Until the last pictures of a page are there. */
+const SETTLED_MS = 4_000;
+
+interface Listed {
+  runs: { id: string; program_id: string; serial_number: string; revision: number; quality_status: string | null }[];
+}
+
+if (CHROMIUM === undefined) throw new Error("no Chromium: `apt-get install chromium`, or set TEST_CHROMIUM");
+const service = await ServiceProcess.start({ args: ["demo", "--seed", "7"], environment: QUICK_CELL });
+const browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", ...IN_3D] });
+try {
+  await service.untilStdout(new RegExp(`^run +${SCENES.length} `, "m"));
+  const base = `http://127.0.0.1:${service.port}`;
+  const get = async <Shape>(path: string) => (await (await fetch(base + path)).json()) as Shape;
+  const { runs } = await get<Listed>("/runs?limit=100");
+  const failed = await withDefects(runs, get);
+  const webhooks = await get<{ id: string }[]>("/webhooks");
+  const again = runs.find(({ revision }) => revision > 1);
+  const pages: Record<string, string> = {
+    now: "/",
+    runs: "/console/runs",
+    "side-by-side": `/console/runs?serial_number=${again?.serial_number}`,
+    run: `/console/runs/${failed.id}`,
+    frame: `/console/frames/${failed.frameId}`,
+    programs: "/console/programs",
+    program: `/console/programs/${failed.programId}`,
+    webhooks: "/console/webhooks",
+    webhook: `/console/webhooks/${webhooks.at(-1)?.id}`,
+    system: "/console/system",
+  };
+  mkdirSync(FOLDER, { recursive: true });
+  const context = await browser.newContext({
+    viewport: { width: 1280, height: 800 },
+    locale: "en-GB",
+    timezoneId: "UTC",
+  });
+  const page = await context.newPage();
+  for (const [name, path] of Object.entries(pages)) {
+    await page.goto(base + path);
+    await page.waitForTimeout(SETTLED_MS);
+    await page.screenshot({ path: `${FOLDER}/${name}.png` });
+  }
+  for (const name of KEPT) {
+    const { size } = statSync(`${FOLDER}/${name}.png`);
+    if (size > KEPT_LIMIT_BYTES) throw new Error(`${name}.png has ${size} bytes, and may have ${KEPT_LIMIT_BYTES}`);
+    copyFileSync(`${FOLDER}/${name}.png`, `${KEPT_FOLDER}/${name}.png`);
+  }
+  console.log(`${Object.keys(pages).length} pictures in ${FOLDER}, ${KEPT.join(" and ")} in ${KEPT_FOLDER}`);
+} finally {
+  await browser.close();
+  await service.dispose();
+}
+
+/** A run with defects on its frame, if possible one that failed the inspection. */
+async function withDefects(runs: Listed["runs"], get: <Shape>(path: string) => Promise<Shape>) {
+  const found: { id: string; programId: string; frameId: string; rank: number }[] = [];
+  for (const { id, program_id: programId, quality_status: outcome } of runs) {
+    const { defects } = await get<{ defects: { region_3d?: object | null }[] }>(`/runs/${id}/defects`);
+    const { results } = await get<{ results: { frame_ids: string[] } }>(`/runs/${id}`);
+    const [frameId] = results.frame_ids;
+    const placed = defects.filter(({ region_3d: region }) => region).length;
+    if (frameId !== undefined) found.push({ id, programId, frameId, rank: placed + (outcome === "failed" ? 1 : 0) });
+  }
+  const [best] = found.sort((a, b) => b.rank - a.rank);
+  if (best === undefined) throw new Error("no run has a frame");
+  return best;
+}
