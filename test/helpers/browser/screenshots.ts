@@ -14,8 +14,12 @@ const KEPT_LIMIT_BYTES = 200_000;
 /** Until the last pictures of a page are there. */
 const SETTLED_MS = 4_000;
 
+const SIZE = { width: 1280, height: 800 };
+/** Measured heights hardly compress. */
+const FRAME_SIZE = { width: 1000, height: 620 };
+
 interface Listed {
-  runs: { id: string; program_id: string; serial_number: string; revision: number; quality_status: string | null }[];
+  runs: { id: string; program_id: string; program_name: string; serial_number: string; revision: number }[];
 }
 
 if (CHROMIUM === undefined) throw new Error("no Chromium: `apt-get install chromium`, or set TEST_CHROMIUM");
@@ -26,17 +30,17 @@ try {
   const base = `http://127.0.0.1:${service.port}`;
   const get = async <Shape>(path: string) => (await (await fetch(base + path)).json()) as Shape;
   const { runs } = await get<Listed>("/runs?limit=100");
-  const failed = await withDefects(runs, get);
+  const shown = await withDefects(runs, get);
   const webhooks = await get<{ id: string }[]>("/webhooks");
   const again = runs.find(({ revision }) => revision > 1);
   const pages: Record<string, string> = {
     now: "/",
     runs: "/console/runs",
     "side-by-side": `/console/runs?serial_number=${again?.serial_number}`,
-    run: `/console/runs/${failed.id}`,
-    frame: `/console/frames/${failed.frameId}`,
+    run: `/console/runs/${shown.id}`,
+    frame: `/console/frames/${shown.frameId}`,
     programs: "/console/programs",
-    program: `/console/programs/${failed.programId}`,
+    program: `/console/programs/${shown.programId}`,
     webhooks: "/console/webhooks",
     webhook: `/console/webhooks/${webhooks.at(-1)?.id}`,
     system: "/console/system",
@@ -49,8 +53,11 @@ try {
   });
   const page = await context.newPage();
   for (const [name, path] of Object.entries(pages)) {
+    await page.setViewportSize(name === "frame" ? FRAME_SIZE : SIZE);
     await page.goto(base + path);
     await page.waitForTimeout(SETTLED_MS);
+    // Between two parts the cell rests for a moment.
+    if (name === "now") await page.locator(".now-active").waitFor();
     await page.screenshot({ path: `${FOLDER}/${name}.png` });
   }
   for (const name of KEPT) {
@@ -64,17 +71,18 @@ try {
   await service.dispose();
 }
 
-/** A run with defects on its frame, if possible one that failed the inspection. */
+/** The run of a housing cover with the most defects on its frame. */
 async function withDefects(runs: Listed["runs"], get: <Shape>(path: string) => Promise<Shape>) {
-  const found: { id: string; programId: string; frameId: string; rank: number }[] = [];
-  for (const { id, program_id: programId, quality_status: outcome } of runs) {
+  const found: { id: string; programId: string; frameId: string; placed: number }[] = [];
+  for (const { id, program_id: programId, program_name: name } of runs) {
+    if (!name.startsWith("Housing")) continue;
     const { defects } = await get<{ defects: { region_3d?: object | null }[] }>(`/runs/${id}/defects`);
     const { results } = await get<{ results: { frame_ids: string[] } }>(`/runs/${id}`);
     const [frameId] = results.frame_ids;
     const placed = defects.filter(({ region_3d: region }) => region).length;
-    if (frameId !== undefined) found.push({ id, programId, frameId, rank: placed + (outcome === "failed" ? 1 : 0) });
+    if (frameId !== undefined) found.push({ id, programId, frameId, placed });
   }
-  const [best] = found.sort((a, b) => b.rank - a.rank);
+  const [best] = found.sort((a, b) => b.placed - a.placed);
   if (best === undefined) throw new Error("no run has a frame");
   return best;
 }

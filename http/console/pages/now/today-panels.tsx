@@ -34,7 +34,7 @@ export function LastPanel({ run }: { run: RunSummary | undefined }) {
         <a href={pageHref("runs", run.id)}>
           <Text of={run.serial_number} none="No serial number" />
         </a>
-        {(run.revision ?? 1) > 1 && <span>, inspection {run.revision}</span>}
+        {(run.revision ?? 1) > 1 && <span>inspection {run.revision}</span>}
       </p>
       <p>
         <Text of={run.error_message ?? run.program_name} />
