@@ -16,7 +16,7 @@ const SETTLED_MS = 4_000;
 
 const SIZE = { width: 1280, height: 800 };
 /** Measured heights hardly compress. */
-const FRAME_SIZE = { width: 1000, height: 620 };
+const FRAME_SIZE = { width: 1200, height: 700 };
 
 interface Listed {
   runs: { id: string; program_id: string; program_name: string; serial_number: string; revision: number }[];
@@ -47,7 +47,7 @@ try {
   };
   mkdirSync(FOLDER, { recursive: true });
   const context = await browser.newContext({
-    viewport: { width: 1280, height: 800 },
+    viewport: SIZE,
     locale: "en-GB",
     timezoneId: "UTC",
   });
