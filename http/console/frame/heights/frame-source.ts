@@ -1,0 +1,95 @@
+import type { CapturedFrameResponse, FileMetadata } from "../../../../core/responses.js";
+import { gridOf } from "./frame-grid.js";
+import { FrameProblem, problemOf } from "./frame-problem.js";
+import { FrameField } from "./height-field.js";
+import { heightInMm } from "./height-in-mm.js";
+import { HEADER_BYTES, NpyError, readNpyHeader } from "./npy.js";
+import { decimate, OVERVIEW_POINTS, readOverview } from "./overview.js";
+import { type ReadBytes, RowStore } from "./row-store.js";
+
+/** Requests a path of the service, with the page's key. Rejects if the answer is not a 2xx. */
+export type Get = (path: string, init: RequestInit) => Promise<Response>;
+
+export interface OpenFrame {
+  readonly frame: CapturedFrameResponse;
+  readonly field: FrameField;
+  readonly rows: RowStore;
+}
+
+/** All bytes of an answer. @throws FrameProblem; what the signal throws if it aborts */
+export async function readBytes(
+  get: Get,
+  path: string,
+  what: string,
+  signal: AbortSignal,
+  headers: Record<string, string> = {},
+): Promise<{ bytes: Uint8Array; response: Response }> {
+  try {
+    const response = await get(path, { signal, headers });
+    return { bytes: new Uint8Array(await response.arrayBuffer()), response };
+  } catch (error) {
+    signal.throwIfAborted();
+    throw problemOf(error, what);
+  }
+}
+
+/** @throws FrameProblem; what the signal throws if it aborts */
+export async function readJson<T>(get: Get, path: string, what: string, signal: AbortSignal): Promise<T> {
+  const { bytes } = await readBytes(get, path, what, signal);
+  return JSON.parse(new TextDecoder().decode(bytes)) as T;
+}
+
+/** Reads ranges of a file. @throws FrameProblem if the answer is not the range that was asked for */
+function rangeReader(get: Get, path: string, what: string): ReadBytes {
+  return async (first, end, signal) => {
+    const headers = { Range: `bytes=${first}-${end - 1}` };
+    const { bytes, response } = await readBytes(get, path, what, signal, headers);
+    // A proxy may not know ranges, and give all of the file.
+    const part = response.status === 200 ? bytes.subarray(first, end) : bytes;
+    if (part.length !== end - first) throw problemOf(undefined, what);
+    return part;
+  };
+}
+
+/**
+ * Opens a frame: what it is, its overview, and a store for its lines. Every failure is a FrameProblem with a sentence for the page.
+ * @throws FrameProblem
+ */
+export async function openFrame(get: Get, frameId: string, signal: AbortSignal): Promise<OpenFrame> {
+  const base = `/sensor/frames/${encodeURIComponent(frameId)}`;
+  const frame = await readJson<CapturedFrameResponse>(get, base, "the frame", signal);
+  const npyPath = `${base}/file.npy`;
+  try {
+    const range = { Range: `bytes=0-${HEADER_BYTES - 1}` };
+    const { bytes: start } = await readBytes(get, npyPath, "the heights", signal, range);
+    const header = readNpyHeader(start);
+    if (header.lines === 0 || header.width === 0) throw new FrameProblem("This frame has no points.");
+    const rows = new RowStore(header, rangeReader(get, npyPath, "the heights"));
+    const grid = gridOf(frame.geometry, header);
+    const toMm = heightInMm(frame.geometry.height);
+    const overviewPath = `${base}/overview.npy?points=${OVERVIEW_POINTS}`;
+    const overview = await readBytes(get, overviewPath, "the overview", signal).then(
+      ({ bytes, response }) => readOverview(bytes, response.headers, grid),
+      () => decimate(rows, toMm, grid, OVERVIEW_POINTS, signal),
+    );
+    return { frame, rows, field: new FrameField(grid, overview, rows, toMm) };
+  } catch (error) {
+    if (error instanceof FrameProblem) throw await removalOf(get, frame, signal, error);
+    if (error instanceof NpyError) throw new FrameProblem(`The heights cannot be read: ${error.message}.`);
+    throw error;
+  }
+}
+
+/** If retention removed the capture, the run's list of files says when: that is the better reason. */
+async function removalOf(
+  get: Get,
+  frame: CapturedFrameResponse,
+  signal: AbortSignal,
+  problem: FrameProblem,
+): Promise<FrameProblem> {
+  if (problem.isPassing) return problem;
+  const files = await readJson<FileMetadata[]>(get, `/runs/${frame.run_id}/files`, "the files", signal).catch(() => []);
+  const removedAt = files.find((file) => file.frame_id === frame.id && file.deleted_at !== null)?.deleted_at;
+  if (removedAt === undefined || removedAt === null) return problem;
+  return new FrameProblem(`Retention removed this capture at ${removedAt}. The run's report stays.`);
+}

@@ -1,0 +1,108 @@
+import type { FrameGrid } from "./frame-grid.js";
+import type { HeightInMm } from "./height-in-mm.js";
+import type { Values } from "./npy.js";
+import { type Overview, overviewHeight } from "./overview.js";
+import type { RowStore } from "./row-store.js";
+
+/** Heights of one line. */
+export interface LineHeights {
+  /** In mm; NaN where nothing was measured. */
+  zMm(column: number): number;
+}
+
+/** What a map shows: the heights of one frame, or the difference of two. */
+export interface HeightField {
+  readonly grid: FrameGrid;
+  readonly overview: Overview;
+  /** So many lines may be loaded at once. */
+  readonly linesInMemory: number;
+  /** The line in full; undefined while it is not in memory. */
+  line(line: number): LineHeights | undefined;
+  /** Loads lines, from `first` up to, but not including, `end`. */
+  load(first: number, end: number, signal: AbortSignal): Promise<void>;
+}
+
+class StoredLine implements LineHeights {
+  readonly #raw: Values;
+  readonly #toMm: HeightInMm;
+
+  constructor(raw: Values, toMm: HeightInMm) {
+    this.#raw = raw;
+    this.#toMm = toMm;
+  }
+
+  zMm(column: number): number {
+    return this.#toMm(this.#raw[column] as number);
+  }
+}
+
+/** The heights of a frame. */
+export class FrameField implements HeightField {
+  readonly grid: FrameGrid;
+  readonly overview: Overview;
+  readonly #rows: RowStore;
+  readonly #toMm: HeightInMm;
+
+  constructor(grid: FrameGrid, overview: Overview, rows: RowStore, toMm: HeightInMm) {
+    this.grid = grid;
+    this.overview = overview;
+    this.#rows = rows;
+    this.#toMm = toMm;
+  }
+
+  get linesInMemory(): number {
+    return this.#rows.linesInMemory;
+  }
+
+  line(line: number): LineHeights | undefined {
+    const raw = this.#rows.line(line);
+    return raw && new StoredLine(raw, this.#toMm);
+  }
+
+  load(first: number, end: number, signal: AbortSignal): Promise<void> {
+    return this.#rows.load(first, end, signal);
+  }
+}
+
+/** `other` minus `here`, point by point, on equal grids. NaN where one of them has no measurement. */
+export class DifferenceField implements HeightField {
+  readonly grid: FrameGrid;
+  readonly overview: Overview;
+  readonly #here: HeightField;
+  readonly #other: HeightField;
+
+  constructor(here: HeightField, other: HeightField) {
+    this.grid = here.grid;
+    this.#here = here;
+    this.#other = other;
+    const { zMm, width, stride, firstColumn, firstLine } = here.overview;
+    const difference = new Float32Array(zMm.length);
+    for (let at = 0; at < zMm.length; at++) {
+      const column = firstColumn + (at % width) * stride;
+      const line = firstLine + Math.floor(at / width) * stride;
+      difference[at] = overviewHeight(other.overview, column, line) - (zMm[at] as number);
+    }
+    this.overview = { ...here.overview, zMm: difference };
+  }
+
+  get linesInMemory(): number {
+    return Math.min(this.#here.linesInMemory, this.#other.linesInMemory);
+  }
+
+  line(line: number): LineHeights | undefined {
+    const here = this.#here.line(line);
+    const other = this.#other.line(line);
+    return here && other && { zMm: (column) => other.zMm(column) - here.zMm(column) };
+  }
+
+  async load(first: number, end: number, signal: AbortSignal): Promise<void> {
+    await Promise.all([this.#here.load(first, end, signal), this.#other.load(first, end, signal)]);
+  }
+}
+
+/** z in mm at a point, of the full line if it is in memory, else of the overview. */
+export function heightAt(field: HeightField, column: number, line: number): { zMm: number; isExact: boolean } {
+  const full = field.line(line);
+  if (full !== undefined) return { zMm: full.zMm(column), isExact: true };
+  return { zMm: overviewHeight(field.overview, column, line), isExact: field.overview.stride === 1 };
+}

@@ -1,0 +1,87 @@
+import type { FrameGrid } from "./frame-grid.js";
+import type { HeightInMm } from "./height-in-mm.js";
+import { NpyError, readNpy } from "./npy.js";
+import type { RowStore } from "./row-store.js";
+
+/** A frame decimated: value [i, j] is that of line firstLine + i * stride and column firstColumn + j * stride. */
+export interface Overview {
+  /** In mm, NaN where nothing was measured, by i * width + j. */
+  readonly zMm: Float32Array;
+  readonly width: number;
+  readonly lines: number;
+  readonly stride: number;
+  readonly firstColumn: number;
+  readonly firstLine: number;
+}
+
+/** As many as a view has pixels: it comes within a blink, and the lines that are looked at follow. */
+export const OVERVIEW_POINTS = 400_000;
+
+/**
+ * Reads `overview.npy`: f32 in mm. Its headers say which points it took.
+ * @throws NpyError if it is not what the grid of the frame lets expect
+ */
+export function readOverview(bytes: Uint8Array, headers: Headers, grid: FrameGrid): Overview {
+  const { dtype, lines, width, values } = readNpy(bytes);
+  const number = (name: string, absent: number): number => {
+    const text = headers.get(name);
+    return text === null || text === "" ? absent : Number(text);
+  };
+  const stride = number("x-stride", Number.NaN);
+  const firstColumn = Math.round((number("x-x-origin-mm", grid.xOriginMm) - grid.xOriginMm) / grid.xPitchMm);
+  const firstLine = Math.round((number("x-y-origin-mm", grid.yOriginMm) - grid.yOriginMm) / grid.yPitchMm);
+  const isWithin =
+    Number.isInteger(stride) &&
+    stride >= 1 &&
+    firstColumn >= 0 &&
+    firstLine >= 0 &&
+    firstColumn + (width - 1) * stride < grid.width &&
+    firstLine + (lines - 1) * stride < grid.lines;
+  if (!(values instanceof Float32Array) || !isWithin) {
+    throw new NpyError(
+      `the overview does not fit the frame: ${lines} x ${width} values of ${dtype}, stride ${headers.get("x-stride")}, ` +
+        `for ${grid.lines} x ${grid.width} points`,
+    );
+  }
+  return { zMm: values, width, lines, stride, firstColumn, firstLine };
+}
+
+/** The smallest stride by which a frame has at most `points` points. */
+export function strideFor(grid: FrameGrid, points: number): number {
+  let stride = Math.max(1, Math.floor(Math.sqrt((grid.width * grid.lines) / points)));
+  while (Math.ceil(grid.width / stride) * Math.ceil(grid.lines / stride) > points) stride++;
+  return stride;
+}
+
+/** Makes the overview from the lines themselves, for a frame whose `overview.npy` the service cannot give. It reads the whole file. */
+export async function decimate(
+  rows: RowStore,
+  toMm: HeightInMm,
+  grid: FrameGrid,
+  points: number,
+  signal: AbortSignal,
+): Promise<Overview> {
+  const stride = strideFor(grid, points);
+  const width = Math.ceil(grid.width / stride);
+  const lines = Math.ceil(grid.lines / stride);
+  const zMm = new Float32Array(width * lines);
+  const stepLines = Math.min(grid.lines, rows.linesInMemory);
+  for (let first = 0; first < grid.lines; first += stepLines) {
+    const end = Math.min(grid.lines, first + stepLines);
+    await rows.load(first, end, signal);
+    for (let i = Math.ceil(first / stride); i * stride < end; i++) {
+      const raw = rows.line(i * stride);
+      if (raw === undefined) throw new NpyError(`line ${i * stride} was not kept`);
+      for (let j = 0; j < width; j++) zMm[i * width + j] = toMm(raw[j * stride] as number);
+    }
+  }
+  return { zMm, width, lines, stride, firstColumn: 0, firstLine: 0 };
+}
+
+/** z in mm of the overview's point that is nearest to a column and a line of the frame. */
+export function overviewHeight(overview: Overview, column: number, line: number): number {
+  const { zMm, width, lines, stride, firstColumn, firstLine } = overview;
+  const j = Math.min(width - 1, Math.max(0, Math.round((column - firstColumn) / stride)));
+  const i = Math.min(lines - 1, Math.max(0, Math.round((line - firstLine) / stride)));
+  return zMm[i * width + j] as number;
+}

@@ -1,0 +1,83 @@
+import { lineBytes, type NpyHeader, readValues, type Values } from "./npy.js";
+
+/** Reads bytes of the file from `first` up to, but not including, `end`. Rejects if they cannot be had whole. */
+export type ReadBytes = (first: number, end: number, signal: AbortSignal) => Promise<Uint8Array>;
+
+/** A request asks for about so much: small enough to show soon, large enough that its head costs nothing. */
+const BLOCK_BYTES = 512 * 1024;
+/** Of raw lines in memory. A frame of 3,200 x 1,000 needs 6 MiB. */
+const CACHE_BYTES = 96 * 1024 * 1024;
+/** Browsers open at most six connections to one host; the page needs some for itself. */
+const READERS = 4;
+
+/** The lines of a frame that were looked at last, read from `file.npy` by ranges, in blocks of lines. */
+export class RowStore {
+  readonly header: NpyHeader;
+  /** Called when a block has come. */
+  onLoad: () => void = () => {};
+  readonly #read: ReadBytes;
+  readonly #blockLines: number;
+  readonly #maxBlocks: number;
+  /** In the order of their last use: the oldest is dropped first. */
+  readonly #blocks = new Map<number, Values>();
+
+  constructor(header: NpyHeader, read: ReadBytes, { blockBytes = BLOCK_BYTES, cacheBytes = CACHE_BYTES } = {}) {
+    this.header = header;
+    this.#read = read;
+    const bytes = lineBytes(header);
+    this.#blockLines = Math.max(1, Math.floor(blockBytes / bytes));
+    this.#maxBlocks = Math.max(2, Math.floor(cacheBytes / (bytes * this.#blockLines)));
+  }
+
+  /** So many lines, from any line on, stay in memory together. */
+  get linesInMemory(): number {
+    return (this.#maxBlocks - 1) * this.#blockLines;
+  }
+
+  /** Raw values of a line by column; undefined while they are not in memory. */
+  line(line: number): Values | undefined {
+    const block = Math.floor(line / this.#blockLines);
+    const values = this.#blocks.get(block);
+    if (values === undefined) return undefined;
+    this.#blocks.delete(block);
+    this.#blocks.set(block, values);
+    const at = (line - block * this.#blockLines) * this.header.width;
+    return values.subarray(at, at + this.header.width);
+  }
+
+  /**
+   * Loads the lines from `first` up to, but not including, `end`. More than `linesInMemory` lines push out the first of them.
+   * Rejects with the first failure, or when the signal aborts.
+   */
+  async load(first: number, end: number, signal: AbortSignal): Promise<void> {
+    const firstBlock = Math.floor(Math.max(0, first) / this.#blockLines);
+    const endBlock = Math.ceil(Math.min(end, this.header.lines) / this.#blockLines);
+    const missing: number[] = [];
+    for (let block = firstBlock; block < endBlock; block++) if (!this.#blocks.has(block)) missing.push(block);
+    const reader = async (): Promise<void> => {
+      for (let block = missing.shift(); block !== undefined; block = missing.shift()) {
+        this.#keep(block, await this.#readBlock(block, signal));
+        this.onLoad();
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(READERS, missing.length) }, reader));
+  }
+
+  async #readBlock(block: number, signal: AbortSignal): Promise<Values> {
+    const { header } = this;
+    const bytes = lineBytes(header);
+    const firstLine = block * this.#blockLines;
+    const endLine = Math.min(firstLine + this.#blockLines, header.lines);
+    const from = header.dataOffsetBytes + firstLine * bytes;
+    return readValues(header.dtype, await this.#read(from, header.dataOffsetBytes + endLine * bytes, signal));
+  }
+
+  #keep(block: number, values: Values): void {
+    this.#blocks.delete(block);
+    this.#blocks.set(block, values);
+    for (const oldest of this.#blocks.keys()) {
+      if (this.#blocks.size <= this.#maxBlocks) break;
+      this.#blocks.delete(oldest);
+    }
+  }
+}

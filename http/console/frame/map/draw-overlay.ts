@@ -1,0 +1,154 @@
+import type { FrameGrid } from "../heights/frame-grid.js";
+import type { CutLine, GridPoint } from "../measure/cut-line.js";
+import { type FrameDefect, footprintInPixels } from "../measure/frame-defects.js";
+import type { Point2 } from "../measure/oriented-box.js";
+import { type Size, toScreen, type Viewport } from "./viewport.js";
+
+/** What lies over a map. */
+export interface Overlay {
+  readonly defects: readonly FrameDefect[];
+  readonly chosen: number | undefined;
+  readonly cut: CutLine | undefined;
+  /** Where the cursors stand on the cut line. */
+  readonly cursors: readonly GridPoint[];
+  /** The point that is read out, when it is not under the mouse. */
+  readonly probe: GridPoint | undefined;
+  readonly scale: { readonly pixels: number; readonly text: string } | undefined;
+}
+
+/** Light lines on a dark edge are seen on every colour. */
+const EDGE = "rgb(0 0 0 / 75%)";
+const LINE = "#ffffff";
+const CHOSEN = "#ffd60a";
+const CURSORS = ["#ff5d8f", "#5ad1ff"] as const;
+const LABEL_FONT = "600 12px system-ui, sans-serif";
+
+export function drawOverlay(
+  context: CanvasRenderingContext2D,
+  grid: FrameGrid,
+  viewport: Viewport,
+  size: Size,
+  overlay: Overlay,
+): void {
+  const screen = (point: Point2): Point2 => toScreen(viewport, grid, size, point);
+  const onGrid = ({ column, line }: GridPoint): Point2 => screen([column + 0.5, line + 0.5]);
+  context.clearRect(0, 0, size.width, size.height);
+  context.lineJoin = "round";
+  for (const defect of overlay.defects) drawDefect(context, defect, defect.index === overlay.chosen, grid, screen);
+  if (overlay.cut !== undefined) {
+    const ends = [onGrid(overlay.cut.from), onGrid(overlay.cut.to)] as const;
+    stroked(context, ends, LINE, 1.5);
+    for (const end of ends) dot(context, end, LINE, 3.5);
+  }
+  for (const [at, cursor] of overlay.cursors.entries()) dot(context, onGrid(cursor), CURSORS[at] ?? LINE, 5);
+  if (overlay.probe !== undefined) crosshair(context, onGrid(overlay.probe));
+  if (overlay.scale !== undefined) drawScale(context, overlay.scale, size);
+}
+
+function drawDefect(
+  context: CanvasRenderingContext2D,
+  { box2d, box3d, index }: FrameDefect,
+  isChosen: boolean,
+  grid: FrameGrid,
+  screen: (point: Point2) => Point2,
+): void {
+  const colour = isChosen ? CHOSEN : LINE;
+  const width = isChosen ? 2.5 : 1.5;
+  let corner: Point2 | undefined;
+  if (box3d !== undefined) {
+    const footprint = footprintInPixels(box3d, grid).map(screen);
+    stroked(context, [...footprint, footprint[0] as Point2], colour, width, [4, 3]);
+    corner = footprint.reduce((best, point) => (point[1] < best[1] ? point : best));
+  }
+  if (box2d !== undefined) {
+    const { left, top, right, bottom } = box2d;
+    const corners: Point2[] = [
+      [left, top],
+      [right, top],
+      [right, bottom],
+      [left, bottom],
+      [left, top],
+    ];
+    stroked(context, corners.map(screen), colour, width);
+    corner = screen([left, top]);
+  }
+  if (corner !== undefined) label(context, String(index + 1), corner, colour);
+}
+
+function stroked(
+  context: CanvasRenderingContext2D,
+  points: readonly Point2[],
+  colour: string,
+  width: number,
+  dash: number[] = [],
+): void {
+  context.beginPath();
+  for (const [at, [x, y]] of points.entries()) at === 0 ? context.moveTo(x, y) : context.lineTo(x, y);
+  context.setLineDash([]);
+  context.strokeStyle = EDGE;
+  context.lineWidth = width + 2.5;
+  context.stroke();
+  context.setLineDash(dash);
+  context.strokeStyle = colour;
+  context.lineWidth = width;
+  context.stroke();
+  context.setLineDash([]);
+}
+
+function dot(context: CanvasRenderingContext2D, [x, y]: Point2, colour: string, radius: number): void {
+  context.beginPath();
+  context.arc(x, y, radius, 0, 2 * Math.PI);
+  context.fillStyle = colour;
+  context.strokeStyle = EDGE;
+  context.lineWidth = 2;
+  context.stroke();
+  context.fill();
+}
+
+function crosshair(context: CanvasRenderingContext2D, [x, y]: Point2): void {
+  for (const [dx, dy] of [
+    [1, 0],
+    [0, 1],
+    [-1, 0],
+    [0, -1],
+  ] as const) {
+    const from: Point2 = [x + 4 * dx, y + 4 * dy];
+    stroked(context, [from, [x + 14 * dx, y + 14 * dy]], LINE, 1.5);
+  }
+}
+
+function label(context: CanvasRenderingContext2D, text: string, [x, y]: Point2, colour: string): void {
+  context.font = LABEL_FONT;
+  const width = context.measureText(text).width + 8;
+  context.fillStyle = colour;
+  context.fillRect(x - 1, y - 17, width, 16);
+  context.fillStyle = "#000";
+  context.textBaseline = "middle";
+  context.fillText(text, x + 3, y - 8.5);
+}
+
+function drawScale(
+  context: CanvasRenderingContext2D,
+  { pixels, text }: { pixels: number; text: string },
+  { height }: Size,
+): void {
+  const y = height - 14;
+  stroked(
+    context,
+    [
+      [14, y - 4],
+      [14, y],
+      [14 + pixels, y],
+      [14 + pixels, y - 4],
+    ],
+    LINE,
+    1.5,
+  );
+  context.font = LABEL_FONT;
+  context.textBaseline = "alphabetic";
+  context.lineWidth = 3;
+  context.strokeStyle = EDGE;
+  context.strokeText(text, 20, y - 6);
+  context.fillStyle = LINE;
+  context.fillText(text, 20, y - 6);
+}

@@ -1,0 +1,108 @@
+import type { FileMetadata } from "../../../../core/responses.js";
+import type { Defect } from "../../../../core/run/quality.js";
+import { columnAt, type FrameGrid, lineAt, xMm, yMm } from "../heights/frame-grid.js";
+import { type Overview, overviewHeight } from "../heights/overview.js";
+import { boxFootprint, type OrientedBox, type Point2, type Quaternion } from "./oriented-box.js";
+
+/** In pixels of the picture: from the minima up to, but not including, the maxima. */
+export interface PixelBox {
+  readonly left: number;
+  readonly top: number;
+  readonly right: number;
+  readonly bottom: number;
+}
+
+/** A defect of the run, with its places in this frame. It has none if it lies in another frame, or if its numbers are no box. */
+export interface FrameDefect {
+  /** Its place in the run's list. */
+  readonly index: number;
+  readonly defect: Defect;
+  readonly box2d: PixelBox | undefined;
+  readonly box3d: OrientedBox | undefined;
+}
+
+/**
+ * Finds the places of a run's defects in one frame. A region names a file; the run's list of files says which frame that belongs to. A region
+ * without a file belongs to the frame only if the run has no other.
+ */
+export function frameDefects(
+  defects: readonly Defect[],
+  frameId: string,
+  files: readonly FileMetadata[],
+  frameIds: readonly string[],
+): FrameDefect[] {
+  const isHere = (file: string | null | undefined): boolean => {
+    if (file === null || file === undefined) return frameIds.length === 1;
+    const entry = files.find(({ name }) => name === file);
+    return entry === undefined ? file.startsWith(`frame-${frameId}.`) : entry.frame_id === frameId;
+  };
+  return defects.map((defect, index) => {
+    const { region_2d: flat, region_3d: solid } = defect;
+    return {
+      index,
+      defect,
+      box2d: flat && isHere(flat.file) ? pixelBox(flat.bbox) : undefined,
+      box3d: solid && isHere(solid.file) ? orientedBox(solid) : undefined,
+    };
+  });
+}
+
+function numbers(values: readonly number[] | null | undefined, count: number): readonly number[] | undefined {
+  return values?.length === count && values.every(Number.isFinite) ? values : undefined;
+}
+
+/** The producer's numbers are not checked by the service: what is no box is left out. */
+function pixelBox(bbox: readonly number[] | null | undefined): PixelBox | undefined {
+  const [left, top, right, bottom] = (numbers(bbox, 4) ?? []) as [number, number, number, number];
+  return left < right && top < bottom ? { left, top, right, bottom } : undefined;
+}
+
+function orientedBox(region: NonNullable<Defect["region_3d"]>): OrientedBox | undefined {
+  const centre = numbers(region.location, 3) as OrientedBox["centre"] | undefined;
+  const extents = numbers(region.extents, 3) as OrientedBox["extents"] | undefined;
+  if (centre === undefined || extents === undefined) return undefined;
+  const [x, y, z, w] = (numbers(region.orientation, 4) ?? [0, 0, 0, 1]) as Quaternion;
+  const length = Math.hypot(x, y, z, w);
+  return length > 0 ? { centre, extents, orientation: [x / length, y / length, z / length, w / length] } : undefined;
+}
+
+/** What the box in space covers in the picture, in pixels, where the middle of the first point is at 0.5, 0.5. */
+export function footprintInPixels(box: OrientedBox, grid: FrameGrid): Point2[] {
+  return boxFootprint(box).map(([x, y]) => [columnAt(grid, x) + 0.5, lineAt(grid, y) + 0.5]);
+}
+
+/** A box in space around a box in the picture, for the cloud: as wide as its pixels, and as high as the surface within. */
+export function boxOverPixels(box: PixelBox, grid: FrameGrid, overview: Overview): OrientedBox | undefined {
+  let low = Number.POSITIVE_INFINITY;
+  let high = Number.NEGATIVE_INFINITY;
+  for (let line = Math.floor(box.top); line < box.bottom; line += overview.stride) {
+    for (let column = Math.floor(box.left); column < box.right; column += overview.stride) {
+      const z = overviewHeight(overview, column, line);
+      if (z < low) low = z;
+      if (z > high) high = z;
+    }
+  }
+  if (low > high) return undefined;
+  const [left, right] = [xMm(grid, box.left - 0.5), xMm(grid, box.right - 0.5)];
+  const [top, bottom] = [yMm(grid, box.top - 0.5), yMm(grid, box.bottom - 0.5)];
+  return {
+    centre: [(left + right) / 2, (top + bottom) / 2, (low + high) / 2],
+    extents: [Math.abs(right - left), Math.abs(bottom - top), high - low],
+    orientation: [0, 0, 0, 1],
+  };
+}
+
+/** The smallest pixel box around all places of a defect; undefined if it has none in this frame. */
+export function defectBounds({ box2d, box3d }: FrameDefect, grid: FrameGrid): PixelBox | undefined {
+  const points: Point2[] = box3d === undefined ? [] : footprintInPixels(box3d, grid);
+  if (box2d !== undefined) points.push([box2d.left, box2d.top], [box2d.right, box2d.bottom]);
+  if (points.length === 0) return undefined;
+  const columns = points.map(([column]) => column);
+  const lines = points.map(([, line]) => line);
+  return {
+    left: Math.min(...columns),
+    top: Math.min(...lines),
+    right: Math.max(...columns),
+    bottom: Math.max(...lines),
+  };
+}
