@@ -1,4 +1,4 @@
-import type { FrameGeometry } from "../../../../core/responses.js";
+import type { FrameGeometry } from "../answers.js";
 
 /** Where the points of a frame lie. Columns and lines count from 0; x = xOriginMm + column * xPitchMm, y likewise with the line. */
 export interface FrameGrid {

@@ -46,7 +46,9 @@ export function problemOf(error: unknown, what: string): FrameProblem {
     return new FrameProblem(sentence, error.isRetryable);
   }
   if (error.status === 500) {
-    return new FrameProblem(`The service could not read ${what}: the stored data are damaged. Health and log tell more.`);
+    return new FrameProblem(
+      `The service could not read ${what}: the stored data are damaged. Health and log tell more.`,
+    );
   }
   const sentence = SENTENCES[error.code] ?? `The service did not give ${what}: ${error.message}.`;
   return new FrameProblem(sentence, error.isRetryable || error.status === 503);

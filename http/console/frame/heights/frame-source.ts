@@ -1,4 +1,4 @@
-import type { CapturedFrameResponse, FileMetadata } from "../../../../core/responses.js";
+import type { Frame, RunFile } from "../answers.js";
 import { gridOf } from "./frame-grid.js";
 import { FrameProblem, problemOf } from "./frame-problem.js";
 import { FrameField } from "./height-field.js";
@@ -11,7 +11,7 @@ import { type ReadBytes, RowStore } from "./row-store.js";
 export type Get = (path: string, init: RequestInit) => Promise<Response>;
 
 export interface OpenFrame {
-  readonly frame: CapturedFrameResponse;
+  readonly frame: Frame;
   readonly field: FrameField;
   readonly rows: RowStore;
 }
@@ -57,21 +57,25 @@ function rangeReader(get: Get, path: string, what: string): ReadBytes {
  */
 export async function openFrame(get: Get, frameId: string, signal: AbortSignal): Promise<OpenFrame> {
   const base = `/sensor/frames/${encodeURIComponent(frameId)}`;
-  const frame = await readJson<CapturedFrameResponse>(get, base, "the frame", signal);
+  const frame = await readJson<Frame>(get, base, "the frame", signal);
   const npyPath = `${base}/file.npy`;
   try {
     const range = { Range: `bytes=0-${HEADER_BYTES - 1}` };
-    const { bytes: start } = await readBytes(get, npyPath, "the heights", signal, range);
-    const header = readNpyHeader(start);
+    const overviewPath = `${base}/overview.npy?points=${OVERVIEW_POINTS}`;
+    const [start, served] = await Promise.all([
+      readBytes(get, npyPath, "the heights", signal, range),
+      // The lines themselves tell as much, only later.
+      readBytes(get, overviewPath, "the overview", signal).catch(() => undefined),
+    ]);
+    const header = readNpyHeader(start.bytes);
     if (header.lines === 0 || header.width === 0) throw new FrameProblem("This frame has no points.");
     const rows = new RowStore(header, rangeReader(get, npyPath, "the heights"));
     const grid = gridOf(frame.geometry, header);
     const toMm = heightInMm(frame.geometry.height);
-    const overviewPath = `${base}/overview.npy?points=${OVERVIEW_POINTS}`;
-    const overview = await readBytes(get, overviewPath, "the overview", signal).then(
-      ({ bytes, response }) => readOverview(bytes, response.headers, grid),
-      () => decimate(rows, toMm, grid, OVERVIEW_POINTS, signal),
-    );
+    const overview =
+      served === undefined
+        ? await decimate(rows, toMm, grid, OVERVIEW_POINTS, signal)
+        : readOverview(served.bytes, served.response.headers, grid);
     return { frame, rows, field: new FrameField(grid, overview, rows, toMm) };
   } catch (error) {
     if (error instanceof FrameProblem) throw await removalOf(get, frame, signal, error);
@@ -81,15 +85,10 @@ export async function openFrame(get: Get, frameId: string, signal: AbortSignal):
 }
 
 /** If retention removed the capture, the run's list of files says when: that is the better reason. */
-async function removalOf(
-  get: Get,
-  frame: CapturedFrameResponse,
-  signal: AbortSignal,
-  problem: FrameProblem,
-): Promise<FrameProblem> {
+async function removalOf(get: Get, frame: Frame, signal: AbortSignal, problem: FrameProblem): Promise<FrameProblem> {
   if (problem.isPassing) return problem;
-  const files = await readJson<FileMetadata[]>(get, `/runs/${frame.run_id}/files`, "the files", signal).catch(() => []);
-  const removedAt = files.find((file) => file.frame_id === frame.id && file.deleted_at !== null)?.deleted_at;
+  const files = await readJson<RunFile[]>(get, `/runs/${frame.run_id}/files`, "the files", signal).catch(() => []);
+  const removedAt = files.find((file) => file.frame_id === frame.id && (file.deleted_at ?? null) !== null)?.deleted_at;
   if (removedAt === undefined || removedAt === null) return problem;
   return new FrameProblem(`Retention removed this capture at ${removedAt}. The run's report stays.`);
 }

@@ -1,4 +1,4 @@
-import type { Planes } from "../../../../core/capture/capture.js";
+import type { HeightPlane } from "../answers.js";
 
 /** z in mm of a raw height; NaN if it is no measurement. */
 export type HeightInMm = (raw: number) => number;
@@ -7,7 +7,7 @@ export type HeightInMm = (raw: number) => number;
  * As the interface describes it: z = raw * scale_mm + offset_mm, unless raw is one of `invalid`, or NaN. The codes are compared as values of
  * the array's type: for f32, a code is rounded to f32 first.
  */
-export function heightInMm({ dtype, scale_mm: scale, offset_mm: offset, invalid }: Planes["height"]): HeightInMm {
+export function heightInMm({ dtype, scale_mm: scale, offset_mm: offset, invalid }: HeightPlane): HeightInMm {
   const codes = new Set(dtype === "f32" ? invalid.map(Math.fround) : invalid);
   const convert: HeightInMm = (raw) => {
     const z = raw * scale + offset;

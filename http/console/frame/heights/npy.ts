@@ -1,4 +1,4 @@
-import type { HeightDtype } from "../../../../core/capture/capture.js";
+import type { HeightDtype } from "../answers.js";
 
 /** Shape and type of a two-dimensional NPY array (numpy/lib/format.py, formats 1.0 and 2.0), little-endian, in C order. */
 export interface NpyHeader {
@@ -47,7 +47,8 @@ export function readNpyHeader(bytes: Uint8Array): NpyHeader {
   if (descr === undefined || shape === null) {
     throw new NpyError(`the NPY header is not that of lines and columns: ${text.trim().slice(0, 120)}`);
   }
-  if (!text.includes("'fortran_order': False")) throw new NpyError("the NPY array is in Fortran order: C order is read");
+  if (!text.includes("'fortran_order': False"))
+    throw new NpyError("the NPY array is in Fortran order: C order is read");
   const dtype = DTYPES[descr];
   if (dtype === undefined) {
     throw new NpyError(`the NPY array has the type ${descr}: read are ${Object.keys(DTYPES).join(", ")}`);

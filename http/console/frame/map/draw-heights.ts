@@ -37,8 +37,7 @@ export function drawHeights(pixels: Uint32Array, size: Size, viewport: Viewport,
         continue;
       }
       const z = full === undefined ? (overview.zMm[coarseRow + (coarse[x] as number)] as number) : full.zMm(column);
-      // NaN is not equal to itself.
-      pixels[row + x] = z === z ? (palette[paletteStep(z, low, high)] as number) : hatch(x, y);
+      pixels[row + x] = Number.isNaN(z) ? hatch(x, y) : (palette[paletteStep(z, low, high)] as number);
     }
   }
 }

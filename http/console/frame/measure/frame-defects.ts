@@ -1,5 +1,4 @@
-import type { FileMetadata } from "../../../../core/responses.js";
-import type { Defect } from "../../../../core/run/quality.js";
+import type { Defect, RunFile } from "../answers.js";
 import { columnAt, type FrameGrid, lineAt, xMm, yMm } from "../heights/frame-grid.js";
 import { type Overview, overviewHeight } from "../heights/overview.js";
 import { boxFootprint, type OrientedBox, type Point2, type Quaternion } from "./oriented-box.js";
@@ -28,7 +27,7 @@ export interface FrameDefect {
 export function frameDefects(
   defects: readonly Defect[],
   frameId: string,
-  files: readonly FileMetadata[],
+  files: readonly RunFile[],
   frameIds: readonly string[],
 ): FrameDefect[] {
   const isHere = (file: string | null | undefined): boolean => {

@@ -1,6 +1,5 @@
 import t from "tap";
-import type { FileMetadata } from "../../../../core/responses.js";
-import type { Defect } from "../../../../core/run/quality.js";
+import type { Defect, RunFile } from "../../../../http/console/frame/answers.js";
 import { pickPoint } from "../../../../http/console/frame/cloud/pick-point.js";
 import { drawnPoints, readCloud, removedPoints } from "../../../../http/console/frame/cloud/ply-cloud.js";
 import { type FrameGrid, gridDifference, originDifference } from "../../../../http/console/frame/heights/frame-grid.js";
@@ -40,7 +39,7 @@ const FRAME = "019b76da-a800-7000-8000-000000000001";
 const OTHER = "019b76da-a800-7000-8000-000000000002";
 
 t.test("defects are drawn where they lie: in the frame whose file they name, and only if they are boxes", async (t) => {
-  const files = [{ name: "top.png", frame_id: FRAME }] as FileMetadata[];
+  const files = [{ name: "top.png", frame_id: FRAME }] as RunFile[];
   const solid = { location: [0, 5, 1], extents: [2, 1, 0.5], orientation: [0, 0, 0, 2] };
   const defects: Defect[] = [
     {

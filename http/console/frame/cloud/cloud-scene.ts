@@ -1,0 +1,261 @@
+/** The scene of a point cloud. This file alone brings three into the page, when a cloud is looked at. */
+import {
+  BufferAttribute,
+  BufferGeometry,
+  Group,
+  LineBasicMaterial,
+  LineSegments,
+  Matrix4,
+  PerspectiveCamera,
+  Points,
+  PointsMaterial,
+  Scene,
+  Spherical,
+  Vector3,
+  WebGLRenderer,
+} from "three";
+import { OrbitControls } from "three/addons/controls/OrbitControls.js";
+import type { Point2, Point3 } from "../measure/oriented-box.js";
+import { pickPoint } from "./pick-point.js";
+
+export type CloudView = "home" | "top" | "front" | "side";
+
+const BACKGROUND = 0x14181b;
+const FIELD_OF_VIEW_DEGREES = 32;
+/** From where a view looks, as angles from the z axis and about it. Straight from above has no "up": it is a hair off. */
+const DIRECTIONS: Readonly<Record<CloudView, readonly [polar: number, azimuth: number]>> = {
+  home: [0.9, 0.5],
+  top: [1e-4, 0],
+  front: [Math.PI / 2, 0],
+  side: [Math.PI / 2, Math.PI / 2],
+};
+
+/** Draws points and boxes, and turns them. Coordinates of callers are those of the PLY, in mm. */
+export class CloudScene {
+  readonly #renderer: WebGLRenderer;
+  readonly #scene = new Scene();
+  readonly #camera = new PerspectiveCamera(FIELD_OF_VIEW_DEGREES, 1, 0.01, 1e5);
+  readonly #controls: OrbitControls;
+  /** From millimetres around the middle to the scene: y is turned over, so that from above it looks like the map; z is stretched. */
+  readonly #group = new Group();
+  readonly #points = new Points(
+    new BufferGeometry(),
+    new PointsMaterial({ vertexColors: true, sizeAttenuation: false }),
+  );
+  readonly #boxes = new Group();
+  #middle = new Vector3();
+  #halfSize = new Vector3(1, 1, 1);
+  #frame = 0;
+
+  /** @param onDrawn called when the picture has changed. @throws {Error} if the browser has no WebGL */
+  constructor(canvas: HTMLCanvasElement, onDrawn: () => void, onCamera: () => void) {
+    this.#renderer = new WebGLRenderer({ canvas, antialias: true, powerPreference: "high-performance" });
+    this.#renderer.setPixelRatio(Math.min(2, devicePixelRatio || 1));
+    this.#renderer.setClearColor(BACKGROUND);
+    this.#camera.up.set(0, 0, 1);
+    this.#controls = new OrbitControls(this.#camera, canvas);
+    this.#controls.zoomToCursor = true;
+    this.#controls.addEventListener("change", () => this.draw());
+    this.#controls.addEventListener("end", onCamera);
+    this.#group.add(this.#points, this.#boxes);
+    this.#points.frustumCulled = false;
+    this.#scene.add(this.#group);
+    this.#onDrawn = onDrawn;
+  }
+
+  readonly #onDrawn: () => void;
+
+  /** @param positions x, y, z of each point. @param colours red, green, blue of each, 0 to 255 */
+  setPoints(positions: Float32Array, colours: Uint8Array): void {
+    const [least, most] = bounds(positions);
+    this.#middle = least.clone().add(most).multiplyScalar(0.5);
+    this.#halfSize = most.clone().sub(least).multiplyScalar(0.5);
+    const centred = new Float32Array(positions.length);
+    const middle = this.#middle.toArray();
+    for (let at = 0; at < positions.length; at++) {
+      centred[at] = (positions[at] as number) - (middle[at % 3] as number);
+    }
+    this.#points.geometry.dispose();
+    this.#points.geometry = new BufferGeometry();
+    this.#points.geometry.setAttribute("position", new BufferAttribute(centred, 3));
+    this.setColours(colours);
+  }
+
+  setColours(colours: Uint8Array): void {
+    this.#points.geometry.setAttribute("color", new BufferAttribute(colours, 3, true));
+    this.draw();
+  }
+
+  setLooks(pointPixels: number, stretch: number): void {
+    this.#points.material.size = pointPixels;
+    this.#group.scale.set(1, -1, stretch);
+    this.draw();
+  }
+
+  /** @param boxes ends of their edges, two points each, with a colour */
+  setBoxes(boxes: readonly { edges: readonly Point3[]; colour: string }[]): void {
+    for (const box of this.#boxes.children as LineSegments<BufferGeometry, LineBasicMaterial>[]) {
+      box.geometry.dispose();
+      box.material.dispose();
+    }
+    this.#boxes.clear();
+    for (const { edges, colour } of boxes) {
+      const corners = edges.map(([x, y, z]) => new Vector3(x, y, z).sub(this.#middle));
+      const geometry = new BufferGeometry().setFromPoints(corners);
+      // A box lies in the surface: it is drawn over the points, or they would hide it.
+      const material = new LineBasicMaterial({ color: colour, depthTest: false, transparent: true });
+      const lines = new LineSegments(geometry, material);
+      lines.renderOrder = 1;
+      this.#boxes.add(lines);
+    }
+    this.draw();
+  }
+
+  /** Position and target of the camera, from the middle of the cloud, in mm. */
+  get camera(): number[] {
+    return [...this.#camera.position.toArray(), ...this.#controls.target.toArray()];
+  }
+
+  set camera(values: readonly number[]) {
+    this.#camera.position.fromArray(values, 0);
+    this.#controls.target.fromArray(values, 3);
+    this.#settle();
+  }
+
+  /** Looks at all of the cloud. */
+  look(view: CloudView): void {
+    this.#controls.target.set(0, 0, 0);
+    const [polar, azimuth] = DIRECTIONS[view];
+    this.#placeCamera(this.#wholeDistance, polar, azimuth);
+  }
+
+  /** Goes to a box of that size around a point, from the direction of now. */
+  goTo(point: Point3, sizeMm: number): void {
+    const { theta, phi } = this.#direction();
+    this.#controls.target.copy(this.#inScene(point));
+    this.#placeCamera(Math.max(4 * sizeMm, this.#wholeDistance / 50), phi, theta);
+  }
+
+  /** Turns the camera about its target, and changes its distance by a factor. */
+  turn(byAzimuth: number, byPolar: number, factor = 1): void {
+    const { radius, phi, theta } = this.#direction();
+    const polar = Math.min(Math.PI - 1e-4, Math.max(1e-4, phi + byPolar));
+    this.#placeCamera(radius * factor, polar, theta + byAzimuth);
+  }
+
+  /** The place of a point among those that were set; -1 if none is near. */
+  pick([x, y]: Point2): number {
+    const positions = this.#points.geometry.getAttribute("position");
+    if (positions === undefined) return -1;
+    const { width, height } = this.#size();
+    const matrix = this.#matrix().elements;
+    return pickPoint(positions.array as Float32Array, { matrix, width, height, x, y });
+  }
+
+  /** Where a point is on the screen. */
+  screenPlace(point: Point3): Point2 | undefined {
+    const { width, height } = this.#size();
+    const place = new Vector3(...point).sub(this.#middle).applyMatrix4(this.#matrix());
+    return place.z > 1 ? undefined : [((place.x + 1) / 2) * width, ((1 - place.y) / 2) * height];
+  }
+
+  /** Where the axes point on the screen: x, y and z, each of length 1 at most. y of the screen is down. */
+  axes(): Point2[] {
+    const [right, up] = [new Vector3(), new Vector3()];
+    this.#camera.matrixWorld.extractBasis(right, up, new Vector3());
+    const inScene: Point3[] = [
+      [1, 0, 0],
+      [0, -1, 0],
+      [0, 0, 1],
+    ];
+    return inScene.map((axis) => {
+      const direction = new Vector3(...axis);
+      return [direction.dot(right), -direction.dot(up)];
+    });
+  }
+
+  resize(width: number, height: number): void {
+    this.#renderer.setSize(width, height, false);
+    this.#camera.aspect = width / Math.max(1, height);
+    this.#camera.updateProjectionMatrix();
+    this.draw();
+  }
+
+  /** Draws at the screen's next refresh. */
+  draw(): void {
+    this.#frame ||= requestAnimationFrame(() => {
+      this.#frame = 0;
+      this.#renderer.render(this.#scene, this.#camera);
+      this.#onDrawn();
+    });
+  }
+
+  end(): void {
+    this.setBoxes([]);
+    cancelAnimationFrame(this.#frame);
+    this.#controls.dispose();
+    this.#points.geometry.dispose();
+    this.#points.material.dispose();
+    this.#renderer.dispose();
+  }
+
+  /** Of a ball around the cloud as it is drawn. */
+  get #radius(): number {
+    return Math.max(1e-6, this.#halfSize.clone().multiply(this.#group.scale).length());
+  }
+
+  get #wholeDistance(): number {
+    const narrow = Math.min(1, this.#camera.aspect);
+    return this.#radius / Math.sin((FIELD_OF_VIEW_DEGREES * Math.PI) / 360) / narrow;
+  }
+
+  #size(): { width: number; height: number } {
+    const { clientWidth, clientHeight } = this.#renderer.domElement;
+    return { width: clientWidth, height: clientHeight };
+  }
+
+  #matrix(): Matrix4 {
+    this.#camera.updateMatrixWorld();
+    this.#group.updateMatrixWorld();
+    return new Matrix4()
+      .multiplyMatrices(this.#camera.projectionMatrix, this.#camera.matrixWorldInverse)
+      .multiply(this.#group.matrixWorld);
+  }
+
+  #inScene(point: Point3): Vector3 {
+    return new Vector3(...point).sub(this.#middle).multiply(this.#group.scale);
+  }
+
+  /** From the target to the camera; z is up. three's spherical angles have y up. */
+  #direction(): Spherical {
+    const { x, y, z } = this.#camera.position.clone().sub(this.#controls.target);
+    return new Spherical().setFromVector3(new Vector3(x, z, -y));
+  }
+
+  #placeCamera(distance: number, polar: number, azimuth: number): void {
+    const { x, y, z } = new Vector3().setFromSpherical(new Spherical(distance, polar, azimuth));
+    this.#camera.position.set(x, -z, y).add(this.#controls.target);
+    this.#settle();
+  }
+
+  #settle(): void {
+    const distance = this.#camera.position.distanceTo(this.#controls.target);
+    this.#camera.near = Math.max(distance, this.#radius) / 1000;
+    this.#camera.far = (distance + this.#radius) * 60;
+    this.#camera.updateProjectionMatrix();
+    this.#controls.update();
+    this.draw();
+  }
+}
+
+function bounds(positions: Float32Array): [Vector3, Vector3] {
+  const least = [0, 0, 0].map(() => Number.POSITIVE_INFINITY);
+  const most = [0, 0, 0].map(() => Number.NEGATIVE_INFINITY);
+  for (let at = 0; at < positions.length; at++) {
+    const value = positions[at] as number;
+    const axis = at % 3;
+    if (value < (least[axis] as number)) least[axis] = value;
+    if (value > (most[axis] as number)) most[axis] = value;
+  }
+  return positions.length === 0 ? [new Vector3(), new Vector3()] : [new Vector3(...least), new Vector3(...most)];
+}

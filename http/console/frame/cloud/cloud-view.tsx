@@ -1,0 +1,209 @@
+import { effect, type Signal, useComputed, useSignal } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
+import type { FrameModel } from "../frame-model.js";
+import type { CloudColour } from "../frame-state.js";
+import { boxOverPixels, type FrameDefect } from "../measure/frame-defects.js";
+import { BOX_EDGES, boxCorners, type OrientedBox, type Point3 } from "../measure/oriented-box.js";
+import { cloudColours } from "./cloud-colours.js";
+import { cloudKey } from "./cloud-keys.js";
+import { drawCloudOverlay } from "./cloud-overlay.js";
+import type { CloudScene } from "./cloud-scene.js";
+import { drawnPoints } from "./ply-cloud.js";
+
+/** More points make the turning slow on the graphics of an office computer. */
+const MAX_DRAWN = 2_000_000;
+const BOX_COLOUR = "#ffffff";
+const CHOSEN_COLOUR = "#ffd60a";
+const CLICK_PIXELS = 4;
+
+interface CloudProps {
+  model: FrameModel;
+  /** Holds the scene while there is one. */
+  scene: Signal<CloudScene | undefined>;
+  defects: readonly FrameDefect[];
+}
+
+/** The point cloud, to turn and to pick points from. */
+export function CloudView({ model, scene, defects }: CloudProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const problem = useSignal<string | undefined>(undefined);
+  const drawn = useComputed(() => {
+    const { value } = model.clouds.value;
+    return value && { ...value, places: drawnPoints(value.cloud.count, MAX_DRAWN, value.removed) };
+  });
+  useEffect(() => startScene(box.current as HTMLDivElement, model, scene, problem), [model, scene, problem]);
+  // A computed value of its own for each: a turn of the camera changes the settings too, but none of these.
+  const colour = useComputed(() => model.state.value.cloud.colour);
+  const chosen = useComputed(() => model.state.value.defect);
+  useEffect(
+    () =>
+      effect(() => {
+        if (scene.value && drawn.value) showPoints(scene.value, model, drawn.value, colour.value);
+      }),
+    [model, scene, drawn, colour],
+  );
+  useEffect(
+    () =>
+      effect(() => {
+        const { pointPixels, stretch } = model.state.value.cloud;
+        // It draws again, and so it shows picked points too.
+        scene.value?.setLooks(pointPixels, stretch);
+      }),
+    [model, scene],
+  );
+  const gone = useRef(model.state.peek().cloud.camera === undefined ? undefined : chosen.peek());
+  useEffect(
+    () =>
+      effect(() => {
+        if (!scene.value || !drawn.value) return;
+        const target = showBoxes(scene.value, model, defects, chosen.value);
+        if (target !== undefined && gone.current !== chosen.value) {
+          scene.value.goTo(target.centre, Math.hypot(...target.extents));
+        }
+        gone.current = chosen.value;
+      }),
+    [model, scene, drawn, defects, chosen],
+  );
+  const pick = (x: number, y: number): void => {
+    const at = scene.value?.pick([x, y]) ?? -1;
+    const place = drawn.value?.places[at];
+    if (place !== undefined) pickPlace(model, place);
+  };
+  const down = useRef<[number, number]>([0, 0]);
+  return (
+    <div
+      ref={box}
+      class="map cloud"
+      role="application"
+      aria-label="Point cloud"
+      aria-describedby="cloud-keys"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: its keys are written beside it.
+      tabIndex={0}
+      data-points={drawn.value?.places.length}
+      onKeyDown={(event) => {
+        const { clientWidth, clientHeight } = event.currentTarget;
+        if (event.key === "p") pick(clientWidth / 2, clientHeight / 2);
+        else if (scene.value === undefined || !cloudKey(event, scene.value)) return;
+        saveCamera(model, scene.value);
+        event.preventDefault();
+      }}
+      onPointerDown={(event) => {
+        down.current = [event.offsetX, event.offsetY];
+      }}
+      onPointerUp={(event) => {
+        const [x, y] = down.current;
+        if (event.button !== 0 || Math.hypot(event.offsetX - x, event.offsetY - y) > CLICK_PIXELS) return;
+        pick(event.offsetX, event.offsetY);
+      }}
+    >
+      <canvas />
+      <canvas class="cloud-overlay" />
+      <CloudState model={model} problem={problem.value} />
+    </div>
+  );
+}
+
+function CloudState({ model, problem }: { model: FrameModel; problem: string | undefined }) {
+  const { value, problem: unread } = model.clouds.value;
+  const text = problem ?? unread;
+  if (text !== undefined) {
+    return (
+      <p class="map-message" role="alert">
+        {text}
+      </p>
+    );
+  }
+  if (value === undefined) return <p class="map-message">Reading the points …</p>;
+  return value.cloud.count === 0 ? <p class="map-message">The cloud has no points.</p> : null;
+}
+
+type Drawn = NonNullable<FrameModel["clouds"]["value"]["value"]> & { places: Uint32Array };
+
+/** Loads three, and starts the scene. @returns ends it */
+function startScene(
+  element: HTMLDivElement,
+  model: FrameModel,
+  scene: { value: CloudScene | undefined },
+  problem: { value: string | undefined },
+): () => void {
+  const [canvas, overlay] = element.querySelectorAll("canvas");
+  let isOver = false;
+  const observer = new ResizeObserver(() => {
+    scene.value?.resize(element.clientWidth, element.clientHeight);
+  });
+  const start = async (): Promise<void> => {
+    try {
+      const three = await import("./cloud-scene.js");
+      if (isOver) return;
+      const built: CloudScene = new three.CloudScene(
+        canvas as HTMLCanvasElement,
+        () => drawCloudOverlay(overlay as HTMLCanvasElement, built, model),
+        () => saveCamera(model, built),
+      );
+      scene.value = built;
+      observer.observe(element);
+    } catch (error) {
+      problem.value = `This browser cannot draw in 3D: ${(error as Error).message}`;
+    }
+  };
+  void start();
+  return () => {
+    isOver = true;
+    observer.disconnect();
+    scene.value?.end();
+    scene.value = undefined;
+  };
+}
+
+function saveCamera(model: FrameModel, scene: CloudScene | undefined): void {
+  if (scene === undefined) return;
+  const { cloud } = model.state.value;
+  model.change({ cloud: { ...cloud, camera: scene.camera } });
+}
+
+/** The camera stays where it is when other points of the same frame come. */
+function showPoints(scene: CloudScene, model: FrameModel, drawn: Drawn, colour: CloudColour): void {
+  const { cloud, removed, places } = drawn;
+  const positions = new Float32Array(3 * places.length);
+  for (let at = 0; at < places.length; at++) {
+    const from = 3 * (places[at] as number);
+    for (let axis = 0; axis < 3; axis++) positions[3 * at + axis] = cloud.positions[from + axis] as number;
+  }
+  const range = model.range.value;
+  scene.setPoints(positions, cloudColours(cloud, places, { colour, range, removed }));
+  const { camera } = model.state.peek().cloud;
+  if (camera === undefined) scene.look("home");
+  else scene.camera = camera;
+}
+
+function boxOf({ box2d, box3d }: FrameDefect, model: FrameModel): OrientedBox | undefined {
+  const field = model.here.value.value?.field;
+  if (box3d !== undefined || box2d === undefined || field === undefined) return box3d;
+  return boxOverPixels(box2d, field.grid, field.overview);
+}
+
+/** @returns the box of the chosen defect */
+function showBoxes(
+  scene: CloudScene,
+  model: FrameModel,
+  defects: readonly FrameDefect[],
+  chosen: number | undefined,
+): OrientedBox | undefined {
+  const boxes = defects.flatMap((defect) => {
+    const box = boxOf(defect, model);
+    if (box === undefined) return [];
+    const corners = boxCorners(box);
+    const edges = BOX_EDGES.flatMap(([from, to]) => [corners[from] as Point3, corners[to] as Point3]);
+    const isChosen = defect.index === chosen;
+    return [{ edges, colour: isChosen ? CHOSEN_COLOUR : BOX_COLOUR, box, isChosen }];
+  });
+  scene.setBoxes(boxes);
+  return boxes.find(({ isChosen }) => isChosen)?.box;
+}
+
+/** A third point begins a new measurement. */
+function pickPlace(model: FrameModel, place: number): void {
+  const { cloud } = model.state.value;
+  const picks = cloud.picks.length === 1 ? [...cloud.picks, place] : [place];
+  model.change({ cloud: { ...cloud, picks } });
+}

@@ -1,0 +1,69 @@
+import { useSignal } from "@preact/signals";
+import { getJson, type Run, type RunList, type RunSummary } from "../../data/api.js";
+import { useResource } from "../../data/resource.js";
+import { localTime } from "../../data/times.js";
+import { pageHref } from "../../router.js";
+import type { FrameModel } from "../frame-model.js";
+import { sameStepFrame } from "./same-step.js";
+
+const LISTED_RUNS = 100;
+
+/** Chooses the frame to compare with: of the same program and step, in another run. */
+export function ComparePanel({ model, run }: { model: FrameModel; run: Run | undefined }) {
+  const { view, other } = model.state.value;
+  const note = useSignal<string | undefined>(undefined);
+  const list = useResource<RunList>(run ? `/programs/${run.program_id}/runs?limit=${LISTED_RUNS}` : null);
+  if (view !== "side" && view !== "difference") return null;
+  const others = (list.data.value?.runs ?? []).filter(({ id, status }) => id !== run?.id && status === "completed");
+  const otherFrame = model.other.value.value?.frame;
+  const choose = async (id: string): Promise<void> => {
+    note.value = undefined;
+    const frame = model.here.value.value?.frame;
+    if (frame === undefined || run === undefined || id === "") return;
+    const chosen = await getJson<Run>(`/runs/${id}`).catch(() => undefined);
+    const frameId = chosen && sameStepFrame(frame, run.files ?? [], chosen.files ?? []);
+    if (frameId === undefined) note.value = "That run has no frame of this step, or retention removed it.";
+    else model.change({ other: frameId, range: undefined }, true);
+  };
+  return (
+    <section class="panel" aria-label="Comparison">
+      <h2>Compare with</h2>
+      <label>
+        Another run of the program
+        <select value={otherFrame?.run_id ?? ""} onChange={(event) => void choose(event.currentTarget.value)}>
+          <option value="">Choose a run …</option>
+          {others.map((one) => (
+            <option key={one.id} value={one.id}>
+              {runName(one)}
+            </option>
+          ))}
+        </select>
+      </label>
+      {others.length === 0 && list.data.value !== undefined && (
+        <p class="note">No other run of this program is completed.</p>
+      )}
+      {note.value !== undefined && <p role="alert">{note.value}</p>}
+      {other !== undefined && <OtherState model={model} />}
+    </section>
+  );
+}
+
+function runName({ serial_number: serial, revision, created_at: at, quality_status: outcome }: RunSummary): string {
+  const part = serial === null || serial === undefined ? "no serial number" : `${serial}, revision ${revision}`;
+  return `${part} · ${localTime(at)} · ${outcome ?? "no report"}`;
+}
+
+function OtherState({ model }: { model: FrameModel }) {
+  const { value, problem } = model.other.value;
+  if (problem !== undefined) return <p role="alert">{problem}</p>;
+  if (value === undefined) return <p class="note">Reading the other frame …</p>;
+  const { note } = model.comparison.value;
+  return (
+    <>
+      <p class="note">
+        <a href={pageHref("frames", value.frame.id)}>Open that frame</a>
+      </p>
+      {note !== undefined && <p role={model.comparison.value.field === undefined ? "alert" : "note"}>{note}</p>}
+    </>
+  );
+}

@@ -1,0 +1,206 @@
+/** What the page of a frame knows: its settings, which stand in the address, and what it has read. */
+import { computed, effect, type Signal, signal, untracked } from "@preact/signals";
+import { apiFetch } from "../data/api.js";
+import { place, setQuery } from "../router.js";
+import { type Clouds, readClouds, type WantedClouds } from "./cloud/read-clouds.js";
+import { type FrameState, frameQuery, readFrameState } from "./frame-state.js";
+import { gridDifference, originDifference } from "./heights/frame-grid.js";
+import { FrameProblem, problemOf } from "./heights/frame-problem.js";
+import { type OpenFrame, openFrame, readBytes } from "./heights/frame-source.js";
+import { DifferenceField, type HeightField } from "./heights/height-field.js";
+import { decodeLuminance, type Luminance } from "./map/luminance.js";
+import { type Profile, readProfile } from "./measure/cut-line.js";
+import { type HeightRange, percentileRange, sortedHeights, symmetricRange } from "./measure/height-range.js";
+
+/** Something that is read: at first neither the value nor a problem is there. */
+export interface Read<T> {
+  readonly value?: T;
+  readonly problem?: string;
+}
+
+/** By default the colours leave out one in a hundred at each end: a single flying pixel must not take them. */
+const RANGE_PERCENT = 1;
+/** The address follows a drag when it pauses. */
+const ADDRESS_MS = 250;
+/** A format that is still being made is asked for again after so long. */
+const PASSING_MS = 2_000;
+
+export class FrameModel {
+  readonly frameId: string;
+  readonly state: Signal<FrameState>;
+  readonly here = signal<Read<OpenFrame>>({});
+  readonly other = signal<Read<OpenFrame>>({});
+  readonly luminance = signal<Read<Luminance>>({});
+  readonly clouds = signal<Read<Clouds>>({});
+  readonly profile = signal<Read<Profile>>({});
+  /** Counts the blocks of lines that came: maps draw again. */
+  readonly arrivals = signal(0);
+  /** Why lines that are looked at could not be read. */
+  readonly lineProblem = signal<string | undefined>(undefined);
+  /** The point that is read out, by column and line of this frame. */
+  readonly pointed = signal<{ column: number; line: number } | undefined>(undefined);
+  readonly #ended = new AbortController();
+  #addressTimer = 0;
+  #written: string;
+
+  constructor(frameId: string) {
+    this.frameId = frameId;
+    const query = untracked(() => place.value.query);
+    this.#written = String(query);
+    this.state = signal(readFrameState(query));
+  }
+
+  /** Starts to read. @returns ends it */
+  start(): () => void {
+    const parts = [
+      this.#follow(
+        computed(() => this.frameId),
+        this.here,
+        (id, signal) => this.#open(id, signal),
+      ),
+      this.#follow(
+        computed(() => this.state.value.other),
+        this.other,
+        (id, signal) => this.#open(id, signal),
+      ),
+      this.#follow(this.#luminancePath, this.luminance, readLuminance),
+      this.#follow(this.#wantedClouds, this.clouds, (wanted, signal) => this.#readClouds(wanted, signal)),
+      this.#follow(this.#cutField, this.profile, ({ field, cut }, signal) => readProfile(field, cut, signal)),
+      effect(() => this.#followAddress(place.value.query)),
+    ];
+    return () => {
+      this.#ended.abort();
+      clearTimeout(this.#addressTimer);
+      for (const end of parts) end();
+    };
+  }
+
+  /** Changes settings. A step back in the browser undoes the change if it `isStep`. */
+  change(changes: Partial<FrameState>, isStep = false): void {
+    this.state.value = { ...this.state.value, ...changes };
+    clearTimeout(this.#addressTimer);
+    if (isStep) this.#writeAddress(false);
+    else this.#addressTimer = window.setTimeout(() => this.#writeAddress(true), ADDRESS_MS);
+  }
+
+  /** Why the frames cannot be subtracted, or what is to be known of their difference. */
+  readonly comparison = computed((): { field?: DifferenceField; note?: string } => {
+    const [here, other] = [this.here.value.value?.field, this.other.value.value?.field];
+    if (here === undefined || other === undefined) return {};
+    const reason = gridDifference(here.grid, other.grid);
+    if (reason !== undefined) return { note: reason };
+    return { field: new DifferenceField(here, other), note: originDifference(here.grid, other.grid) };
+  });
+
+  /** The heights that are shown and measured: the frame's, or the difference. */
+  readonly field = computed((): HeightField | undefined =>
+    this.state.value.view === "difference" ? this.comparison.value.field : this.here.value.value?.field,
+  );
+
+  readonly sorted = computed(() => sortedHeights(this.field.value?.overview.zMm ?? new Float32Array(0)));
+
+  /** Bounds of the colours; undefined if nothing was measured. */
+  readonly range = computed((): HeightRange | undefined => {
+    const { range, view } = this.state.value;
+    if (this.sorted.value.length === 0) return undefined;
+    if (range !== undefined) return range;
+    return (view === "difference" ? symmetricRange : percentileRange)(this.sorted.value, RANGE_PERCENT);
+  });
+
+  /** Loads lines that a map shows. */
+  async loadLines(field: HeightField, first: number, end: number, signal: AbortSignal): Promise<void> {
+    try {
+      await field.load(first, end, AbortSignal.any([signal, this.#ended.signal]));
+      this.lineProblem.value = undefined;
+    } catch (error) {
+      if (!signal.aborted && !this.#ended.signal.aborted) this.lineProblem.value = sentenceOf(error);
+    }
+  }
+
+  readonly #luminancePath = computed(() => {
+    const frame = this.here.value.value?.frame;
+    if (this.state.value.view !== "luminance" || frame === undefined || frame.geometry.luminance === null) return;
+    return `/sensor/frames/${frame.id}/file.luminance.png`;
+  });
+
+  readonly #wantedClouds = computed((): WantedClouds | undefined => {
+    const { view, cloud } = this.state.value;
+    if (view !== "cloud" || this.here.value.value === undefined) return undefined;
+    return cloud.colour === "removed" ? "both" : cloud.source;
+  });
+
+  #readClouds(wanted: WantedClouds, signal: AbortSignal): Promise<Clouds> {
+    const { frame } = untracked(() => this.here.value.value) as OpenFrame;
+    return readClouds(apiFetch, frame, wanted, signal);
+  }
+
+  readonly #cutField = computed(() => {
+    const { cut } = this.state.value;
+    const field = this.field.value;
+    return cut && field && { cut, field };
+  });
+
+  async #open(id: string, signal: AbortSignal): Promise<OpenFrame> {
+    const open = await openFrame(apiFetch, id, signal);
+    open.rows.onLoad = () => {
+      this.arrivals.value = untracked(() => this.arrivals.value) + 1;
+    };
+    return open;
+  }
+
+  /** Keeps in `target` what is read for a key, and reads anew when the key changes. Undefined: nothing. */
+  #follow<K, T>(
+    key: { readonly value: K | undefined },
+    target: Signal<Read<T>>,
+    read: (key: K, signal: AbortSignal) => Promise<T>,
+  ): () => void {
+    return effect(() => {
+      const wanted = key.value;
+      target.value = {};
+      if (wanted === undefined) return;
+      const reading = new AbortController();
+      let timer = 0;
+      const attempt = async (): Promise<void> => {
+        try {
+          const value = await read(wanted, reading.signal);
+          if (!reading.signal.aborted) target.value = { value };
+        } catch (error) {
+          if (reading.signal.aborted) return;
+          target.value = { problem: sentenceOf(error) };
+          if (error instanceof FrameProblem && error.isPassing) {
+            timer = window.setTimeout(() => void attempt(), PASSING_MS);
+          }
+        }
+      };
+      void attempt();
+      return () => {
+        clearTimeout(timer);
+        reading.abort();
+      };
+    });
+  }
+
+  #followAddress(query: URLSearchParams): void {
+    if (String(query) === this.#written) return;
+    this.#written = String(query);
+    this.state.value = readFrameState(query);
+  }
+
+  #writeAddress(replaces: boolean): void {
+    const query = frameQuery(this.state.value);
+    const names = new Set([...untracked(() => place.value.query).keys(), ...query.keys()]);
+    const changes = Object.fromEntries([...names].map((name) => [name, query.get(name) ?? undefined]));
+    this.#written = String(query);
+    setQuery(changes, replaces);
+    this.#written = String(untracked(() => place.value.query));
+  }
+}
+
+function sentenceOf(error: unknown): string {
+  return problemOf(error, "the frame").message;
+}
+
+async function readLuminance(path: string, signal: AbortSignal): Promise<Luminance> {
+  const { bytes } = await readBytes(apiFetch, path, "the luminance", signal);
+  return decodeLuminance(new Blob([bytes as BlobPart], { type: "image/png" }));
+}

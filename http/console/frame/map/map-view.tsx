@@ -1,0 +1,63 @@
+import { effect, useSignal } from "@preact/signals";
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { MapControl, type MapProps } from "./map-control.js";
+import { listenToGestures } from "./map-gestures.js";
+import { mapKey } from "./map-keys.js";
+import { MapPainter } from "./map-painter.js";
+import type { Size } from "./viewport.js";
+
+/** A map to pan, zoom, point at and cut, by mouse, fingers and keys. */
+export function MapView(props: MapProps) {
+  const { model, layer, label, isCutting } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const size = useSignal<Size>({ width: 0, height: 0 });
+  const current = useRef(props);
+  current.current = props;
+  const control = useMemo(() => new MapControl(() => current.current, size), [size]);
+  const painter = useRef<MapPainter>(undefined);
+
+  useEffect(() => {
+    const element = box.current as HTMLDivElement;
+    painter.current = new MapPainter(element);
+    const observer = new ResizeObserver(([entry]) => {
+      const { width, height } = entry?.contentRect ?? { width: 0, height: 0 };
+      size.value = { width: Math.floor(width), height: Math.floor(height) };
+    });
+    observer.observe(element);
+    const stop = listenToGestures(element, control);
+    return () => {
+      observer.disconnect();
+      stop();
+      painter.current?.end();
+    };
+  }, [control, size]);
+
+  useEffect(
+    () =>
+      effect(() => {
+        model.arrivals.value;
+        const { width, height } = size.value;
+        if (width > 0 && height > 0) painter.current?.paint(control.picture(), size.value, model);
+      }),
+    // Every drawing of the component: its layer, defects and labels are among what is painted.
+  );
+
+  return (
+    <div
+      ref={box}
+      class={`map${isCutting ? " map-cutting" : ""}`}
+      role="application"
+      aria-label={label}
+      aria-describedby="map-keys"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: its keys are written beside it.
+      tabIndex={0}
+      data-layer={layer.kind}
+      onKeyDown={(event) => {
+        if (mapKey(event, control)) event.preventDefault();
+      }}
+    >
+      <canvas />
+      <canvas />
+    </div>
+  );
+}

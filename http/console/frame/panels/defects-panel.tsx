@@ -1,0 +1,61 @@
+import { fixed } from "../../data/units.js";
+import type { FrameModel } from "../frame-model.js";
+import { fit, type Size } from "../map/viewport.js";
+import { defectBounds, type FrameDefect } from "../measure/frame-defects.js";
+
+/** Around a defect that is gone to, in its own sizes: it is seen in its surroundings. */
+const MARGIN = 2;
+/** For the zoom only: the map's own size differs a little. */
+const VIEW: Size = { width: 800, height: 600 };
+
+/** The run's defects in this frame. A click on one goes there. */
+export function DefectsPanel({ model, defects }: { model: FrameModel; defects: readonly FrameDefect[] }) {
+  const placed = defects.filter(({ box2d, box3d }) => box2d !== undefined || box3d !== undefined);
+  const elsewhere = defects.length - placed.length;
+  const chosen = model.state.value.defect;
+  return (
+    <section class="panel" aria-label="Defects">
+      <h2>
+        Defects <span class="note">{placed.length}</span>
+      </h2>
+      {placed.length === 0 && <p class="note">The run has no defect that lies in this frame.</p>}
+      {placed.length > 0 && (
+        <ol class="defects">
+          {placed.map((defect) => (
+            <li key={defect.index} value={defect.index + 1}>
+              <button type="button" aria-pressed={defect.index === chosen} onClick={() => goToDefect(model, defect)}>
+                <span class="defect-number">{defect.index + 1}</span>
+                <span class="defect-text">
+                  <b>{defect.defect.type ?? "defect"}</b> {defect.defect.description ?? ""}
+                </span>
+                <span class="note">{details(defect)}</span>
+              </button>
+            </li>
+          ))}
+        </ol>
+      )}
+      {elsewhere > 0 && (
+        <p class="note">
+          {elsewhere} more {elsewhere === 1 ? "has" : "have"} no place in this frame.
+        </p>
+      )}
+    </section>
+  );
+}
+
+function details({ defect }: FrameDefect): string {
+  const { severity, confidence } = defect;
+  const sure = confidence === null || confidence === undefined ? "" : fixed(confidence, 2);
+  return [severity ?? "", sure].filter((text) => text !== "").join(" · ");
+}
+
+export function goToDefect(model: FrameModel, defect: FrameDefect): void {
+  const grid = model.here.value.value?.field.grid;
+  const bounds = grid && defectBounds(defect, grid);
+  if (grid === undefined || bounds === undefined) return;
+  const { left, top, right, bottom } = bounds;
+  const [marginX, marginY] = [(right - left) * MARGIN, (bottom - top) * MARGIN];
+  const around = { left: left - marginX, top: top - marginY, right: right + marginX, bottom: bottom + marginY };
+  const { centre, pixelsPerMm } = fit(grid, VIEW, around);
+  model.change({ defect: defect.index, place: [...centre, pixelsPerMm] }, true);
+}

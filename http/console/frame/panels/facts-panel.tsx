@@ -1,0 +1,49 @@
+import { localTime, utcTime } from "../../data/times.js";
+import { fixed, inUnit, unit, whole } from "../../data/units.js";
+import type { OpenFrame } from "../heights/frame-source.js";
+
+/** What the frame is: when and by what it was taken, and how large it is. */
+export function FactsPanel({ open }: { open: OpenFrame }) {
+  const { frame, field } = open;
+  const { grid, overview } = field;
+  const { height, luminance } = frame.geometry;
+  const size = (mm: number, decimals: number): string => fixed(inUnit(mm), decimals);
+  const pitch = (mm: number): string => String(Number(inUnit(mm).toPrecision(6)));
+  return (
+    <section class="panel" aria-label="Frame">
+      <h2>Frame</h2>
+      <dl class="facts">
+        <dt>Taken</dt>
+        <dd>
+          <time dateTime={frame.capture_timestamp} title={utcTime(frame.capture_timestamp)}>
+            {localTime(frame.capture_timestamp)}
+          </time>
+        </dd>
+        <dt>Sensor</dt>
+        <dd>{frame.sensor_id ?? "–"}</dd>
+        <dt>Step</dt>
+        <dd>{frame.step_index}</dd>
+        <dt>Points</dt>
+        <dd>
+          {whole(grid.width)} × {whole(grid.lines)}
+        </dd>
+        <dt>Size</dt>
+        <dd>
+          {size(grid.width * grid.xPitchMm, 2)} × {size(grid.lines * grid.yPitchMm, 2)} {unit.value}
+        </dd>
+        <dt>Pitch</dt>
+        <dd>
+          {pitch(grid.xPitchMm)} × {pitch(grid.yPitchMm)} {unit.value}
+        </dd>
+        <dt>Heights</dt>
+        <dd>
+          {height.dtype}, {pitch(height.scale_mm)} {unit.value} a step
+        </dd>
+        <dt>Luminance</dt>
+        <dd>{luminance === null ? "none" : `${luminance.bits} bits`}</dd>
+        <dt>Overview</dt>
+        <dd>{overview.stride === 1 ? "every point" : `every ${overview.stride}th point; all where you look`}</dd>
+      </dl>
+    </section>
+  );
+}
