@@ -65,7 +65,7 @@ export class FrameModel {
       ),
       this.#follow(this.#luminancePath, this.luminance, readLuminance),
       this.#follow(this.#wantedClouds, this.clouds, (wanted, signal) => this.#readClouds(wanted, signal)),
-      this.#follow(this.#cutField, this.profile, ({ field, cut }, signal) => readProfile(field, cut, signal)),
+      this.#follow(this.#cutField, this.profile, ({ field, cut }, signal) => readProfile(field, cut, signal), true),
       effect(() => this.#followAddress(place.value.query)),
     ];
     return () => {
@@ -148,15 +148,19 @@ export class FrameModel {
     return open;
   }
 
-  /** Keeps in `target` what is read for a key, and reads anew when the key changes. Undefined: nothing. */
+  /**
+   * Keeps in `target` what is read for a key, and reads anew when the key changes. Undefined: nothing.
+   * @param keepsOld until the new value is there
+   */
   #follow<K, T>(
     key: { readonly value: K | undefined },
     target: Signal<Read<T>>,
     read: (key: K, signal: AbortSignal) => Promise<T>,
+    keepsOld = false,
   ): () => void {
     return effect(() => {
       const wanted = key.value;
-      target.value = {};
+      if (!keepsOld || wanted === undefined) target.value = {};
       if (wanted === undefined) return;
       const reading = new AbortController();
       let timer = 0;

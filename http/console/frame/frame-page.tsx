@@ -64,11 +64,13 @@ function OpenedFrame({ model, open }: { model: FrameModel; open: OpenFrame }) {
   const { view } = model.state.value;
   const range = model.range.value;
   const decimals = decimalsFor(range ?? { low: 0, high: 0 });
+  // Room is made before a line is drawn: the map must not change its size under the pointer.
+  const hasProfile = view !== "cloud" && (isCutting.value || model.state.value.cut !== undefined);
   return (
     <div class="frame">
       <FrameHead model={model} open={open} run={runValue} />
       <div class="frame-body">
-        <div class="frame-stage">
+        <div class={`frame-stage${hasProfile ? " with-profile" : ""}`}>
           <Toolbar model={model} isCutting={isCutting} />
           {view === "cloud" ? (
             <CloudView model={model} scene={scene} defects={defects} />
@@ -78,7 +80,7 @@ function OpenedFrame({ model, open }: { model: FrameModel; open: OpenFrame }) {
           <p id={view === "cloud" ? "cloud-keys" : "map-keys"} class="note keys">
             {view === "cloud" ? CLOUD_KEYS : MAP_KEYS}
           </p>
-          {view !== "cloud" && <ProfilePanel model={model} decimals={decimals} />}
+          {hasProfile && <ProfilePanel model={model} decimals={decimals} />}
         </div>
         <aside class="frame-side" aria-label="Settings and results of the frame">
           <ComparePanel model={model} run={runValue} />

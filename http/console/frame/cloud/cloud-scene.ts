@@ -2,7 +2,9 @@
 import {
   BufferAttribute,
   BufferGeometry,
+  Color,
   Group,
+  LinearSRGBColorSpace,
   LineBasicMaterial,
   LineSegments,
   Matrix4,
@@ -36,7 +38,10 @@ export class CloudScene {
   readonly #scene = new Scene();
   readonly #camera = new PerspectiveCamera(FIELD_OF_VIEW_DEGREES, 1, 0.01, 1e5);
   readonly #controls: OrbitControls;
-  /** From millimetres around the middle to the scene: y is turned over, so that from above it looks like the map; z is stretched. */
+  /**
+   * From millimetres around the middle to the scene. y is turned over: lines count downwards in the map and in the pictures, where letters on a part
+   * can be read, so from above the cloud looks like them. z is stretched.
+   */
   readonly #group = new Group();
   readonly #points = new Points(
     new BufferGeometry(),
@@ -51,7 +56,9 @@ export class CloudScene {
   constructor(canvas: HTMLCanvasElement, onDrawn: () => void, onCamera: () => void) {
     this.#renderer = new WebGLRenderer({ canvas, antialias: true, powerPreference: "high-performance" });
     this.#renderer.setPixelRatio(Math.min(2, devicePixelRatio || 1));
-    this.#renderer.setClearColor(BACKGROUND);
+    // Colours come as the screen shall show them.
+    this.#renderer.outputColorSpace = LinearSRGBColorSpace;
+    this.#renderer.setClearColor(new Color().setHex(BACKGROUND, LinearSRGBColorSpace));
     this.#camera.up.set(0, 0, 1);
     this.#controls = new OrbitControls(this.#camera, canvas);
     this.#controls.zoomToCursor = true;
@@ -103,7 +110,8 @@ export class CloudScene {
       const corners = edges.map(([x, y, z]) => new Vector3(x, y, z).sub(this.#middle));
       const geometry = new BufferGeometry().setFromPoints(corners);
       // A box lies in the surface: it is drawn over the points, or they would hide it.
-      const material = new LineBasicMaterial({ color: colour, depthTest: false, transparent: true });
+      const color = new Color().setStyle(colour, LinearSRGBColorSpace);
+      const material = new LineBasicMaterial({ color, depthTest: false, transparent: true });
       const lines = new LineSegments(geometry, material);
       lines.renderOrder = 1;
       this.#boxes.add(lines);

@@ -57,8 +57,8 @@ export function wantedLines(
   { field }: HeightLayer,
 ): { first: number; end: number } | undefined {
   const { grid, overview, linesInMemory } = field;
-  const pixelsPerColumn = viewport.pixelsPerMm * Math.abs(grid.xPitchMm);
-  const pixelsPerLine = viewport.pixelsPerMm * Math.abs(grid.yPitchMm);
+  const pixelsPerColumn = viewport.pixelsPerMm * grid.xPitchMm;
+  const pixelsPerLine = viewport.pixelsPerMm * grid.yPitchMm;
   if (Math.max(pixelsPerColumn, pixelsPerLine) * overview.stride <= 1 || overview.stride === 1) return undefined;
   const first = Math.max(0, Math.floor(toMap(viewport, grid, size, [0, 0])[1]));
   const end = Math.min(grid.lines, Math.ceil(toMap(viewport, grid, size, [0, size.height])[1]));

@@ -96,7 +96,7 @@ export class MapControl implements MapGestures {
   }
 
   onDraw(from: Point2, to: Point2, isDone: boolean): void {
-    this.#setCut({ from: this.#placeAt(from), to: this.#placeAt(to) });
+    this.#setCut({ from: this.#placeAt(from), to: this.#placeAt(to) }, isDone);
     if (isDone) this.#props().onCutDone();
   }
 
@@ -116,7 +116,7 @@ export class MapControl implements MapGestures {
   /** Points that are a screen's pixel apart, at least one: how far an arrow key goes. */
   get step(): number {
     const { pixelsPerMm } = this.viewport();
-    return Math.max(1, Math.round(4 / (pixelsPerMm * Math.abs(this.#grid.xPitchMm))));
+    return Math.max(1, Math.round(4 / (pixelsPerMm * this.#grid.xPitchMm)));
   }
 
   zoomAtPoint(factor: number): void {
@@ -135,7 +135,7 @@ export class MapControl implements MapGestures {
     if (at === undefined) return;
     if (this.#cutFrom === undefined) this.#cutFrom = at;
     else {
-      this.#setCut({ from: this.#cutFrom, to: at });
+      this.#setCut({ from: this.#cutFrom, to: at }, true);
       this.#cutFrom = undefined;
     }
   }
@@ -145,8 +145,8 @@ export class MapControl implements MapGestures {
     this.#props().onCutDone();
   }
 
-  #setCut(cut: CutLine): void {
-    this.#props().model.change({ cut, cursors: undefined });
+  #setCut(cut: CutLine, isDone: boolean): void {
+    this.#props().model.change({ cut, cursors: undefined }, isDone);
   }
 
   get #grid() {
@@ -169,10 +169,10 @@ export class MapControl implements MapGestures {
   #placeAt(at: Point2): GridPoint {
     const { width, lines } = this.#grid;
     const [u, v] = this.#mapAt(at);
-    return {
+    return this.#onFrame({
       column: Math.min(width - 1, Math.max(0, u - 0.5)),
       line: Math.min(lines - 1, Math.max(0, v - 0.5)),
-    };
+    });
   }
 
   #keepInView({ column, line }: GridPoint): void {

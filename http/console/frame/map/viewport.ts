@@ -22,7 +22,7 @@ const MAX_POINT_PIXELS = 64;
 const FIT_MARGIN_PIXELS = 12;
 
 export function pixelsPerPoint(viewport: Viewport, grid: FrameGrid): Point2 {
-  return [viewport.pixelsPerMm * Math.abs(grid.xPitchMm), viewport.pixelsPerMm * Math.abs(grid.yPitchMm)];
+  return [viewport.pixelsPerMm * grid.xPitchMm, viewport.pixelsPerMm * grid.yPitchMm];
 }
 
 export function toScreen(viewport: Viewport, grid: FrameGrid, size: Size, [u, v]: Point2): Point2 {
@@ -38,8 +38,8 @@ export function toMap(viewport: Viewport, grid: FrameGrid, size: Size, [x, y]: P
 /** Shows a box of the map whole, or the frame. */
 export function fit(grid: FrameGrid, size: Size, box?: PixelBox): Viewport {
   const { left, top, right, bottom } = box ?? { left: 0, top: 0, right: grid.width, bottom: grid.lines };
-  const widthMm = (right - left) * Math.abs(grid.xPitchMm);
-  const heightMm = (bottom - top) * Math.abs(grid.yPitchMm);
+  const widthMm = (right - left) * grid.xPitchMm;
+  const heightMm = (bottom - top) * grid.yPitchMm;
   const pixelsPerMm = Math.min(
     Math.max(1, size.width - 2 * FIT_MARGIN_PIXELS) / widthMm,
     Math.max(1, size.height - 2 * FIT_MARGIN_PIXELS) / heightMm,
@@ -68,9 +68,9 @@ export function panned(viewport: Viewport, grid: FrameGrid, size: Size, byX: num
 
 /** Keeps the middle of the view on the frame, and the zoom between half of the frame's fit and the largest points. */
 function clamped(viewport: Viewport, grid: FrameGrid, size: Size): Viewport {
-  const widthMm = grid.width * Math.abs(grid.xPitchMm);
-  const heightMm = grid.lines * Math.abs(grid.yPitchMm);
-  const most = MAX_POINT_PIXELS / Math.min(Math.abs(grid.xPitchMm), Math.abs(grid.yPitchMm));
+  const widthMm = grid.width * grid.xPitchMm;
+  const heightMm = grid.lines * grid.yPitchMm;
+  const most = MAX_POINT_PIXELS / Math.min(grid.xPitchMm, grid.yPitchMm);
   const least = Math.min(most, 0.5 * Math.min(size.width / widthMm, size.height / heightMm));
   return {
     centre: [

@@ -86,7 +86,7 @@ export function boxOverPixels(box: PixelBox, grid: FrameGrid, overview: Overview
   const [top, bottom] = [yMm(grid, box.top - 0.5), yMm(grid, box.bottom - 0.5)];
   return {
     centre: [(left + right) / 2, (top + bottom) / 2, (low + high) / 2],
-    extents: [Math.abs(right - left), Math.abs(bottom - top), high - low],
+    extents: [right - left, bottom - top, high - low],
     orientation: [0, 0, 0, 1],
   };
 }

@@ -29,7 +29,7 @@ export function CloudPanel({ model, scene, decimals }: CloudPanelProps) {
     <>
       <section class="panel" aria-label="Point cloud">
         <h2>Points</h2>
-        <div class="range">
+        <div class="choices">
           <label>
             Cloud
             <select

@@ -25,9 +25,7 @@ export function DefectsPanel({ model, defects }: { model: FrameModel; defects: r
             <li key={defect.index} value={defect.index + 1}>
               <button type="button" aria-pressed={defect.index === chosen} onClick={() => goToDefect(model, defect)}>
                 <span class="defect-number">{defect.index + 1}</span>
-                <span class="defect-text">
-                  <b>{defect.defect.type ?? "defect"}</b> {defect.defect.description ?? ""}
-                </span>
+                <span class="defect-text">{nameOf(defect)}</span>
                 <span class="note">{details(defect)}</span>
               </button>
             </li>
@@ -40,6 +38,19 @@ export function DefectsPanel({ model, defects }: { model: FrameModel; defects: r
         </p>
       )}
     </section>
+  );
+}
+
+/** A description often begins with the kind. */
+function nameOf({ defect }: FrameDefect) {
+  const kind = defect.type ?? "defect";
+  const description = defect.description ?? "";
+  const rest = description.startsWith(kind) ? description.slice(kind.length) : ` ${description}`;
+  return (
+    <>
+      <b>{kind}</b>
+      {rest}
+    </>
   );
 }
 

@@ -42,7 +42,7 @@ export function FactsPanel({ open }: { open: OpenFrame }) {
         <dt>Luminance</dt>
         <dd>{luminance === null ? "none" : `${luminance.bits} bits`}</dd>
         <dt>Overview</dt>
-        <dd>{overview.stride === 1 ? "every point" : `every ${overview.stride}th point; all where you look`}</dd>
+        <dd>{overview.stride === 1 ? "all points" : `1 in ${overview.stride ** 2} points; all where you look`}</dd>
       </dl>
     </section>
   );

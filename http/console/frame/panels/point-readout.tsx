@@ -13,18 +13,22 @@ export function PointReadout({ model, decimals }: { model: FrameModel; decimals:
   const length = (mm: number): string => fixed(inUnit(mm), decimals);
   const { view } = model.state.value;
   return (
-    <dl class="readout" aria-live="polite" aria-label="Point that is pointed at">
-      <Value name="x">{point && length(xMm(grid, point.column))}</Value>
-      <Value name="y">{point && length(yMm(grid, point.line))}</Value>
-      <Value name={view === "difference" ? "Δz" : "z"}>
-        {point && <Height field={field} {...point} decimals={decimals} />}
-      </Value>
-      {view === "side" && <OtherHeight model={model} decimals={decimals} />}
-      {view === "luminance" && <Value name="luminance">{point && luminanceAt(model, point.column, point.line)}</Value>}
-      <Value name="column">{point && whole(point.column)}</Value>
-      <Value name="line">{point && whole(point.line)}</Value>
+    <div class="readout-line">
+      <dl class="readout" aria-live="polite">
+        <Value name="x">{point && length(xMm(grid, point.column))}</Value>
+        <Value name="y">{point && length(yMm(grid, point.line))}</Value>
+        <Value name={view === "difference" ? "Δz" : "z"}>
+          {point && <Height field={field} {...point} decimals={decimals} />}
+        </Value>
+        {view === "side" && <OtherHeight model={model} decimals={decimals} />}
+        {view === "luminance" && (
+          <Value name="luminance">{point && luminanceAt(model, point.column, point.line)}</Value>
+        )}
+        <Value name="column">{point && whole(point.column)}</Value>
+        <Value name="line">{point && whole(point.line)}</Value>
+      </dl>
       <span class="note">{unit.value}</span>
-    </dl>
+    </div>
   );
 }
 

@@ -12,11 +12,14 @@ const CURSOR_NAMES = ["A", "B"] as const;
 export function ProfilePanel({ model, decimals }: { model: FrameModel; decimals: number }) {
   const { value: profile, problem } = model.profile.value;
   const grid = model.field.value?.grid;
-  if (model.state.value.cut === undefined || grid === undefined) return null;
+  if (grid === undefined) return null;
+  const isDrawn = model.state.value.cut !== undefined;
   return (
     <section class="profile" aria-label="Profile along the cut line">
       {problem !== undefined && <p role="alert">{problem}</p>}
-      {profile === undefined && problem === undefined && <p class="note">Reading the profile …</p>}
+      {profile === undefined && problem === undefined && (
+        <p class="note">{isDrawn ? "Reading the profile …" : "Draw a line on the map: its profile appears here."}</p>
+      )}
       {profile !== undefined && <ProfileOf model={model} profile={profile} grid={grid} decimals={decimals} />}
     </section>
   );

@@ -1,0 +1,86 @@
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { FrameCell, madeCapture } from "../helpers/browser/frame-cell.js";
+import { FrameView } from "../helpers/browser/frame-view.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
+
+const SIZE = { width: 120, lines: 80, hasLuminance: false };
+const UNKNOWN = "01900000-0000-7000-8000-00000000dead";
+
+/** Refused answers are what these pages are about. */
+const EXPECTED = [/Failed to load resource/];
+
+/** The file that holds the captures of a run, with bytes in its middle turned over. */
+function damageCapture(dataDirectory: string, runId: string): void {
+  const folder = join(dataDirectory, "captures");
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.includes(runId));
+  for (const name of names) {
+    const path = join(folder, name);
+    const bytes = readFileSync(path);
+    const middle = bytes.length >> 1;
+    for (let at = middle; at < Math.min(bytes.length, middle + 16); at++) bytes[at] = (bytes[at] as number) ^ 0xff;
+    writeFileSync(path, bytes);
+  }
+  if (names.length === 0) throw new Error(`no capture file of ${runId}`);
+}
+
+t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
+  const first = await ServiceProcess.start();
+  t.teardown(() => first.dispose());
+  const cell = await FrameCell.start(first);
+  const wave = madeCapture(SIZE, (column, line) => Math.sin(column / 9) + line / 50);
+  const damaged = await cell.take("SN-DAMAGED", wave);
+  const empty = await cell.take(
+    "SN-EMPTY",
+    madeCapture(SIZE, () => Number.NaN),
+  );
+  const unfinished = await cell.breakOff(wave);
+  await cell.close();
+  const browser = await startBrowser(t);
+  const shown = async (service: ServiceProcess, frameId: string, query = ""): Promise<string> => {
+    const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}${query}`;
+    const { page, faults } = await openPage(browser, url, {}, EXPECTED);
+    const text = await new FrameView(page).alert();
+    t.same(faults, []);
+    await page.context().close();
+    return text;
+  };
+
+  t.match(await shown(first, UNKNOWN), "There is no frame with this id.");
+  t.match(await shown(first, unfinished), "This frame has no heights: it was not finished, or it could not be made.");
+  t.match(await shown(first, empty.frameId), "No point of this frame was measured");
+  t.match(await shown(first, empty.frameId, "?view=cloud"), /cloud .*has no points|could not be made/);
+  await withoutLuminance(t, first, damaged.frameId);
+  await first.end();
+
+  damageCapture(first.dataDirectory, damaged.runId);
+  const second = await ServiceProcess.start({ dataDirectory: first.dataDirectory });
+  t.teardown(() => second.dispose());
+  t.match(await shown(second, damaged.frameId), /damaged/);
+  await second.end();
+
+  const retention = ["serve", "--retain-bytes", "1"];
+  const third = await ServiceProcess.start({ dataDirectory: first.dataDirectory, args: retention });
+  t.teardown(() => third.dispose());
+  await untilRemoved(third, empty.runId);
+  t.match(await shown(third, empty.frameId), "Retention removed this capture at ");
+
+  async function withoutLuminance(t: Test, service: ServiceProcess, frameId: string): Promise<void> {
+    const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}?view=luminance`;
+    const { page } = await openPage(browser, url, {}, EXPECTED);
+    await page.getByText("This frame has no luminance.").waitFor();
+    t.ok(await page.getByRole("button", { name: "Luminance" }).isDisabled());
+    await page.context().close();
+  }
+});
+
+async function untilRemoved(service: ServiceProcess, runId: string): Promise<void> {
+  for (;;) {
+    const response = await fetch(`http://127.0.0.1:${service.port}/runs/${runId}/files`);
+    const files = (await response.json()) as { deleted_at: string | null }[];
+    if (files.some(({ deleted_at: at }) => at !== null)) return;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}

@@ -1,0 +1,321 @@
+import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
+import t, { type Test } from "tap";
+import { axeFindings, inBrowser, openPage, overflowPx, startBrowser } from "../helpers/browser/console-browser.js";
+import { FrameCell, madeCapture } from "../helpers/browser/frame-cell.js";
+import { FrameView, numberIn } from "../helpers/browser/frame-view.js";
+import { readPly } from "../helpers/captures/ply-reader.js";
+import { pythonWith, runPython } from "../helpers/captures/python-checker.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
+
+const numpy = pythonWith("numpy");
+
+/** The size that a page must show within a second on a local network. */
+const LARGE = { width: 3200, lines: 1000, xPitchMm: 0.02, yPitchMm: 0.05 };
+const SMALL = { width: 300, lines: 200, xPitchMm: 0.05, yPitchMm: 0.1 };
+/** Shared machines are slow. The figure is printed. */
+const FIRST_PAINT_MS = 8_000;
+
+/** A step, a bump, and a hole without measurement; every point is another than its neighbours. */
+function surface(column: number, line: number): number {
+  if (column >= 100 && column < 120 && line >= 50 && line < 70) return Number.NaN;
+  const step = column >= 150 ? 2 : 0;
+  return step + 0.002 * (column % 7) + 0.005 * (line % 11);
+}
+
+/** Flying points, which the filter removes. */
+function withOutliers(column: number, line: number): number {
+  return column % 50 === 25 && line % 40 === 20 ? 25 : surface(column, line);
+}
+
+const bump = (column: number, line: number): number =>
+  surface(column, line) + (Math.hypot(column - 40, line - 40) < 10 ? 0.25 : 0);
+
+const MEASURE = `
+import json, sys, io, numpy as np
+from urllib.request import urlopen
+base, frame_id, c0, l0, c1, l1 = sys.argv[1], sys.argv[2], *map(float, sys.argv[3:7])
+frame = json.load(urlopen(base + "/sensor/frames/" + frame_id))
+raw = np.load(io.BytesIO(urlopen(base + frame["file_path"]).read()))
+g = frame["geometry"]; h = g["height"]
+z_mm = np.where(np.isin(raw, np.array(h["invalid"], raw.dtype)), np.nan, raw.astype("f8") * h["scale_mm"] + h["offset_mm"])
+length = lambda x, y: np.sqrt(x * x + y * y)
+n = int(np.ceil(length(c1 - c0, l1 - l0))) + 1
+columns = np.floor(np.linspace(c0, c1, n) + 0.5).astype(int)
+lines = np.floor(np.linspace(l0, l1, n) + 0.5).astype(int)
+distance_mm = np.linspace(0, length((c1 - c0) * g["x_pitch_mm"], (l1 - l0) * g["y_pitch_mm"]), n)
+z = z_mm[lines, columns]
+print(json.dumps([[d, None if np.isnan(v) else v, int(c), int(l)] for d, v, c, l in zip(distance_mm, z, columns, lines)]))
+`;
+
+t.test("the page of a frame", inBrowser, async (t) => {
+  const service = await ServiceProcess.start();
+  t.teardown(() => service.dispose());
+  const base = `http://127.0.0.1:${service.port}`;
+  const cell = await FrameCell.start(service);
+  t.teardown(() => cell.close());
+  const large = await cell.take("SN-LARGE", madeCapture({ ...LARGE, hasLuminance: false }, surface));
+  const small = await cell.take("SN-1", madeCapture(SMALL, withOutliers), (frameId) => [
+    {
+      type: "dent",
+      description: "dent <b>of</b> 1 mm",
+      region_2d: { file: `frame-${frameId}.png`, bbox: [30, 30, 50, 50] },
+      region_3d: {
+        file: `frame-${frameId}.ply`,
+        location: [-8, 9, 0],
+        extents: [1, 2, 0.5],
+        orientation: [0, 0, 0, 1],
+      },
+    },
+    { type: "dust" },
+  ]);
+  const again = await cell.take("SN-1", madeCapture(SMALL, bump));
+  const other = await cell.take("SN-2", madeCapture({ ...SMALL, width: 310, hasLuminance: false }, surface));
+  const browser = await startBrowser(t);
+  // Of a service without overviews, the page thins the lines out by itself; without a stream of changes, it is not live.
+  const expected = [/overview\.npy/, /runs\/changes/];
+  const { page, faults } = await openPage(browser, `${base}/console/frames/${large.frameId}`, {}, expected);
+  const view = new FrameView(page);
+
+  await t.test("a large frame is shown soon, and read out with the values of its NPY", async (t) => {
+    await view.untilPainted();
+    // What a new browser does when it starts is not what is measured.
+    await page.reload();
+    await view.untilPainted();
+    const paintedMs = await page.evaluate<number>('performance.getEntriesByName("frame-painted")[0].startTime');
+    t.comment(`${LARGE.width} x ${LARGE.lines} points: painted after ${Math.round(paintedMs)} ms`);
+    t.ok(paintedMs < FIRST_PAINT_MS);
+    await zoomTo(view, LARGE, 1500, 400);
+    await view.untilExact();
+    for (const [column, line] of [
+      [1500, 400],
+      [1501, 400],
+      [1490, 409],
+    ] as const) {
+      await movePoint(view, column, line);
+      const { x, y, z, column: c, line: l } = await view.readout();
+      t.same([c, l], [column, line]);
+      const expected = [-10 + column * LARGE.xPitchMm, 5 + line * LARGE.yPitchMm, surface(column, line)] as const;
+      for (const [at, value] of [x, y, z].entries()) near(t, value, expected[at] as number, "xyz"[at] as string);
+    }
+  });
+
+  await t.test("z, x and y under the pointer; a point without measurement says so", async (t) => {
+    await view.open(base, small.frameId);
+    await view.untilPainted();
+    for (const [column, line] of [
+      [20, 10],
+      [160, 150],
+      [299, 199],
+    ] as const) {
+      await page.mouse.move(...(await view.screenPlace(SMALL, column, line)));
+      await page.waitForSelector(`[data-value=column] dd:text-is("${column}")`);
+      const { x, y, z, line: l } = await view.readout();
+      t.equal(l, line);
+      near(t, x as number, -10 + column * 0.05, "x");
+      near(t, y as number, 5 + line * 0.1, "y");
+      near(t, z as number, withOutliers(column, line), "z");
+    }
+    await page.mouse.move(...(await view.screenPlace(SMALL, 110, 60)));
+    await page.waitForSelector('[data-value="z"] >> text=no measurement');
+    t.equal(await isGreyAt(page, ...(await view.screenPlace(SMALL, 110, 60))), true, "and it is grey on the map");
+    t.equal(await isGreyAt(page, ...(await view.screenPlace(SMALL, 20, 10))), false);
+  });
+
+  await t.test("a cut line drawn by hand has the profile of numpy, also as CSV", async (t) => {
+    await page.getByRole("button", { name: "Cut line" }).click();
+    await page.mouse.move(...(await view.screenPlace(SMALL, 60, 40)));
+    await page.mouse.down();
+    await page.mouse.move(...(await view.screenPlace(SMALL, 200, 100)), { steps: 4 });
+    await page.mouse.up();
+    await page.waitForSelector(".profile-plot canvas");
+    const address = new URLSearchParams(await page.evaluate<string>("location.search"));
+    const ends = (address.get("cut") ?? "").split(",").map(Number);
+    for (const [at, expected] of [60, 40, 200, 100].entries()) {
+      t.ok(Math.abs((ends[at] as number) - expected) < 1, `end ${ends[at]}, drawn at ${expected}`);
+    }
+    // The address has seven digits of the ends: from it, the page and numpy have the same ones.
+    await page.reload();
+    await page.waitForSelector(".profile-plot canvas");
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Save CSV" }).click(),
+    ]);
+    const rows = readFileSync(await download.path(), "utf8")
+      .trim()
+      .split("\n")
+      .slice(1);
+    t.ok(rows.length > 100, `${rows.length} samples`);
+    if (numpy === undefined) {
+      t.pass("the profile", { skip: "numpy is not there: not compared with it" });
+      return;
+    }
+    const measured = runPython(numpy, MEASURE, base, small.frameId, ...ends.map(String));
+    const expected = JSON.parse(measured) as [number, number | null, number, number][];
+    const ours = rows.map((row) => row.split(",")).map(([d, , , z, c, l]) => [d, z, c, l].map((text) => text ?? ""));
+    t.same(
+      ours.map(([d, z, c, l]) => [Number(d), z === "" ? null : Number(z), Number(c), Number(l)]),
+      expected,
+    );
+    await page.getByRole("slider", { name: /Cursor A/ }).fill("10");
+    await page.getByRole("slider", { name: /Cursor B/ }).fill("120");
+    const [first, second] = [expected[10], expected[120]] as [number[], number[]];
+    await page.waitForURL(/cursors=10/);
+    near(
+      t,
+      numberIn(await text(page, '[data-value="distance"]')),
+      (second[0] as number) - (first[0] as number),
+      "distance",
+    );
+    near(t, numberIn(await text(page, '[data-value="step"]')), (second[1] as number) - (first[1] as number), "step");
+  });
+
+  await t.test("defects are gone to by a click on the list, and by one on the map", async (t) => {
+    await view.open(base, small.frameId);
+    await view.untilPainted();
+    const defect = page.getByRole("button", { name: /dent/ });
+    t.match(await defect.textContent(), "<b>of</b>", "HTML in a name is text");
+    await page.getByText("1 more has no place in this frame.").waitFor();
+    await defect.click();
+    await page.waitForURL(/at=/);
+    const [u, v] = (view.address().get("at") ?? "").split(",").map(Number);
+    t.same([Math.round(u as number), Math.round(v as number)], [40, 40], "its middle");
+    await page.getByRole("button", { name: "Show all" }).click();
+    await page.waitForURL((url) => !url.search.includes("at="));
+    await page.mouse.click(...(await view.screenPlace(SMALL, 200, 150)));
+    await page.waitForURL((url) => !url.search.includes("defect="));
+    await page.mouse.click(...(await view.screenPlace(SMALL, 40, 40)));
+    await page.waitForURL(/defect=0/);
+  });
+
+  await t.test("the keyboard points, zooms and cuts", async (t) => {
+    await view.open(base, small.frameId);
+    await view.untilPainted();
+    await page.locator(".map").focus();
+    for (const key of ["ArrowRight", "ArrowDown", "c", "Alt+ArrowRight", "c"]) await page.keyboard.press(key);
+    await page.waitForURL(/cut=/);
+    const [c0, l0, c1, l1] = (view.address().get("cut") ?? "").split(",").map(Number) as [
+      number,
+      number,
+      number,
+      number,
+    ];
+    t.same([c1 > c0, l1 === l0], [true, true]);
+    await page.keyboard.press("+");
+    await page.waitForURL(/at=/);
+    await page.keyboard.press("0");
+    await page.waitForURL((url) => !url.search.includes("at="));
+  });
+
+  await t.test("two points of the cloud are as far apart as their coordinates", async (t) => {
+    const filtered = readPly(await cell.bytes(`/sensor/frames/${small.frameId}/file.ply`)).vertices;
+    const raw = readPly(await cell.bytes(`/sensor/frames/${small.frameId}/file.raw.ply`)).vertices;
+    await view.open(base, small.frameId, "view=cloud&picks=100,40000&stretch=7");
+    await page.waitForSelector("[data-pick='1']");
+    const picked = [filtered[100], filtered[40_000]] as [number[], number[]];
+    for (const [at, vertex] of picked.entries()) {
+      const shown = (await page.locator(`[data-pick='${at}'] td`).allTextContents()).map(numberIn);
+      for (const axis of [0, 1, 2]) near(t, shown[axis] as number, vertex[axis] as number, `P${at + 1} ${"xyz"[axis]}`);
+    }
+    const [a, b] = picked;
+    const distance = Math.hypot(...[0, 1, 2].map((axis) => (b[axis] as number) - (a[axis] as number)));
+    near(t, numberIn(await text(page, ".distance output")), distance, "distance, however z is drawn");
+
+    await page.waitForSelector(`.cloud[data-points="${filtered.length}"]`);
+    await page.locator(".cloud").focus();
+    // From above, the middle of the view is the middle of the cloud.
+    await page.keyboard.press("1");
+    await page.keyboard.press("p");
+    await page.waitForURL(/picks=\d+(&|$)/);
+    const place = Number(view.address().get("picks"));
+    const [x, y] = filtered[place] as [number, number];
+    const middle = [-10 + 149.5 * SMALL.xPitchMm, 5 + 99.5 * SMALL.yPitchMm] as const;
+    t.ok(Math.abs(x - middle[0]) < 0.3 && Math.abs(y - middle[1]) < 0.3, `picked ${x}, ${y}; the middle is ${middle}`);
+
+    await page.getByLabel("Coloured by").selectOption("removed");
+    await page.getByText(/The filter removed/).waitFor();
+    const count = numberIn((await text(page, ".note:has-text('The filter removed')")).replaceAll(",", ""));
+    t.equal(count, raw.length - filtered.length);
+    t.ok(count >= 20, "the flying points are among them");
+  });
+
+  await t.test("two frames side by side, and their difference", async (t) => {
+    await view.open(base, small.frameId, "view=difference");
+    const choice = page.getByLabel("Another run of the program");
+    await choice.selectOption({ label: (await optionLike(page, "SN-1, revision 2")) as string });
+    await page.waitForURL(new RegExp(`with=${again.frameId}`));
+    await view.untilPainted();
+    for (const [column, line, expected] of [
+      [40, 40, 0.25],
+      [200, 20, 0],
+    ] as const) {
+      await page.mouse.move(...(await view.screenPlace(SMALL, column, line)));
+      await page.waitForSelector(`[data-value=column] dd:text-is("${column}")`);
+      near(t, (await view.readout())["Δz"] as number, expected, "difference");
+    }
+    await page.getByRole("button", { name: "Side by side" }).click();
+    await page.locator("canvas[data-painted]").nth(1).waitFor();
+    await choice.selectOption({ label: (await optionLike(page, "SN-2, revision 1")) as string });
+    await page.waitForURL(new RegExp(`with=${other.frameId}`));
+    await page.getByRole("button", { name: "Difference" }).click();
+    await page.getByText("this frame has 300 points a line, the other 310.").first().waitFor();
+  });
+
+  await t.test("it is usable without a mouse and on a narrow screen", async (t) => {
+    for (const query of ["cut=20,20,200,100", "view=luminance", "view=cloud", `view=side&with=${again.frameId}`]) {
+      await view.open(base, small.frameId, query);
+      await page.waitForSelector(query.includes("cloud") ? ".cloud[data-points]" : "canvas[data-painted]");
+      t.same(await axeFindings(page), [], query);
+      for (const width of [320, 1920]) {
+        await page.setViewportSize({ width, height: 900 });
+        t.ok((await overflowPx(page)) <= 0, `${query}: ${width} pixels wide`);
+      }
+    }
+  });
+  t.same(faults, []);
+});
+
+/** Shown with three decimals at least. */
+function near(t: Pick<Test, "ok">, value: number | undefined, expected: number, what: string): void {
+  t.ok(Math.abs((value ?? Number.NaN) - expected) <= 0.00051, `${what}: ${value}, expected ${expected}`);
+}
+
+async function text(page: Page, selector: string): Promise<string> {
+  return (await page.locator(selector).first().textContent()) ?? "";
+}
+
+async function optionLike(page: Page, start: string): Promise<string | undefined> {
+  await page.locator("option", { hasText: start }).first().waitFor({ state: "attached" });
+  return (await page.locator("option").allTextContents()).find((name) => name.trim().startsWith(start));
+}
+
+/** Whether the map is grey there. */
+async function isGreyAt(page: Page, x: number, y: number): Promise<boolean> {
+  return page.evaluate<boolean>(`(() => {
+    const canvas = document.querySelector(".map canvas");
+    const box = canvas.getBoundingClientRect();
+    const context = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+    context.drawImage(canvas, box.left - ${x}, box.top - ${y});
+    const [red, green, blue] = context.getImageData(0, 0, 1, 1).data;
+    return Math.max(red, green, blue) - Math.min(red, green, blue) < 20;
+  })()`);
+}
+
+/** Zooms in by the wheel until every point has pixels of its own. */
+async function zoomTo(view: FrameView, frame: typeof LARGE, column: number, line: number): Promise<void> {
+  await view.page.mouse.move(...(await view.screenPlace(frame, column, line)));
+  for (let turn = 0; turn < 4; turn++) await view.page.mouse.wheel(0, -600);
+  await view.page.waitForURL(/at=/);
+}
+
+/** Moves the point that is read out by keys, from where it is. */
+async function movePoint(view: FrameView, column: number, line: number): Promise<void> {
+  await view.page.locator(".map").focus();
+  for (;;) {
+    const at = await view.readout();
+    const [dx, dy] = [column - (at.column as number), line - (at.line as number)];
+    if (dx === 0 && dy === 0) return;
+    const key = dx !== 0 ? (dx > 0 ? "ArrowRight" : "ArrowLeft") : dy > 0 ? "ArrowDown" : "ArrowUp";
+    await view.page.keyboard.press(key);
+  }
+}

@@ -1,0 +1,65 @@
+import type { Page } from "playwright-core";
+
+/** A length on the page as a number: it has a true minus sign, and a unit. NaN if there is none. */
+export function numberIn(text: string): number {
+  const match = /-?\d[\d.]*/.exec(text.replaceAll("\u2212", "-").replaceAll("\u2009", ""));
+  return match === null ? Number.NaN : Number(match[0]);
+}
+
+/** What the page of a frame shows. */
+export class FrameView {
+  readonly page: Page;
+
+  constructor(page: Page) {
+    this.page = page;
+  }
+
+  /** Goes to the address of a frame, without loading the page anew if it is there. */
+  async open(base: string, frameId: string, query = ""): Promise<void> {
+    await this.page.goto(`${base}/console/frames/${frameId}${query === "" ? "" : `?${query}`}`);
+  }
+
+  async untilPainted(): Promise<void> {
+    await this.page.waitForSelector("canvas[data-painted]");
+  }
+
+  /** Where a point of the frame is on the screen when the map shows all of it. Fails like the page, if that is wrong. */
+  async screenPlace(
+    frame: { width: number; lines: number; xPitchMm: number; yPitchMm: number },
+    column: number,
+    line: number,
+  ): Promise<[x: number, y: number]> {
+    const box = await this.page.locator(".map").first().boundingBox();
+    if (box === null) throw new Error("there is no map");
+    const margin = 12;
+    const [widthMm, heightMm] = [frame.width * frame.xPitchMm, frame.lines * frame.yPitchMm];
+    const [width, height] = [Math.floor(box.width), Math.floor(box.height)];
+    const scale = Math.min((width - 2 * margin) / widthMm, (height - 2 * margin) / heightMm);
+    const x = ((column + 0.5) * frame.xPitchMm - widthMm / 2) * scale + width / 2;
+    const y = ((line + 0.5) * frame.yPitchMm - heightMm / 2) * scale + height / 2;
+    return [box.x + x, box.y + y];
+  }
+
+  /** The values that are read out, by their names; without those that are not numbers. */
+  async readout(): Promise<Record<string, number>> {
+    const texts = await this.page.$$eval(
+      ".readout [data-value]",
+      (items: { getAttribute(name: string): string | null; textContent: string | null }[]) =>
+        items.map((item) => [item.getAttribute("data-value") ?? "", item.textContent ?? ""] as const),
+    );
+    return Object.fromEntries(texts.map(([name, text]) => [name, numberIn(text.slice(name.length))]));
+  }
+
+  /** Waits until the point that is read out is of full resolution. */
+  async untilExact(): Promise<void> {
+    await this.page.waitForSelector('.readout [data-exact="true"]');
+  }
+
+  async alert(): Promise<string> {
+    return (await this.page.locator("main [role=alert]").first().textContent()) ?? "";
+  }
+
+  address(): URLSearchParams {
+    return new URL(this.page.url()).searchParams;
+  }
+}
