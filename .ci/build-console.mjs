@@ -1,4 +1,4 @@
-// Bundles the console (http/console) into dist/http/console, with a .br and a .gz beside each text, and the licences of the libraries in it.
+// Bundles the console (http/console) into dist/http/console-page, with a .br and a .gz beside each text, and the licences of the libraries in it.
 // Left alone when none of its sources has changed.
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
 const folder = "http/console";
-const target = "dist/http/console";
+const target = "dist/http/console-page";
 const stamp = "dist/http/console.sha256";
 
 function filesBelow(directory) {

@@ -10,7 +10,7 @@ import { runQuietly, stage } from "./stage.mjs";
 const COMPILED = /\.(js(\.map)?|d\.ts)$/;
 
 /** What .ci/build-console.mjs makes: it removes its own stale files. */
-const BUNDLED = "http/console";
+const BUNDLED = "http/console-page";
 
 function removeStale(directory) {
   if (directory === BUNDLED || !existsSync(join("dist", directory))) return;

@@ -8,7 +8,7 @@ import { defineRoute, type HandlerRequest, type PathParameter, type Route } from
 import { jsonResponse } from "./declared-parameters.js";
 
 /** Where .ci/build-console.mjs puts what it makes of http/console. */
-const BUILT = fileURLToPath(new URL("../console", import.meta.url));
+const BUILT = fileURLToPath(new URL("../console-page", import.meta.url));
 
 const CONTENT_TYPES: Readonly<Record<string, string>> = {
   css: "text/css; charset=utf-8",

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import t from "tap";
 
-const BUILT = "dist/http/console";
+const BUILT = "dist/http/console-page";
 const KB = 1_000;
 const PAGE_LIMIT_BYTES = 120 * KB;
 const CLOUD_LIMIT_BYTES = 250 * KB;
