@@ -32,12 +32,21 @@ export class ApiError extends Error {
   /** `unreachable` if no answer came. */
   readonly code: ErrorEnvelope["code"] | "unreachable";
   readonly params: Partial<ErrorEnvelope["params"]>;
+  /** Whether the same request may succeed later. */
+  readonly isRetryable: boolean;
 
-  constructor(status: number, code: ApiError["code"], message: string, params: ApiError["params"] = {}) {
+  constructor(
+    status: number,
+    code: ApiError["code"],
+    message: string,
+    params: ApiError["params"] = {},
+    isRetryable = false,
+  ) {
     super(message);
     this.status = status;
     this.code = code;
     this.params = params;
+    this.isRetryable = isRetryable;
   }
 }
 
@@ -72,8 +81,8 @@ export async function apiFetch(path: string, init: RequestInit = {}): Promise<Re
 
 async function errorOf(response: Response): Promise<ApiError> {
   try {
-    const { code, message, params } = (await response.json()) as ErrorEnvelope;
-    return new ApiError(response.status, code, message, params);
+    const { code, message, params, retryable } = (await response.json()) as ErrorEnvelope;
+    return new ApiError(response.status, code, message, params, retryable);
   } catch {
     return new ApiError(response.status, "internal_error", `The service answered ${response.status}.`);
   }
