@@ -1,35 +1,24 @@
 import { readFileSync } from "node:fs";
+import { availableParallelism, loadavg } from "node:os";
 import type { Page } from "playwright-core";
-import t, { type Test } from "tap";
-import { axeFindings, inBrowser, openPage, overflowPx, startBrowser } from "../helpers/browser/console-browser.js";
-import { FrameCell, madeCapture } from "../helpers/browser/frame-cell.js";
-import { FrameView, numberIn } from "../helpers/browser/frame-view.js";
-import { readPly } from "../helpers/captures/ply-reader.js";
+import t from "tap";
+import { openCollection } from "../../workers/demo-cell/replay.js";
+import { type Capture, heightsMm } from "../../workers/demo-cell/steps/capture.js";
+import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { FrameCell, madeCapture, SMALL, surface, withOutliers } from "../helpers/browser/frame-cell.js";
+import { FrameView, near, numberIn, text } from "../helpers/browser/frame-view.js";
 import { pythonWith, runPython } from "../helpers/captures/python-checker.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
+import { hasSharedData } from "../helpers/shared-data.js";
 
+const HEIGHTMAPS = "../shared/data/heightmaps";
 const numpy = pythonWith("numpy");
 
 /** The size that a page must show within a second on a local network. */
 const LARGE = { width: 3200, lines: 1000, xPitchMm: 0.02, yPitchMm: 0.05 };
-const SMALL = { width: 300, lines: 200, xPitchMm: 0.05, yPitchMm: 0.1 };
-/** Shared machines are slow. The figure is printed. */
-const FIRST_PAINT_MS = 8_000;
-
-/** A step, a bump, and a hole without measurement; every point is another than its neighbours. */
-function surface(column: number, line: number): number {
-  if (column >= 100 && column < 120 && line >= 50 && line < 70) return Number.NaN;
-  const step = column >= 150 ? 2 : 0;
-  return step + 0.002 * (column % 7) + 0.005 * (line % 11);
-}
-
-/** Flying points, which the filter removes. */
-function withOutliers(column: number, line: number): number {
-  return column % 50 === 25 && line % 40 === 20 ? 25 : surface(column, line);
-}
-
-const bump = (column: number, line: number): number =>
-  surface(column, line) + (Math.hypot(column - 40, line - 40) < 10 ? 0.25 : 0);
+const FIRST_PAINT_MS = 1_000;
+/** With more processes than this in want of a core, the time says nothing of the page. */
+const BUSY_LOAD = 1.5 * availableParallelism();
 
 const MEASURE = `
 import json, sys, io, numpy as np
@@ -48,7 +37,7 @@ z = z_mm[lines, columns]
 print(json.dumps([[d, None if np.isnan(v) else v, int(c), int(l)] for d, v, c, l in zip(distance_mm, z, columns, lines)]))
 `;
 
-t.test("the page of a frame", inBrowser, async (t) => {
+t.test("the maps of a frame", inBrowser, async (t) => {
   const service = await ServiceProcess.start();
   t.teardown(() => service.dispose());
   const base = `http://127.0.0.1:${service.port}`;
@@ -69,8 +58,6 @@ t.test("the page of a frame", inBrowser, async (t) => {
     },
     { type: "dust" },
   ]);
-  const again = await cell.take("SN-1", madeCapture(SMALL, bump));
-  const other = await cell.take("SN-2", madeCapture({ ...SMALL, width: 310, hasLuminance: false }, surface));
   const browser = await startBrowser(t);
   // Of a service without overviews, the page thins the lines out by itself; without a stream of changes, it is not live.
   const expected = [/overview\.npy/, /runs\/changes/];
@@ -83,8 +70,11 @@ t.test("the page of a frame", inBrowser, async (t) => {
     await page.reload();
     await view.untilPainted();
     const paintedMs = await page.evaluate<number>('performance.getEntriesByName("frame-painted")[0].startTime');
-    t.comment(`${LARGE.width} x ${LARGE.lines} points: painted after ${Math.round(paintedMs)} ms`);
-    t.ok(paintedMs < FIRST_PAINT_MS);
+    const load = loadavg()[0] as number;
+    const figure = `${LARGE.width} x ${LARGE.lines} points: painted after ${Math.round(paintedMs)} ms, load ${load}`;
+    t.comment(figure);
+    if (load > BUSY_LOAD) t.pass(figure, { skip: "the machine is busy: the time is not judged" });
+    else t.ok(paintedMs < FIRST_PAINT_MS, figure);
     await zoomTo(view, LARGE, 1500, 400);
     await view.untilExact();
     for (const [column, line] of [
@@ -122,7 +112,38 @@ t.test("the page of a frame", inBrowser, async (t) => {
     t.equal(await isGreyAt(page, ...(await view.screenPlace(SMALL, 20, 10))), false);
   });
 
+  await t.test("the luminance has the values that were sent", async (t) => {
+    await view.open(base, small.frameId, "view=luminance");
+    await view.untilPainted();
+    await page.mouse.move(...(await view.screenPlace(SMALL, 77, 30)));
+    await page.waitForSelector('[data-value=column] dd:text-is("77")');
+    t.equal((await view.readout()).luminance, (77 + 3 * 30) % 256);
+  });
+
+  await t.test("captures of real sensors have the heights of their files", async (t) => {
+    if (!hasSharedData(t, HEIGHTMAPS)) return;
+    const captures = await openCollection(HEIGHTMAPS, async (path) => readFileSync(path));
+    for (const name of ["chip_confocal_frt", "striated_metal_labelled"]) {
+      const capture = (await captures.find((one) => one.name === name)?.load()) as Capture;
+      const { frameId } = await cell.take(name, capture);
+      const zMm = heightsMm(capture);
+      const at = zMm.findIndex((z, place) => place > zMm.length / 2 && !Number.isNaN(z));
+      const [column, line] = [at % capture.width, Math.floor(at / capture.width)];
+      await view.open(base, frameId, `at=${column + 0.5},${line + 0.5},500`);
+      await view.untilPainted();
+      const box = (await page.locator(".map").boundingBox()) as { x: number; y: number; width: number; height: number };
+      await page.mouse.move(box.x + Math.floor(box.width) / 2, box.y + Math.floor(box.height) / 2);
+      await page.waitForSelector(`[data-value=column] dd:text-is("${column}")`);
+      await view.untilExact();
+      const { z, line: l } = await view.readout();
+      t.equal(l, line);
+      near(t, z, zMm[at] as number, name);
+    }
+  });
+
   await t.test("a cut line drawn by hand has the profile of numpy, also as CSV", async (t) => {
+    await view.open(base, small.frameId);
+    await view.untilPainted();
     await page.getByRole("button", { name: "Cut line" }).click();
     await page.mouse.move(...(await view.screenPlace(SMALL, 60, 40)));
     await page.mouse.down();
@@ -207,87 +228,8 @@ t.test("the page of a frame", inBrowser, async (t) => {
     await page.waitForURL((url) => !url.search.includes("at="));
   });
 
-  await t.test("two points of the cloud are as far apart as their coordinates", async (t) => {
-    const filtered = readPly(await cell.bytes(`/sensor/frames/${small.frameId}/file.ply`)).vertices;
-    const raw = readPly(await cell.bytes(`/sensor/frames/${small.frameId}/file.raw.ply`)).vertices;
-    await view.open(base, small.frameId, "view=cloud&picks=100,40000&stretch=7");
-    await page.waitForSelector("[data-pick='1']");
-    const picked = [filtered[100], filtered[40_000]] as [number[], number[]];
-    for (const [at, vertex] of picked.entries()) {
-      const shown = (await page.locator(`[data-pick='${at}'] td`).allTextContents()).map(numberIn);
-      for (const axis of [0, 1, 2]) near(t, shown[axis] as number, vertex[axis] as number, `P${at + 1} ${"xyz"[axis]}`);
-    }
-    const [a, b] = picked;
-    const distance = Math.hypot(...[0, 1, 2].map((axis) => (b[axis] as number) - (a[axis] as number)));
-    near(t, numberIn(await text(page, ".distance output")), distance, "distance, however z is drawn");
-
-    await page.waitForSelector(`.cloud[data-points="${filtered.length}"]`);
-    await page.locator(".cloud").focus();
-    // From above, the middle of the view is the middle of the cloud.
-    await page.keyboard.press("1");
-    await page.keyboard.press("p");
-    await page.waitForURL(/picks=\d+(&|$)/);
-    const place = Number(view.address().get("picks"));
-    const [x, y] = filtered[place] as [number, number];
-    const middle = [-10 + 149.5 * SMALL.xPitchMm, 5 + 99.5 * SMALL.yPitchMm] as const;
-    t.ok(Math.abs(x - middle[0]) < 0.3 && Math.abs(y - middle[1]) < 0.3, `picked ${x}, ${y}; the middle is ${middle}`);
-
-    await page.getByLabel("Coloured by").selectOption("removed");
-    await page.getByText(/The filter removed/).waitFor();
-    const count = numberIn((await text(page, ".note:has-text('The filter removed')")).replaceAll(",", ""));
-    t.equal(count, raw.length - filtered.length);
-    t.ok(count >= 20, "the flying points are among them");
-  });
-
-  await t.test("two frames side by side, and their difference", async (t) => {
-    await view.open(base, small.frameId, "view=difference");
-    const choice = page.getByLabel("Another run of the program");
-    await choice.selectOption({ label: (await optionLike(page, "SN-1, revision 2")) as string });
-    await page.waitForURL(new RegExp(`with=${again.frameId}`));
-    await view.untilPainted();
-    for (const [column, line, expected] of [
-      [40, 40, 0.25],
-      [200, 20, 0],
-    ] as const) {
-      await page.mouse.move(...(await view.screenPlace(SMALL, column, line)));
-      await page.waitForSelector(`[data-value=column] dd:text-is("${column}")`);
-      near(t, (await view.readout())["Δz"] as number, expected, "difference");
-    }
-    await page.getByRole("button", { name: "Side by side" }).click();
-    await page.locator("canvas[data-painted]").nth(1).waitFor();
-    await choice.selectOption({ label: (await optionLike(page, "SN-2, revision 1")) as string });
-    await page.waitForURL(new RegExp(`with=${other.frameId}`));
-    await page.getByRole("button", { name: "Difference" }).click();
-    await page.getByText("this frame has 300 points a line, the other 310.").first().waitFor();
-  });
-
-  await t.test("it is usable without a mouse and on a narrow screen", async (t) => {
-    for (const query of ["cut=20,20,200,100", "view=luminance", "view=cloud", `view=side&with=${again.frameId}`]) {
-      await view.open(base, small.frameId, query);
-      await page.waitForSelector(query.includes("cloud") ? ".cloud[data-points]" : "canvas[data-painted]");
-      t.same(await axeFindings(page), [], query);
-      for (const width of [320, 1920]) {
-        await page.setViewportSize({ width, height: 900 });
-        t.ok((await overflowPx(page)) <= 0, `${query}: ${width} pixels wide`);
-      }
-    }
-  });
   t.same(faults, []);
 });
-
-/** Shown with three decimals at least. */
-function near(t: Pick<Test, "ok">, value: number | undefined, expected: number, what: string): void {
-  t.ok(Math.abs((value ?? Number.NaN) - expected) <= 0.00051, `${what}: ${value}, expected ${expected}`);
-}
-
-async function text(page: Page, selector: string): Promise<string> {
-  return (await page.locator(selector).first().textContent()) ?? "";
-}
-
-async function optionLike(page: Page, start: string): Promise<string | undefined> {
-  await page.locator("option", { hasText: start }).first().waitFor({ state: "attached" });
-  return (await page.locator("option").allTextContents()).find((name) => name.trim().startsWith(start));
-}
 
 /** Whether the map is grey there. */
 async function isGreyAt(page: Page, x: number, y: number): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Defect, Run } from "../data/api.js";
 import { useResource } from "../data/resource.js";
 import { pageHref } from "../router.js";
@@ -17,7 +17,7 @@ import { MapView } from "./map/map-view.js";
 import { type FrameDefect, frameDefects } from "./measure/frame-defects.js";
 import { decimalsFor } from "./measure/height-range.js";
 import { CloudPanel } from "./panels/cloud-panel.js";
-import { DefectsPanel } from "./panels/defects-panel.js";
+import { DefectsPanel, goToDefect } from "./panels/defects-panel.js";
 import { FactsPanel } from "./panels/facts-panel.js";
 import { LegendPanel, paletteOf } from "./panels/legend-panel.js";
 import { PointReadout } from "./panels/point-readout.js";
@@ -61,6 +61,15 @@ function OpenedFrame({ model, open }: { model: FrameModel; open: OpenFrame }) {
     const frameIds = (runValue?.results?.frame_ids as string[] | undefined) ?? [];
     return frameDefects(defectsValue ?? [], frame.id, runValue?.files ?? [], frameIds);
   }, [runValue, defectsValue, frame.id]);
+  const hasGone = useRef(false);
+  useEffect(() => {
+    if (hasGone.current || defectsValue === undefined || runValue === undefined) return;
+    hasGone.current = true;
+    // A link from the run names the defect only.
+    const { defect, place } = model.state.peek();
+    const linked = defects.find(({ index }) => index === defect);
+    if (linked !== undefined && place === undefined) goToDefect(model, linked);
+  }, [model, defects, defectsValue, runValue]);
   const { view } = model.state.value;
   const range = model.range.value;
   const decimals = decimalsFor(range ?? { low: 0, high: 0 });

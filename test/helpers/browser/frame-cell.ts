@@ -40,6 +40,24 @@ export function madeCapture(
   };
 }
 
+/** Its size, for `madeCapture`. */
+export const SMALL = { width: 300, lines: 200, xPitchMm: 0.05, yPitchMm: 0.1 };
+
+/** z in mm of a step with texture, and a hole without measurement: every point is another than its neighbours. */
+export function surface(column: number, line: number): number {
+  if (column >= 100 && column < 120 && line >= 50 && line < 70) return Number.NaN;
+  const step = column >= 150 ? 2 : 0;
+  return step + 0.002 * (column % 7) + 0.005 * (line % 11);
+}
+
+/** Flying points, which the filter removes. */
+export function withOutliers(column: number, line: number): number {
+  return column % 50 === 25 && line % 40 === 20 ? 25 : surface(column, line);
+}
+
+export const bump = (column: number, line: number): number =>
+  surface(column, line) + (Math.hypot(column - 40, line - 40) < 10 ? 0.25 : 0);
+
 /** A cell that takes the frames that a test gives it, one in each run. */
 export class FrameCell {
   readonly #producer: ProducerClient;

@@ -1,4 +1,5 @@
 import type { Page } from "playwright-core";
+import type { Test } from "tap";
 
 /** A length on the page as a number: it has a true minus sign, and a unit. NaN if there is none. */
 export function numberIn(text: string): number {
@@ -62,4 +63,13 @@ export class FrameView {
   address(): URLSearchParams {
     return new URL(this.page.url()).searchParams;
   }
+}
+
+/** Shown with three decimals at least. */
+export function near(t: Pick<Test, "ok">, value: number | undefined, expected: number, what: string): void {
+  t.ok(Math.abs((value ?? Number.NaN) - expected) <= 0.00051, `${what}: ${value}, expected ${expected}`);
+}
+
+export async function text(page: Page, selector: string): Promise<string> {
+  return (await page.locator(selector).first().textContent()) ?? "";
 }

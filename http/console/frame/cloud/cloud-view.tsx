@@ -114,7 +114,12 @@ function CloudState({ model, problem }: { model: FrameModel; problem: string | u
     );
   }
   if (value === undefined) return <p class="map-message">Reading the points …</p>;
-  return value.cloud.count === 0 ? <p class="map-message">The cloud has no points.</p> : null;
+  if (value.cloud.count > 0) return null;
+  return (
+    <p class="map-message" role="alert">
+      The cloud has no points.
+    </p>
+  );
 }
 
 type Drawn = NonNullable<FrameModel["clouds"]["value"]["value"]> & { places: Uint32Array };

@@ -23,7 +23,11 @@ export function DefectsPanel({ model, defects }: { model: FrameModel; defects: r
         <ol class="defects">
           {placed.map((defect) => (
             <li key={defect.index} value={defect.index + 1}>
-              <button type="button" aria-pressed={defect.index === chosen} onClick={() => goToDefect(model, defect)}>
+              <button
+                type="button"
+                aria-pressed={defect.index === chosen}
+                onClick={() => goToDefect(model, defect, true)}
+              >
                 <span class="defect-number">{defect.index + 1}</span>
                 <span class="defect-text">{nameOf(defect)}</span>
                 <span class="note">{details(defect)}</span>
@@ -60,7 +64,8 @@ function details({ defect }: FrameDefect): string {
   return [severity ?? "", sure].filter((text) => text !== "").join(" · ");
 }
 
-export function goToDefect(model: FrameModel, defect: FrameDefect): void {
+/** Chooses a defect, and shows it with its surroundings. */
+export function goToDefect(model: FrameModel, defect: FrameDefect, isStep = false): void {
   const grid = model.here.value.value?.field.grid;
   const bounds = grid && defectBounds(defect, grid);
   if (grid === undefined || bounds === undefined) return;
@@ -68,5 +73,5 @@ export function goToDefect(model: FrameModel, defect: FrameDefect): void {
   const [marginX, marginY] = [(right - left) * MARGIN, (bottom - top) * MARGIN];
   const around = { left: left - marginX, top: top - marginY, right: right + marginX, bottom: bottom + marginY };
   const { centre, pixelsPerMm } = fit(grid, VIEW, around);
-  model.change({ defect: defect.index, place: [...centre, pixelsPerMm] }, true);
+  model.change({ defect: defect.index, place: [...centre, pixelsPerMm] }, isStep);
 }

@@ -4,7 +4,7 @@ import { fixed, inUnit, signed, unit } from "../../data/units.js";
 import type { FrameModel } from "../frame-model.js";
 import { type FrameGrid, xMm, yMm } from "../heights/frame-grid.js";
 import { type Profile, profileCsv, stepBetween } from "../measure/cut-line.js";
-import { ProfilePlot } from "./profile-plot.js";
+import type { ProfilePlot } from "./profile-plot.js";
 
 const CURSOR_NAMES = ["A", "B"] as const;
 
@@ -40,7 +40,6 @@ interface ProfileProps {
 
 function ProfileOf({ model, profile, grid, decimals }: ProfileProps) {
   const box = useRef<HTMLDivElement>(null);
-  const plot = useRef<ProfilePlot>(undefined);
   const cursors = cursorsOf(model, profile);
   const move = (cursor: 0 | 1, sample: number): void => {
     const now = cursorsOf(model, profile);
@@ -49,18 +48,23 @@ function ProfileOf({ model, profile, grid, decimals }: ProfileProps) {
   const unitNow = unit.value;
   useEffect(() => {
     const element = box.current as HTMLDivElement;
-    const drawn = new ProfilePlot(element, profile, { at: () => cursorsOf(model, profile), onMove: move });
-    plot.current = drawn;
-    const observer = new ResizeObserver(() => drawn.resize(element.clientWidth));
-    observer.observe(element);
+    let drawn: ProfilePlot | undefined;
+    let isOver = false;
+    const observer = new ResizeObserver(() => drawn?.resize(element.clientWidth));
     const stop = effect(() => {
       model.state.value.cursors;
-      drawn.redraw();
+      drawn?.redraw();
+    });
+    void import("./profile-plot.js").then((plots) => {
+      if (isOver) return;
+      drawn = new plots.ProfilePlot(element, profile, { at: () => cursorsOf(model, profile), onMove: move });
+      observer.observe(element);
     });
     return () => {
+      isOver = true;
       stop();
       observer.disconnect();
-      drawn.end();
+      drawn?.end();
     };
   }, [profile, unitNow]);
   return (

@@ -1,0 +1,105 @@
+import type { Page } from "playwright-core";
+import t from "tap";
+import {
+  axeFindings,
+  IN_3D,
+  inBrowser,
+  openPage,
+  overflowPx,
+  startBrowser,
+} from "../helpers/browser/console-browser.js";
+import { bump, FrameCell, madeCapture, SMALL, surface, withOutliers } from "../helpers/browser/frame-cell.js";
+import { FrameView, near, numberIn, text } from "../helpers/browser/frame-view.js";
+import { readPly } from "../helpers/captures/ply-reader.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
+
+/** Of a service without overviews, the page thins the lines out by itself; without a stream of changes, it is not live. */
+const EXPECTED = [/overview\.npy/, /runs\/changes/];
+
+t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => {
+  const service = await ServiceProcess.start();
+  t.teardown(() => service.dispose());
+  const base = `http://127.0.0.1:${service.port}`;
+  const cell = await FrameCell.start(service);
+  t.teardown(() => cell.close());
+  const small = await cell.take("SN-1", madeCapture(SMALL, withOutliers), (frameId) => [
+    { type: "dent", region_2d: { file: `frame-${frameId}.png`, bbox: [30, 30, 50, 50] } },
+  ]);
+  const again = await cell.take("SN-1", madeCapture(SMALL, bump));
+  const other = await cell.take("SN-2", madeCapture({ ...SMALL, width: 310, hasLuminance: false }, surface));
+  const browser = await startBrowser(t, IN_3D);
+  const { page, faults } = await openPage(browser, `${base}/console/frames/${small.frameId}`, {}, EXPECTED);
+  const view = new FrameView(page);
+
+  await t.test("two points of the cloud are as far apart as their coordinates", async (t) => {
+    const filtered = readPly(await cell.bytes(`/sensor/frames/${small.frameId}/file.ply`)).vertices;
+    const raw = readPly(await cell.bytes(`/sensor/frames/${small.frameId}/file.raw.ply`)).vertices;
+    await view.open(base, small.frameId, "view=cloud&picks=100,40000&stretch=7");
+    await page.waitForSelector("[data-pick='1']");
+    const picked = [filtered[100], filtered[40_000]] as [number[], number[]];
+    for (const [at, vertex] of picked.entries()) {
+      const shown = (await page.locator(`[data-pick='${at}'] td`).allTextContents()).map(numberIn);
+      for (const axis of [0, 1, 2]) near(t, shown[axis] as number, vertex[axis] as number, `P${at + 1} ${"xyz"[axis]}`);
+    }
+    const [a, b] = picked;
+    const distance = Math.hypot(...[0, 1, 2].map((axis) => (b[axis] as number) - (a[axis] as number)));
+    near(t, numberIn(await text(page, ".distance output")), distance, "distance, however z is drawn");
+
+    await page.waitForSelector(`.cloud[data-points="${filtered.length}"]`);
+    await page.locator(".cloud").focus();
+    // From above, the middle of the view is the middle of the cloud.
+    await page.keyboard.press("1");
+    await page.keyboard.press("p");
+    await page.waitForURL(/picks=\d+(&|$)/);
+    const place = Number(view.address().get("picks"));
+    const [x, y] = filtered[place] as [number, number];
+    const middle = [-10 + 149.5 * SMALL.xPitchMm, 5 + 99.5 * SMALL.yPitchMm] as const;
+    t.ok(Math.abs(x - middle[0]) < 0.3 && Math.abs(y - middle[1]) < 0.3, `picked ${x}, ${y}; the middle is ${middle}`);
+
+    await page.getByLabel("Coloured by").selectOption("removed");
+    await page.getByText(/The filter removed/).waitFor();
+    const count = numberIn((await text(page, ".note:has-text('The filter removed')")).replaceAll(",", ""));
+    t.equal(count, raw.length - filtered.length);
+    t.ok(count >= 20, "the flying points are among them");
+  });
+
+  await t.test("two frames side by side, and their difference", async (t) => {
+    await view.open(base, small.frameId, "view=difference");
+    const choice = page.getByLabel("Another run of the program");
+    await choice.selectOption({ label: (await optionLike(page, "SN-1, revision 2")) as string });
+    await page.waitForURL(new RegExp(`with=${again.frameId}`));
+    await view.untilPainted();
+    for (const [column, line, expected] of [
+      [40, 40, 0.25],
+      [200, 20, 0],
+    ] as const) {
+      await page.mouse.move(...(await view.screenPlace(SMALL, column, line)));
+      await page.waitForSelector(`[data-value=column] dd:text-is("${column}")`);
+      near(t, (await view.readout())["Δz"] as number, expected, "difference");
+    }
+    await page.getByRole("button", { name: "Side by side" }).click();
+    await page.locator("canvas[data-painted]").nth(1).waitFor();
+    await choice.selectOption({ label: (await optionLike(page, "SN-2, revision 1")) as string });
+    await page.waitForURL(new RegExp(`with=${other.frameId}`));
+    await page.getByRole("button", { name: "Difference" }).click();
+    await page.getByText("this frame has 300 points a line, the other 310.").first().waitFor();
+  });
+
+  await t.test("it is usable without a mouse and on a narrow screen", async (t) => {
+    for (const query of ["cut=20,20,200,100", "view=luminance", "view=cloud", `view=side&with=${again.frameId}`]) {
+      await view.open(base, small.frameId, query);
+      await page.waitForSelector(query.includes("cloud") ? ".cloud[data-points]" : "canvas[data-painted]");
+      t.same(await axeFindings(page), [], query);
+      for (const width of [320, 1920]) {
+        await page.setViewportSize({ width, height: 900 });
+        t.ok((await overflowPx(page)) <= 0, `${query}: ${width} pixels wide`);
+      }
+    }
+  });
+  t.same(faults, []);
+});
+
+async function optionLike(page: Page, start: string): Promise<string | undefined> {
+  await page.locator("option", { hasText: start }).first().waitFor({ state: "attached" });
+  return (await page.locator("option").allTextContents()).find((name) => name.trim().startsWith(start));
+}

@@ -1,0 +1,92 @@
+import t from "tap";
+import { npyHeader } from "../../../../core/capture/npy-header.js";
+import { sameStepFrame } from "../../../../http/console/frame/compare/same-step.js";
+import { problemOf } from "../../../../http/console/frame/heights/frame-problem.js";
+import { type Get, openFrame } from "../../../../http/console/frame/heights/frame-source.js";
+import { heightAt } from "../../../../http/console/frame/heights/height-field.js";
+
+const ID = "019b76da-a800-7000-8000-000000000001";
+const FRAME = {
+  ...{ id: ID, run_id: "019b76da-a800-7000-8000-000000000002", step_index: 1 },
+  geometry: {
+    ...{ x_pitch_mm: 0.1, y_pitch_mm: 0.1, x_origin_mm: 0, y_origin_mm: 0, luminance: null },
+    height: { dtype: "u16", scale_mm: 0.5, offset_mm: 0, invalid: [0] },
+  },
+};
+const NPY = Buffer.concat([npyHeader("u16", 2, 2), Buffer.from(Uint16Array.of(1, 2, 0, 4).buffer)]);
+const OVERVIEW = Buffer.concat([npyHeader("f32", 1, 1), Buffer.from(Float32Array.of(0.5).buffer)]);
+const refused = (status: number, code: string, isRetryable = false) =>
+  Object.assign(new Error("no"), { status, code, isRetryable });
+
+/** A service that answers these paths; any other is 404. Ranges of the NPY are served unless it `ignoresRanges`. */
+function service(answers: Record<string, object | Error>, ignoresRanges = false): { get: Get; asked: string[] } {
+  const asked: string[] = [];
+  const get: Get = async (path, { headers }) => {
+    const range = new Headers(headers).get("range");
+    asked.push(range === null ? path : `${path} ${range}`);
+    const answer = answers[path.replace(/\?.*/, "").replace(ID, "ID")] ?? refused(404, "route_not_found");
+    if (answer instanceof Error) throw answer;
+    if (!Buffer.isBuffer(answer)) return Response.json(answer);
+    const [first, last] = (/=(\d+)-(\d+)$/.exec(range ?? "=0-999999")?.slice(1) ?? []).map(Number);
+    const body = range === null || ignoresRanges ? answer : answer.subarray(first, (last as number) + 1);
+    return new Response(new Uint8Array(body), { status: body === answer ? 200 : 206, headers: { "x-stride": "2" } });
+  };
+  return { get, asked };
+}
+
+const open = (get: Get) => openFrame(get, ID, new AbortController().signal);
+const FILES = { "/sensor/frames/ID": FRAME, "/sensor/frames/ID/file.npy": NPY };
+
+t.test("a frame is opened by its overview; lines follow by ranges", async (t) => {
+  const { get, asked } = service({ ...FILES, "/sensor/frames/ID/overview.npy": OVERVIEW });
+  const { field } = await open(get);
+  t.equal(asked.length, 3);
+  t.same(heightAt(field, 1, 1), { zMm: 0.5, isExact: false });
+  await field.load(0, 2, new AbortController().signal);
+  t.equal(asked[3], `/sensor/frames/${ID}/file.npy bytes=128-135`);
+  t.same(heightAt(field, 1, 1), { zMm: 2, isExact: true });
+  t.same(heightAt(field, 0, 1), { zMm: Number.NaN, isExact: true });
+});
+
+t.test("without an overview, and behind a proxy that knows no ranges, it is opened all the same", async (t) => {
+  for (const ignoresRanges of [false, true]) {
+    const { field } = await open(service(FILES, ignoresRanges).get);
+    t.equal(field.overview.stride, 1);
+    t.same([...field.overview.zMm], [0.5, 1, Number.NaN, 2]);
+  }
+});
+
+t.test("why a frame cannot be opened is a sentence", async (t) => {
+  const npy = "/sensor/frames/ID/file.npy";
+  const removedAt = "2026-11-26T07:59:45.277000Z";
+  const files = [{ frame_id: ID, type: "array", deleted_at: removedAt }];
+  const cases: [Record<string, object | Error>, RegExp, boolean][] = [
+    [{ "/sensor/frames/ID": refused(404, "frame_not_found") }, /no frame with this id/, false],
+    [{ ...FILES, [npy]: refused(404, "format_not_available", true) }, /still making the heights/, true],
+    [{ ...FILES, [npy]: refused(404, "format_not_available") }, /has no heights: it was not finished/, false],
+    [{ ...FILES, [npy]: refused(500, "internal_error") }, /stored data are damaged/, false],
+    [{ ...FILES, [npy]: NPY.subarray(0, -1) }, /broke off/, false],
+    [{ ...FILES, [npy]: Buffer.alloc(600) }, /does not begin as an NPY array does/, false],
+    [
+      { ...FILES, [npy]: refused(404, "format_not_available"), [`/runs/${FRAME.run_id}/files`]: files },
+      new RegExp(`Retention removed this capture at ${removedAt}`),
+      false,
+    ],
+  ];
+  for (const [answers, message, isPassing] of cases) {
+    await t.rejects(open(service(answers).get), { name: "FrameProblem", message, isPassing });
+  }
+  t.match(problemOf(new TypeError("network"), "the heights").message, /^The transfer of the heights broke off/);
+});
+
+t.test("the frame to compare with is of the same step, and the same one of its frames", async (t) => {
+  const file = (id: string, step: number, deletedAt: string | null = null) => ({
+    ...{ type: "array" as const, frame_id: id, step_index: step, deleted_at: deletedAt },
+  });
+  const here = [file("a2", 3), file("a1", 3), file("a0", 1)];
+  const there = [file("b1", 3), file("b0", 1), file("b2", 3, "2026-01-01T00:00:00Z"), file("b3", 4)];
+  t.equal(sameStepFrame({ id: "a1", step_index: 3 }, here, there), "b1");
+  t.equal(sameStepFrame({ id: "a2", step_index: 3 }, here, there), undefined, "retention removed it");
+  t.equal(sameStepFrame({ id: "a0", step_index: 1 }, here, there), "b0");
+  t.equal(sameStepFrame({ id: "a0", step_index: 9 }, here, there), undefined);
+});
