@@ -86,10 +86,11 @@ function OpenedFrame({ model, open }: { model: FrameModel; open: OpenFrame }) {
           ) : (
             <Maps model={model} open={open} defects={defects} isCutting={isCutting} />
           )}
-          <p id={view === "cloud" ? "cloud-keys" : "map-keys"} class="note keys">
-            {view === "cloud" ? CLOUD_KEYS : MAP_KEYS}
-          </p>
           {hasProfile && <ProfilePanel model={model} decimals={decimals} />}
+          <details class="note keys">
+            <summary>Keys</summary>
+            <p id={view === "cloud" ? "cloud-keys" : "map-keys"}>{view === "cloud" ? CLOUD_KEYS : MAP_KEYS}</p>
+          </details>
         </div>
         <aside class="frame-side" aria-label="Settings and results of the frame">
           <ComparePanel model={model} run={runValue} />

@@ -117,7 +117,9 @@ function crosshair(context: CanvasRenderingContext2D, [x, y]: Point2): void {
   }
 }
 
-function label(context: CanvasRenderingContext2D, text: string, [x, y]: Point2, colour: string): void {
+function label(context: CanvasRenderingContext2D, text: string, [x, top]: Point2, colour: string): void {
+  // A box at the edge keeps its number in sight.
+  const y = Math.max(17, top);
   context.font = LABEL_FONT;
   const width = context.measureText(text).width + 8;
   context.fillStyle = colour;

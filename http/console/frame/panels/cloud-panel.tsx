@@ -29,7 +29,7 @@ export function CloudPanel({ model, scene, decimals }: CloudPanelProps) {
     <>
       <section class="panel" aria-label="Point cloud">
         <h2>Points</h2>
-        <div class="choices">
+        <div class="cloud-choices">
           <label>
             Cloud
             <select

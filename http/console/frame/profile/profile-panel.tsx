@@ -88,12 +88,14 @@ function ProfileOf({ model, profile, grid, decimals }: ProfileProps) {
           </label>
         ))}
         <Measured profile={profile} cursors={cursors} decimals={decimals} />
-        <button type="button" onClick={() => saveCsv(profile, grid, model.frameId)}>
-          Save CSV
-        </button>
-        <button type="button" onClick={() => model.change({ cut: undefined, cursors: undefined }, true)}>
-          Remove the cut
-        </button>
+        <div class="profile-actions">
+          <button type="button" onClick={() => saveCsv(profile, grid, model.frameId)}>
+            Save CSV
+          </button>
+          <button type="button" onClick={() => model.change({ cut: undefined, cursors: undefined }, true)}>
+            Remove
+          </button>
+        </div>
       </div>
     </>
   );

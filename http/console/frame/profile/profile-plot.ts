@@ -3,8 +3,8 @@ import "uplot/dist/uPlot.min.css";
 import { inUnit, unit } from "../../data/units.js";
 import type { Profile } from "../measure/cut-line.js";
 
-export const CURSOR_COLOURS = ["#d6336c", "#0c8599"] as const;
-const HEIGHT_PIXELS = 200;
+const CURSOR_COLOURS = ["--cursor-a", "--cursor-b"] as const;
+const HEIGHT_PIXELS = 190;
 
 export interface PlotCursors {
   /** Samples at which the cursors stand. */
@@ -26,7 +26,7 @@ export class ProfilePlot {
     const colour = (name: string) => () => getComputedStyle(element).getPropertyValue(name).trim();
     const axis = (label: string): uPlot.Axis => ({
       label: `${label} (${unit.value})`,
-      labelSize: 18,
+      labelSize: 16,
       labelFont: "12px system-ui, sans-serif",
       font: "12px system-ui, sans-serif",
       stroke: colour("--ink-soft"),
@@ -41,7 +41,7 @@ export class ProfilePlot {
         cursor: { drag: { x: false, y: false }, points: { size: 6 } },
         scales: { x: { time: false } },
         axes: [
-          { ...axis("distance"), size: 34 },
+          { ...axis("distance"), size: 26 },
           { ...axis("z"), size: 64 },
         ],
         series: [{}, { stroke: colour("--accent"), width: 1.5, points: { show: false } }],
@@ -74,7 +74,9 @@ export class ProfilePlot {
       const x = plot.valToPos(distance, "x", true);
       const z = plot.data[1]?.[sample];
       ctx.save();
-      ctx.strokeStyle = ctx.fillStyle = CURSOR_COLOURS[cursor] as string;
+      const colour = getComputedStyle(plot.root).getPropertyValue(CURSOR_COLOURS[cursor] as string);
+      ctx.strokeStyle = colour;
+      ctx.fillStyle = colour;
       ctx.lineWidth = 1.5 * devicePixelRatio;
       ctx.beginPath();
       ctx.moveTo(x, bbox.top);
