@@ -95,6 +95,8 @@ const ROOM_MAY_IMPORT: Record<string, readonly string[]> = {
   "workers/documents": ["workers/artefacts"],
   "workers/demo-cell": ["workers/cell-link"],
 };
+/** No module: styles, and the folder into which the console is bundled. */
+const NO_MODULE = /\.css$|\/console-page$/;
 
 /** What core, which is pure, may not know of. */
 const IMPURE_BUILTINS = [
@@ -146,6 +148,7 @@ export function folderBreaches(files: SourceFiles): string[] {
     }
     for (const { specifier } of referencesOf(path, text)) {
       if (specifier.startsWith(".")) {
+        if (NO_MODULE.test(specifier)) continue;
         const target = sourceOf(files, path, specifier);
         if (target === undefined || !files.has(target))
           breaches.push(`${path} refers to ${specifier}, which is not there`);

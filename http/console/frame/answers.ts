@@ -1,5 +1,5 @@
 /** What the interface answers about frames. Without the page's requests, so that tests can use what reads them. */
-import type { components } from "../../../test/helpers/http/interface-types.js";
+import type { components } from "../../client/interface-types.js";
 
 type Schemas = components["schemas"];
 export type Frame = Schemas["CapturedFrameResponse"];
