@@ -30,7 +30,7 @@ function compiledModules(): string[] {
 
 /** What the bundler makes of http/console, with the licences of the libraries. */
 function consoleFiles(): string[] {
-  const entries = readdirSync("dist/http/console", { recursive: true, withFileTypes: true });
+  const entries = readdirSync("dist/http/console-page", { recursive: true, withFileTypes: true });
   return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
 }
 
