@@ -43,7 +43,10 @@ export const SERVE_OPTIONS = {
     parse: parseSwitch,
     fallback: false,
   }),
-  "api-keys": path("file of API keys, made with `keys add`; every request then needs a key, but for /livez and the files of the console", null),
+  "api-keys": path(
+    "file of API keys, made with `keys add`; every request then needs a key, but for /livez and the files of the console",
+    null,
+  ),
   "cors-origin": option<readonly string[]>({
     placeholder: "<origins>",
     description: "origins whose web pages may read and write, separated by commas; * for any",

@@ -1,7 +1,13 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { LIMITS } from "../../core/limits.js";
 import type { Timers } from "../../core/timers.js";
-import { descriptorLimit, nodeFileSystem, removeOwnName, restrictToOwner, socketPathState } from "../../storage/disk/file-system.js";
+import {
+  descriptorLimit,
+  nodeFileSystem,
+  removeOwnName,
+  restrictToOwner,
+  socketPathState,
+} from "../../storage/disk/file-system.js";
 import { unavailable } from "./bounds/bounded-refusal.js";
 import { LinkBudget } from "./bounds/link-budget.js";
 import { type LinkPlaces, linkPlaces, Strangers, type Transport } from "./bounds/link-places.js";

@@ -3,6 +3,7 @@ import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
+import type { components } from "../../../http/client/interface-types.js";
 import { capturePath } from "../../../storage/captures/capture-path.js";
 import {
   digest,
@@ -12,7 +13,6 @@ import {
   runWithCaptures,
 } from "../../helpers/captures/kept-captures.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
-import type { components } from "../../../http/client/interface-types.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";

@@ -3,9 +3,9 @@ import t from "tap";
 import type { Change } from "../../../core/link/change.js";
 import type { ProgramDocument, ProgramStep } from "../../../core/run/program.js";
 import { formatTimeUs } from "../../../core/timestamps.js";
+import type { components, operations } from "../../../http/client/interface-types.js";
 import { FIXTURE_VERSION, RecordedCell } from "../../helpers/captures/recorded-cell.js";
 import { type Assert, ContractClient } from "../../helpers/http/contract-client.js";
-import type { components, operations } from "../../../http/client/interface-types.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { listOf } from "../../helpers/list-of.js";
 

@@ -1,7 +1,7 @@
 import t, { type Test } from "tap";
+import type { components } from "../../../http/client/interface-types.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
-import type { components } from "../../../http/client/interface-types.js";
 import { resetConnection } from "../../helpers/http/reset-connection.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { rawReceiver } from "../../helpers/webhooks/raw-receiver.js";
