@@ -8,6 +8,7 @@ import { forgetAll } from "../data/resource.js";
 import { apiKey, forgetKey, isKeyWanted } from "../data/session.js";
 import { forgetReports } from "../data/trends.js";
 import { setUnit, unit } from "../data/units.js";
+import { LazyFrame } from "../pages/lazy-frame.js";
 import { NowPage } from "../pages/now-page.js";
 import { ProgramPage } from "../pages/program-page.js";
 import { ProgramsPage } from "../pages/programs-page.js";
@@ -18,7 +19,6 @@ import { WebhookPage } from "../pages/webhook-page.js";
 import { WebhooksPage } from "../pages/webhooks-page.js";
 import { type PageName, pageHref, place } from "../router.js";
 import { KeyPrompt } from "./key-prompt.js";
-import { LazyFrame } from "./lazy-frame.js";
 import { Empty } from "./states.js";
 
 const TITLES: Readonly<Record<PageName, string>> = {
