@@ -75,7 +75,7 @@ t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => 
     ] as const) {
       await page.mouse.move(...(await view.screenPlace(SMALL, column, line)));
       await page.waitForSelector(`[data-value=column] dd:text-is("${column}")`);
-      near(t, (await view.readout())["Δz"] as number, expected, "difference");
+      near(t, (await view.readout()).Δz as number, expected, "difference");
     }
     await page.getByRole("button", { name: "Side by side" }).click();
     await page.locator("canvas[data-painted]").nth(1).waitFor();

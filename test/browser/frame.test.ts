@@ -106,6 +106,12 @@ t.test("the maps of a frame", inBrowser, async (t) => {
       near(t, y as number, 5 + line * 0.1, "y");
       near(t, z as number, withOutliers(column, line), "z");
     }
+    await page.getByText("in", { exact: true }).click();
+    await page.mouse.move(...(await view.screenPlace(SMALL, 299, 199)));
+    await page.waitForSelector('[data-value=column] dd:text-is("299")');
+    await page.waitForSelector('.readout-line > .note:text-is("in")');
+    t.ok(Math.abs(((await view.readout()).z as number) - withOutliers(299, 199) / 25.4) <= 0.00006, "in inches");
+    await page.getByText("mm", { exact: true }).first().click();
     await page.mouse.move(...(await view.screenPlace(SMALL, 110, 60)));
     await page.waitForSelector('[data-value="z"] >> text=no measurement');
     t.equal(await isGreyAt(page, ...(await view.screenPlace(SMALL, 110, 60))), true, "and it is grey on the map");

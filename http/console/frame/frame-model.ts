@@ -1,6 +1,7 @@
 /** What the page of a frame knows: its settings, which stand in the address, and what it has read. */
 import { computed, effect, type Signal, signal, untracked } from "@preact/signals";
 import { apiFetch } from "../data/api.js";
+import { unit } from "../data/units.js";
 import { place, setQuery } from "../router.js";
 import { type Clouds, readClouds, type WantedClouds } from "./cloud/read-clouds.js";
 import { type FrameState, frameQuery, readFrameState } from "./frame-state.js";
@@ -10,7 +11,13 @@ import { type OpenFrame, openFrame, readBytes } from "./heights/frame-source.js"
 import { DifferenceField, type HeightField } from "./heights/height-field.js";
 import { decodeLuminance, type Luminance } from "./map/luminance.js";
 import { type Profile, readProfile } from "./measure/cut-line.js";
-import { type HeightRange, percentileRange, sortedHeights, symmetricRange } from "./measure/height-range.js";
+import {
+  decimalsFor,
+  type HeightRange,
+  percentileRange,
+  sortedHeights,
+  symmetricRange,
+} from "./measure/height-range.js";
 
 /** Something that is read: at first neither the value nor a problem is there. */
 export interface Read<T> {
@@ -106,6 +113,11 @@ export class FrameModel {
     if (range !== undefined) return range;
     return (view === "difference" ? symmetricRange : percentileRange)(this.sorted.value, RANGE_PERCENT);
   });
+
+  /** Of lengths as they are shown. An inch needs one more. */
+  readonly decimals = computed(
+    () => decimalsFor(this.range.value ?? { low: 0, high: 0 }) + (unit.value === "in" ? 1 : 0),
+  );
 
   /** Loads lines that a map shows. */
   async loadLines(field: HeightField, first: number, end: number, signal: AbortSignal): Promise<void> {

@@ -15,7 +15,6 @@ import { MAP_KEYS } from "./map/map-keys.js";
 import type { MapLayer } from "./map/map-layer.js";
 import { MapView } from "./map/map-view.js";
 import { type FrameDefect, frameDefects } from "./measure/frame-defects.js";
-import { decimalsFor } from "./measure/height-range.js";
 import { CloudPanel } from "./panels/cloud-panel.js";
 import { DefectsPanel, goToDefect } from "./panels/defects-panel.js";
 import { FactsPanel } from "./panels/facts-panel.js";
@@ -71,8 +70,7 @@ function OpenedFrame({ model, open }: { model: FrameModel; open: OpenFrame }) {
     if (linked !== undefined && place === undefined) goToDefect(model, linked);
   }, [model, defects, defectsValue, runValue]);
   const { view } = model.state.value;
-  const range = model.range.value;
-  const decimals = decimalsFor(range ?? { low: 0, high: 0 });
+  const decimals = model.decimals.value;
   // Room is made before a line is drawn: the map must not change its size under the pointer.
   const hasProfile = view !== "cloud" && (isCutting.value || model.state.value.cut !== undefined);
   return (
@@ -147,7 +145,6 @@ function changeView(model: FrameModel, view: FrameView): void {
 
 function Toolbar({ model, isCutting }: { model: FrameModel; isCutting: Signal<boolean> }) {
   if (model.state.value.view === "cloud") return null;
-  const decimals = decimalsFor(model.range.value ?? { low: 0, high: 0 });
   return (
     <div class="toolbar" role="toolbar" aria-label="Map">
       <button type="button" aria-pressed={isCutting.value} onClick={() => (isCutting.value = !isCutting.value)}>
@@ -156,7 +153,7 @@ function Toolbar({ model, isCutting }: { model: FrameModel; isCutting: Signal<bo
       <button type="button" onClick={() => model.change({ place: undefined })}>
         Show all
       </button>
-      <PointReadout model={model} decimals={decimals} />
+      <PointReadout model={model} decimals={model.decimals.value} />
     </div>
   );
 }

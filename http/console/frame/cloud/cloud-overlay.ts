@@ -1,6 +1,5 @@
 import { fixed, inUnit, unit } from "../../data/units.js";
 import type { FrameModel } from "../frame-model.js";
-import { decimalsFor } from "../measure/height-range.js";
 import { distance, type Point2, type Point3 } from "../measure/oriented-box.js";
 import type { CloudScene } from "./cloud-scene.js";
 
@@ -45,8 +44,7 @@ export function drawCloudOverlay(canvas: HTMLCanvasElement, scene: CloudScene, m
   if (first && second) {
     stroke(context, first, second, "#ffffff");
     const [from, to] = points as [Point3, Point3];
-    const range = model.range.value ?? { low: 0, high: 0 };
-    const text = `${fixed(inUnit(distance(from, to)), decimalsFor(range))} ${unit.value}`;
+    const text = `${fixed(inUnit(distance(from, to)), model.decimals.value)} ${unit.value}`;
     write(context, text, [(first[0] + second[0]) / 2 + 8, (first[1] + second[1]) / 2], "#ffffff");
   }
   for (const [at, [x, y]] of onScreen.entries()) {

@@ -24,6 +24,8 @@ export type CloudView = "home" | "top" | "front" | "side";
 
 const BACKGROUND = 0x14181b;
 const FIELD_OF_VIEW_DEGREES = 32;
+/** A part is flatter than the ball around it: the camera can be nearer. */
+const FILLING = 0.85;
 /** From where a view looks, as angles from the z axis and about it. Straight from above has no "up": it is a hair off. */
 const DIRECTIONS: Readonly<Record<CloudView, readonly [polar: number, azimuth: number]>> = {
   home: [0.9, 0.5],
@@ -214,7 +216,7 @@ export class CloudScene {
 
   get #wholeDistance(): number {
     const narrow = Math.min(1, this.#camera.aspect);
-    return this.#radius / Math.sin((FIELD_OF_VIEW_DEGREES * Math.PI) / 360) / narrow;
+    return (FILLING * this.#radius) / Math.sin((FIELD_OF_VIEW_DEGREES * Math.PI) / 360) / narrow;
   }
 
   #size(): { width: number; height: number } {

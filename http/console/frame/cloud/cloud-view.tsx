@@ -1,4 +1,4 @@
-import { effect, type Signal, useComputed, useSignal } from "@preact/signals";
+import { effect, type ReadonlySignal, type Signal, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { FrameModel } from "../frame-model.js";
 import type { CloudColour } from "../frame-state.js";
@@ -32,38 +32,7 @@ export function CloudView({ model, scene, defects }: CloudProps) {
     return value && { ...value, places: drawnPoints(value.cloud.count, MAX_DRAWN, value.removed) };
   });
   useEffect(() => startScene(box.current as HTMLDivElement, model, scene, problem), [model, scene, problem]);
-  // A computed value of its own for each: a turn of the camera changes the settings too, but none of these.
-  const colour = useComputed(() => model.state.value.cloud.colour);
-  const chosen = useComputed(() => model.state.value.defect);
-  useEffect(
-    () =>
-      effect(() => {
-        if (scene.value && drawn.value) showPoints(scene.value, model, drawn.value, colour.value);
-      }),
-    [model, scene, drawn, colour],
-  );
-  useEffect(
-    () =>
-      effect(() => {
-        const { pointPixels, stretch } = model.state.value.cloud;
-        // It draws again, and so it shows picked points too.
-        scene.value?.setLooks(pointPixels, stretch);
-      }),
-    [model, scene],
-  );
-  const gone = useRef(model.state.peek().cloud.camera === undefined ? undefined : chosen.peek());
-  useEffect(
-    () =>
-      effect(() => {
-        if (!scene.value || !drawn.value) return;
-        const target = showBoxes(scene.value, model, defects, chosen.value);
-        if (target !== undefined && gone.current !== chosen.value) {
-          scene.value.goTo(target.centre, Math.hypot(...target.extents));
-        }
-        gone.current = chosen.value;
-      }),
-    [model, scene, drawn, defects, chosen],
-  );
+  useScene(model, scene, drawn, defects);
   const pick = (x: number, y: number): void => {
     const at = scene.value?.pick([x, y]) ?? -1;
     const place = drawn.value?.places[at];
@@ -100,6 +69,47 @@ export function CloudView({ model, scene, defects }: CloudProps) {
       <canvas class="cloud-overlay" />
       <CloudState model={model} problem={problem.value} />
     </div>
+  );
+}
+
+/** Keeps the scene as the settings say. */
+function useScene(
+  model: FrameModel,
+  scene: Signal<CloudScene | undefined>,
+  drawn: ReadonlySignal<Drawn | undefined>,
+  defects: readonly FrameDefect[],
+): void {
+  // A computed value of its own for each: a turn of the camera changes the settings too, but none of these.
+  const colour = useComputed(() => model.state.value.cloud.colour);
+  const chosen = useComputed(() => model.state.value.defect);
+  useEffect(
+    () =>
+      effect(() => {
+        if (scene.value && drawn.value) showPoints(scene.value, model, drawn.value, colour.value);
+      }),
+    [model, scene, drawn, colour],
+  );
+  useEffect(
+    () =>
+      effect(() => {
+        const { pointPixels, stretch } = model.state.value.cloud;
+        // It draws again, and so it shows picked points too.
+        scene.value?.setLooks(pointPixels, stretch);
+      }),
+    [model, scene],
+  );
+  const gone = useRef(model.state.peek().cloud.camera === undefined ? undefined : chosen.peek());
+  useEffect(
+    () =>
+      effect(() => {
+        if (!scene.value || !drawn.value) return;
+        const target = showBoxes(scene.value, model, defects, chosen.value);
+        if (target !== undefined && gone.current !== chosen.value) {
+          scene.value.goTo(target.centre, Math.hypot(...target.extents));
+        }
+        gone.current = chosen.value;
+      }),
+    [model, scene, drawn, defects, chosen],
   );
 }
 
