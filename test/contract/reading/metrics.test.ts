@@ -84,7 +84,7 @@ for (const { name, environment } of frontsHere(t)) {
       return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
     };
     const processed = await tasks();
-    t.equal(processed, 4, "a task for each format but NPY");
+    t.equal(processed, 5, "a task for each format but NPY, and one for the preview");
     for (const file of [`/sensor/frames/${frameId}/file.npy`, `/runs/${id}/files/frame-${frameId}.npy`]) {
       t.equal((await client.raw("GET", file)).status, 200);
       t.equal((await client.raw("GET", file, "Range: bytes=-5\r\n")).status, 206);

@@ -28,6 +28,7 @@ interface Document {
 
 /** The endpoints of the interface that this release serves, by hand. */
 const PATHS: Record<string, string> = {
+  "/": "200 304 400 411 412 413 421 500 503",
   "/runs": "200 304 400 401 411 412 413 421 422 500 503",
   "/runs/changes": "200 400 401 403 411 413 421 422 500 503",
   "/runs/{run_id}/live": "101 400 401 403 404 411 413 421 426 500 503",
@@ -91,6 +92,7 @@ const ANSWERS: Record<string, string> = {
   "/health": "SystemStateResponse",
   "/system/version": "VersionResponse",
   "/livez": "LivenessResponse",
+  "/": "RootResponse",
 };
 
 t.test("the served document describes every route", async (t) => {

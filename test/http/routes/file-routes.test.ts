@@ -36,7 +36,7 @@ t.test(
     await t.rejects(file.get("downloadRunFile", FILE), /retention removed the file/);
     t.equal(file.opens(), 1);
     const format = routesOver((run) => withoutCaptures(run, 7));
-    await t.rejects(format.get("downloadFrameNpy", { frame_id: FRAME_ID }), /does not have this format/);
+    await t.rejects(format.get("downloadFrameNpy", { frame_id: FRAME_ID }), /retention removed this capture/);
   },
 );
 
