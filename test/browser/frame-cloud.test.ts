@@ -56,6 +56,14 @@ t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => 
     const middle = [-10 + 149.5 * SMALL.xPitchMm, 5 + 99.5 * SMALL.yPitchMm] as const;
     t.ok(Math.abs(x - middle[0]) < 0.3 && Math.abs(y - middle[1]) < 0.3, `picked ${x}, ${y}; the middle is ${middle}`);
 
+    // The number of the defect stands at the middle of its box: in the picture at (40, 40), on a surface of 0 to 0.062 mm.
+    const box = (await page.locator(".cloud").boundingBox()) as { x: number; y: number; width: number; height: number };
+    const scale = pixelsPerMm(filtered, box.height, 0.031, 7);
+    const defect = [-10 + 39.5 * SMALL.xPitchMm, 5 + 39.5 * SMALL.yPitchMm] as const;
+    const offset = [(defect[0] - middle[0]) * scale, (defect[1] - middle[1]) * scale] as const;
+    await page.mouse.click(box.x + box.width / 2 + offset[0], box.y + box.height / 2 + offset[1]);
+    await page.waitForURL(/defect=0/);
+
     await page.getByLabel("Coloured by").selectOption("removed");
     await page.getByText(/The filter removed/).waitFor();
     const count = numberIn((await text(page, ".note:has-text('The filter removed')")).replaceAll(",", ""));
@@ -98,6 +106,21 @@ t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => 
   });
   t.same(faults, []);
 });
+
+/**
+ * Of the view from above, at a height, with z drawn `stretch` times: the camera sees 32 degrees, and a ball around the points fills 1 / 0.85 of it.
+ */
+function pixelsPerMm(vertices: readonly number[][], heightPixels: number, zMm: number, stretch: number): number {
+  const bounds = [0, 1, 2].map((axis) => {
+    const values = vertices.map((vertex) => vertex[axis] as number);
+    return [Math.min(...values), Math.max(...values)] as const;
+  });
+  const [x, y, z] = bounds.map(([least, most]) => most - least) as [number, number, number];
+  const middle = (bounds[2] as readonly [number, number]).reduce((sum, value) => sum + value / 2, 0);
+  const halfAngle = (16 * Math.PI) / 180;
+  const distance = (0.85 * Math.hypot(x, y, stretch * z)) / 2 / Math.sin(halfAngle);
+  return heightPixels / 2 / (Math.tan(halfAngle) * (distance - stretch * (zMm - middle)));
+}
 
 async function optionLike(page: Page, start: string): Promise<string | undefined> {
   await page.locator("option", { hasText: start }).first().waitFor({ state: "attached" });

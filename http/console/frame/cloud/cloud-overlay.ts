@@ -34,6 +34,7 @@ export function drawCloudOverlay(canvas: HTMLCanvasElement, scene: CloudScene, m
   context.font = FONT;
   context.textBaseline = "middle";
   drawAxes(context, scene, [AXIS_PIXELS + 22, height - AXIS_PIXELS - 22]);
+  for (const label of scene.labels()) drawLabel(context, label);
   const points = pickedPoints(model);
   const places = points.flatMap((point) => scene.screenPlace(point) ?? []) as unknown as number[];
   const onScreen: Point2[] = points.flatMap((_, at) => {
@@ -57,6 +58,30 @@ export function drawCloudOverlay(canvas: HTMLCanvasElement, scene: CloudScene, m
     context.fill();
     write(context, `P${at + 1}`, [x + 9, y - 9], "#ffd60a");
   }
+}
+
+type Label = ReturnType<CloudScene["labels"]>[number];
+
+/** Half of the square that a number stands on. */
+const LABEL_PIXELS = 9;
+
+/** The number that lies under a place of the screen. */
+export function labelAt(labels: readonly Label[], [x, y]: Point2): number | undefined {
+  const isHit = ({ at }: Label): boolean => Math.max(Math.abs(at[0] - x), Math.abs(at[1] - y)) <= LABEL_PIXELS;
+  return labels.findLast(isHit)?.index;
+}
+
+function drawLabel(context: CanvasRenderingContext2D, { index, at: [x, y], colour }: Label): void {
+  context.fillStyle = colour;
+  context.strokeStyle = EDGE;
+  context.lineWidth = 1;
+  const corner = [x - LABEL_PIXELS, y - LABEL_PIXELS, 2 * LABEL_PIXELS, 2 * LABEL_PIXELS] as const;
+  context.fillRect(...corner);
+  context.strokeRect(...corner);
+  context.fillStyle = "#000";
+  context.textAlign = "center";
+  context.fillText(String(index + 1), x, y + 1);
+  context.textAlign = "start";
 }
 
 function drawAxes(context: CanvasRenderingContext2D, scene: CloudScene, [x, y]: Point2): void {

@@ -34,6 +34,14 @@ const DIRECTIONS: Readonly<Record<CloudView, readonly [polar: number, azimuth: n
   side: [Math.PI / 2, Math.PI / 2],
 };
 
+export interface SceneBox {
+  readonly index: number;
+  readonly centre: Point3;
+  /** Ends of its edges, two points each. */
+  readonly edges: readonly Point3[];
+  readonly colour: string;
+}
+
 /** Draws points and boxes, and turns them. Coordinates of callers are those of the PLY, in mm. */
 export class CloudScene {
   readonly #renderer: WebGLRenderer;
@@ -50,6 +58,7 @@ export class CloudScene {
     new PointsMaterial({ vertexColors: true, sizeAttenuation: false }),
   );
   readonly #boxes = new Group();
+  #labels: readonly Omit<SceneBox, "edges">[] = [];
   #middle = new Vector3();
   #halfSize = new Vector3(1, 1, 1);
   #frame = 0;
@@ -101,8 +110,8 @@ export class CloudScene {
     this.draw();
   }
 
-  /** @param boxes ends of their edges, two points each, with a colour */
-  setBoxes(boxes: readonly { edges: readonly Point3[]; colour: string }[]): void {
+  setBoxes(boxes: readonly SceneBox[]): void {
+    this.#labels = boxes.map(({ index, centre, colour }) => ({ index, centre, colour }));
     for (const box of this.#boxes.children as LineSegments<BufferGeometry, LineBasicMaterial>[]) {
       box.geometry.dispose();
       box.material.dispose();
@@ -160,6 +169,14 @@ export class CloudScene {
     const { width, height } = this.#size();
     const matrix = this.#matrix().elements;
     return pickPoint(positions.array as Float32Array, { matrix, width, height, x, y });
+  }
+
+  /** Where the numbers of the boxes stand on the screen. */
+  labels(): { index: number; at: Point2; colour: string }[] {
+    return this.#labels.flatMap(({ index, centre, colour }) => {
+      const at = this.screenPlace(centre);
+      return at === undefined ? [] : [{ index, at, colour }];
+    });
   }
 
   /** Where a point is on the screen. */

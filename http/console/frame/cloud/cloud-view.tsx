@@ -2,11 +2,12 @@ import { effect, type ReadonlySignal, type Signal, useComputed, useSignal } from
 import { useEffect, useRef } from "preact/hooks";
 import type { FrameModel } from "../frame-model.js";
 import type { CloudColour } from "../frame-state.js";
+import { goToDefect } from "../map/go-to-defect.js";
 import { boxOverPixels, type FrameDefect } from "../measure/frame-defects.js";
 import { BOX_EDGES, boxCorners, type OrientedBox, type Point3 } from "../measure/oriented-box.js";
 import { cloudColours } from "./cloud-colours.js";
 import { cloudKey } from "./cloud-keys.js";
-import { drawCloudOverlay } from "./cloud-overlay.js";
+import { drawCloudOverlay, labelAt } from "./cloud-overlay.js";
 import type { CloudScene } from "./cloud-scene.js";
 import { drawnPoints } from "./ply-cloud.js";
 
@@ -34,9 +35,14 @@ export function CloudView({ model, scene, defects }: CloudProps) {
   useEffect(() => startScene(box.current as HTMLDivElement, model, scene, problem), [model, scene, problem]);
   useScene(model, scene, drawn, defects);
   const pick = (x: number, y: number): void => {
-    const at = scene.value?.pick([x, y]) ?? -1;
-    const place = drawn.value?.places[at];
+    const place = drawn.value?.places[scene.value?.pick([x, y]) ?? -1];
     if (place !== undefined) pickPlace(model, place);
+  };
+  const click = (x: number, y: number): void => {
+    const index = scene.value && labelAt(scene.value.labels(), [x, y]);
+    const defect = defects.find((one) => one.index === index);
+    if (defect === undefined) pick(x, y);
+    else goToDefect(model, defect, true);
   };
   const down = useRef<[number, number]>([0, 0]);
   return (
@@ -62,7 +68,7 @@ export function CloudView({ model, scene, defects }: CloudProps) {
       onPointerUp={(event) => {
         const [x, y] = down.current;
         if (event.button !== 0 || Math.hypot(event.offsetX - x, event.offsetY - y) > CLICK_PIXELS) return;
-        pick(event.offsetX, event.offsetY);
+        click(event.offsetX, event.offsetY);
       }}
     >
       <canvas />
@@ -210,7 +216,8 @@ function showBoxes(
     const corners = boxCorners(box);
     const edges = BOX_EDGES.flatMap(([from, to]) => [corners[from] as Point3, corners[to] as Point3]);
     const isChosen = defect.index === chosen;
-    return [{ edges, colour: isChosen ? CHOSEN_COLOUR : BOX_COLOUR, box, isChosen }];
+    const colour = isChosen ? CHOSEN_COLOUR : BOX_COLOUR;
+    return [{ index: defect.index, centre: box.centre, edges, colour, box, isChosen }];
   });
   scene.setBoxes(boxes);
   return boxes.find(({ isChosen }) => isChosen)?.box;

@@ -3,6 +3,7 @@ import { columnAt, lineAt, xMm, yMm } from "../heights/frame-grid.js";
 import type { CutLine, GridPoint } from "../measure/cut-line.js";
 import { defectBounds, type FrameDefect } from "../measure/frame-defects.js";
 import type { Point2 } from "../measure/oriented-box.js";
+import { goToDefect } from "./go-to-defect.js";
 import type { MapGestures } from "./map-gestures.js";
 import { gridOfLayer, type MapLayer } from "./map-layer.js";
 import { fit, panned, type Size, toMap, type Viewport, zoomed } from "./viewport.js";
@@ -88,7 +89,8 @@ export class MapControl implements MapGestures {
       const bounds = defectBounds(defect, this.#grid);
       return bounds && u >= bounds.left && u < bounds.right && v >= bounds.top && v < bounds.bottom;
     });
-    model.change({ defect: hit?.index }, hit !== undefined);
+    if (hit === undefined) model.change({ defect: undefined });
+    else goToDefect(model, hit, true);
   }
 
   drawsFrom(): boolean {

@@ -1,12 +1,7 @@
 import { fixed } from "../../data/units.js";
 import type { FrameModel } from "../frame-model.js";
-import { fit, type Size } from "../map/viewport.js";
-import { defectBounds, type FrameDefect } from "../measure/frame-defects.js";
-
-/** Around a defect that is gone to, in its own sizes: it is seen in its surroundings. */
-const MARGIN = 2;
-/** For the zoom only: the map's own size differs a little. */
-const VIEW: Size = { width: 800, height: 600 };
+import { goToDefect } from "../map/go-to-defect.js";
+import type { FrameDefect } from "../measure/frame-defects.js";
 
 /** The run's defects in this frame. A click on one goes there. */
 export function DefectsPanel({ model, defects }: { model: FrameModel; defects: readonly FrameDefect[] }) {
@@ -62,16 +57,4 @@ function details({ defect }: FrameDefect): string {
   const { severity, confidence } = defect;
   const sure = confidence === null || confidence === undefined ? "" : fixed(confidence, 2);
   return [severity ?? "", sure].filter((text) => text !== "").join(" · ");
-}
-
-/** Chooses a defect, and shows it with its surroundings. */
-export function goToDefect(model: FrameModel, defect: FrameDefect, isStep = false): void {
-  const grid = model.here.value.value?.field.grid;
-  const bounds = grid && defectBounds(defect, grid);
-  if (grid === undefined || bounds === undefined) return;
-  const { left, top, right, bottom } = bounds;
-  const [marginX, marginY] = [(right - left) * MARGIN, (bottom - top) * MARGIN];
-  const around = { left: left - marginX, top: top - marginY, right: right + marginX, bottom: bottom + marginY };
-  const { centre, pixelsPerMm } = fit(grid, VIEW, around);
-  model.change({ defect: defect.index, place: [...centre, pixelsPerMm] }, isStep);
 }
