@@ -26,6 +26,8 @@ const BACKGROUND = 0x14181b;
 const FIELD_OF_VIEW_DEGREES = 32;
 /** A part is flatter than the ball around it: the camera can be nearer. */
 const FILLING = 0.85;
+/** So far above the middle of its box stands a number: it must not hide a small box. */
+const LABEL_ABOVE_PIXELS = 22;
 /** From where a view looks, as angles from the z axis and about it. Straight from above has no "up": it is a hair off. */
 const DIRECTIONS: Readonly<Record<CloudView, readonly [polar: number, azimuth: number]>> = {
   home: [0.9, 0.5],
@@ -175,7 +177,7 @@ export class CloudScene {
   labels(): { index: number; at: Point2; colour: string }[] {
     return this.#labels.flatMap(({ index, centre, colour }) => {
       const at = this.screenPlace(centre);
-      return at === undefined ? [] : [{ index, at, colour }];
+      return at === undefined ? [] : [{ index, at: [at[0], at[1] - LABEL_ABOVE_PIXELS] as const, colour }];
     });
   }
 

@@ -160,7 +160,7 @@ function Picked({ model, decimals }: { model: FrameModel; decimals: number }) {
             ))}
             {first && second && (
               <tr>
-                <th scope="row">P2 − P1</th>
+                <th scope="row">Δ</th>
                 {([0, 1, 2] as const).map((axis) => (
                   <td key={axis}>{signed(inUnit(second[axis] - first[axis]), decimals)}</td>
                 ))}
