@@ -46,7 +46,7 @@ export class ServiceRequestError extends Error {
 
 /** Pause before the next attempt, if the service has said nothing. It doubles with each attempt that fails, up to the longest. */
 const RETRY_MS = 2_000;
-const LONGEST_RETRY_MS = 30_000;
+const LONGEST_RETRY_MS = 10_000;
 /** The service says something every 15 s. After so long a silence the connection is dead. */
 const SILENCE_MS = 45_000;
 

@@ -4,7 +4,7 @@ import { FrameProblem, problemOf } from "./frame-problem.js";
 import { FrameField } from "./height-field.js";
 import { heightInMm } from "./height-in-mm.js";
 import { HEADER_BYTES, NpyError, readNpyHeader } from "./npy.js";
-import { decimate, OVERVIEW_POINTS, readOverview } from "./overview.js";
+import { OVERVIEW_POINTS, readOverview } from "./overview.js";
 import { type ReadBytes, RowStore } from "./row-store.js";
 
 /** Requests a path of the service, with the page's key. Rejects if the answer is not a 2xx. */
@@ -64,18 +64,14 @@ export async function openFrame(get: Get, frameId: string, signal: AbortSignal):
     const overviewPath = `${base}/overview.npy?points=${OVERVIEW_POINTS}`;
     const [start, served] = await Promise.all([
       readBytes(get, npyPath, "the heights", signal, range),
-      // The lines themselves tell as much, only later.
-      readBytes(get, overviewPath, "the overview", signal).catch(() => undefined),
+      readBytes(get, overviewPath, "the heights", signal),
     ]);
     const header = readNpyHeader(start.bytes);
     if (header.lines === 0 || header.width === 0) throw new FrameProblem("This frame has no points.");
     const rows = new RowStore(header, rangeReader(get, npyPath, "the heights"));
     const grid = gridOf(frame.geometry, header);
     const toMm = heightInMm(frame.geometry.height);
-    const overview =
-      served === undefined
-        ? await decimate(rows, toMm, grid, OVERVIEW_POINTS, signal)
-        : readOverview(served.bytes, served.response.headers, grid);
+    const overview = readOverview(served.bytes, served.response.headers, grid);
     return { frame, rows, field: new FrameField(grid, overview, rows, toMm) };
   } catch (error) {
     if (error instanceof FrameProblem) throw await removalOf(get, frame, signal, error);

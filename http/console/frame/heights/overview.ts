@@ -1,7 +1,5 @@
 import type { FrameGrid } from "./frame-grid.js";
-import type { HeightInMm } from "./height-in-mm.js";
 import { NpyError, readNpy } from "./npy.js";
-import type { RowStore } from "./row-store.js";
 
 /** A frame decimated: value [i, j] is that of line firstLine + i * stride and column firstColumn + j * stride. */
 export interface Overview {
@@ -44,38 +42,6 @@ export function readOverview(bytes: Uint8Array, headers: Headers, grid: FrameGri
     );
   }
   return { zMm: values, width, lines, stride, firstColumn, firstLine };
-}
-
-/** The smallest stride by which a frame has at most `points` points. */
-export function strideFor(grid: FrameGrid, points: number): number {
-  let stride = Math.max(1, Math.floor(Math.sqrt((grid.width * grid.lines) / points)));
-  while (Math.ceil(grid.width / stride) * Math.ceil(grid.lines / stride) > points) stride++;
-  return stride;
-}
-
-/** Makes the overview from the lines themselves, for a frame whose `overview.npy` the service cannot give. It reads the whole file. */
-export async function decimate(
-  rows: RowStore,
-  toMm: HeightInMm,
-  grid: FrameGrid,
-  points: number,
-  signal: AbortSignal,
-): Promise<Overview> {
-  const stride = strideFor(grid, points);
-  const width = Math.ceil(grid.width / stride);
-  const lines = Math.ceil(grid.lines / stride);
-  const zMm = new Float32Array(width * lines);
-  const stepLines = Math.min(grid.lines, rows.linesInMemory);
-  for (let first = 0; first < grid.lines; first += stepLines) {
-    const end = Math.min(grid.lines, first + stepLines);
-    await rows.load(first, end, signal);
-    for (let i = Math.ceil(first / stride); i * stride < end; i++) {
-      const raw = rows.line(i * stride);
-      if (raw === undefined) throw new NpyError(`line ${i * stride} was not kept`);
-      for (let j = 0; j < width; j++) zMm[i * width + j] = toMm(raw[j * stride] as number);
-    }
-  }
-  return { zMm, width, lines, stride, firstColumn: 0, firstLine: 0 };
 }
 
 /** z in mm of the overview's point that is nearest to a column and a line of the frame. */
