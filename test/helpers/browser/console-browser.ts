@@ -80,7 +80,9 @@ export async function axeFindings(page: Page, rules?: readonly string[]): Promis
   );
 }
 
-/** By how many pixels the page is wider than the window. */
+/** By how many pixels the page stays wider than the window. A plot follows the window's size a little later. */
 export async function overflowPx(page: Page): Promise<number> {
-  return page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
+  const overflow = "document.documentElement.scrollWidth - innerWidth";
+  await page.waitForFunction(`${overflow} <= 0`).catch(() => {});
+  return page.evaluate<number>(overflow);
 }
