@@ -5,7 +5,7 @@ import { shortageOf } from "../../storage/disk/file-system-error.js";
 import { isReadDamage } from "../../storage/log/read-damage.js";
 import { fieldsWithRelativePaths, withRelativePaths } from "../../storage/relative-paths.js";
 import type { StorageError } from "../../storage/storage-error.js";
-import { protocolAuthorization } from "../live/socket-handshake.js";
+import { notUpgradable, protocolAuthorization } from "../live/socket-handshake.js";
 import { RequestLog } from "../log/request-log.js";
 import type { ServiceLog } from "../log/service-log.js";
 import { accepts } from "../replies/accepted-coding.js";
@@ -147,8 +147,10 @@ export class RequestPipeline {
     if (this.#apiKeys !== undefined && route.scope !== "none") {
       this.#apiKeys.check(authorizationOf(headers, route), route.scope, route.showsKeyFault);
     }
-    if (route.live === "socket") this.#crossOrigin.checkSocket(headers, baseUrl);
-    else if (route.live === "stream") this.#crossOrigin.checkStream(headers, baseUrl);
+    if (route.live === "socket") {
+      this.#crossOrigin.checkSocket(headers, baseUrl);
+      if (incoming.method !== "GET") throw notUpgradable(incoming.method);
+    } else if (route.live === "stream") this.#crossOrigin.checkStream(headers, baseUrl);
     if (route.method !== "GET") this.#crossOrigin.checkWrite(headers, baseUrl);
     if (route.body !== undefined) {
       if (headers.count("content-length") === 0) return refusal(missingLength(), traceId);
@@ -276,6 +278,13 @@ export class RequestPipeline {
       message: withRelativePaths(message, directory),
       params: fieldsWithRelativePaths(params, directory),
     };
+  }
+
+  /** Called by a server that does not make a WebSocket of the connection. */
+  withoutSocket(reply: Reply, incoming: IncomingRequest, traceId: string): Reply {
+    if (reply.socket === undefined) return reply;
+    reply.socket.release();
+    return errorReply(notUpgradable(incoming.method).data, traceId);
   }
 
   /** Called by the server when an answer that has begun cannot be completed. */

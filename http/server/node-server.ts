@@ -276,7 +276,7 @@ class Connections {
   }
 
   async #send(exchange: Exchange, wanted: Reply, connection: Connection, socket: Socket): Promise<void> {
-    let reply = wanted;
+    let reply = this.#options.pipeline.withoutSocket(wanted, exchange, exchange.traceId);
     if (reply.live !== undefined) {
       await this.#sendLive(exchange, reply, reply.live, connection);
       return;

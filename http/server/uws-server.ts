@@ -162,7 +162,7 @@ class Sender {
     const { response } = exchange;
     let waitingFor: Uint8Array | undefined;
     try {
-      const reply = await pending;
+      const reply = this.#options.pipeline.withoutSocket(await pending, exchange, exchange.traceId);
       if (reply.live !== undefined) {
         await this.#sendLive(exchange, reply, reply.live);
         return;

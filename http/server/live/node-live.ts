@@ -6,7 +6,7 @@ import { selectedProtocol } from "../../live/socket-handshake.js";
 import type { LiveSocket, LiveStream } from "../../replies/reply.js";
 import type { Exchange } from "../node-exchange.js";
 import type { NodeWriter } from "../node-writer.js";
-import { LiveSockets } from "./live-sockets.js";
+import { LiveSockets, type OpenSocket } from "./live-sockets.js";
 
 /** Sends a stream after its head, no faster than the client reads. Resolves when it has ended, or the client is gone. */
 export async function sendLive({ response }: Exchange, live: LiveStream, writer: NodeWriter): Promise<void> {
@@ -59,16 +59,19 @@ export class NodeSockets {
     maxPayload: LIMITS.liveMessageBytes,
     handleProtocols: (_, request) => selectedProtocol(request.headers["sec-websocket-protocol"]) ?? false,
   });
+  readonly #traceIds = new WeakMap<IncomingMessage, string>();
 
   constructor(pingMs: number | undefined) {
     this.sockets = new LiveSockets(pingMs);
+    this.#ws.on("headers", (lines, request) => lines.push(`X-Trace-ID: ${this.#traceIds.get(request)}`));
   }
 
   /** Answers with 101. */
   accept(request: IncomingMessage, socket: Socket, head: Buffer, traceId: string, live: LiveSocket): void {
-    this.#ws.once("headers", (lines) => lines.push(`X-Trace-ID: ${traceId}`));
+    this.#traceIds.set(request, traceId);
+    let open: OpenSocket | undefined;
     this.#ws.handleUpgrade(request, socket, head, (ws) => {
-      const open = this.sockets.open(
+      const opened = this.sockets.open(
         {
           send: (text) => new Promise((resolve) => ws.send(text, { binary: false }, () => resolve())),
           ping: () => ws.ping(),
@@ -77,10 +80,13 @@ export class NodeSockets {
         },
         live,
       );
-      ws.on("pong", () => open.pong());
+      open = opened;
+      ws.on("pong", () => opened.pong());
       // An error of the protocol: ws closes the connection with the code for it.
       ws.on("error", () => {});
-      ws.on("close", () => open.gone());
+      ws.on("close", () => opened.gone());
     });
+    // The socket is gone, or ws refused the handshake: it calls back at once or never.
+    if (open === undefined) live.release();
   }
 }

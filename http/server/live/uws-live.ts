@@ -1,5 +1,5 @@
 import { LIMITS } from "../../../core/limits.js";
-import { SUBPROTOCOL, selectedProtocol } from "../../live/socket-handshake.js";
+import { selectedProtocol } from "../../live/socket-handshake.js";
 import type { LiveSocket, LiveStream, Reply } from "../../replies/reply.js";
 import type { StalledClients, WaitingClient } from "../stalled-clients.js";
 import type { UwsApp, UwsContext, UwsWebSocket } from "../uws-binary.js";
@@ -156,16 +156,20 @@ export class UwsSockets {
   }
 
   /** Answers with 101. Only within the callback of the request. */
-  accept(exchange: Exchange, live: LiveSocket, context: UwsContext): void {
-    const { response, headers, traceId } = exchange;
-    const header = (name: string) => headers.get(name) ?? "";
+  accept({ response, headers, traceId }: Exchange, live: LiveSocket, context: UwsContext): void {
     const data: SocketData = { live, open: undefined, onDrained: undefined };
-    response.cork(() => {
-      response.writeStatus("101 Switching Protocols").writeHeader("X-Trace-ID", traceId);
-      const protocol = selectedProtocol(headers.get("sec-websocket-protocol")) === undefined ? "" : SUBPROTOCOL;
-      // No extensions: the library would compress, at the cost of memory for each client.
-      response.upgrade(data, header("sec-websocket-key"), protocol, "", context);
-    });
+    const key = headers.get("sec-websocket-key") ?? "";
+    const protocol = selectedProtocol(headers.get("sec-websocket-protocol")) ?? "";
+    try {
+      response.cork(() => {
+        response.writeStatus("101 Switching Protocols").writeHeader("X-Trace-ID", traceId);
+        // No extensions: the library would compress, at the cost of memory for each client.
+        response.upgrade(data, key, protocol, "", context);
+      });
+    } catch (error) {
+      live.release();
+      throw error;
+    }
   }
 }
 

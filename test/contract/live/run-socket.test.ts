@@ -1,10 +1,12 @@
 import t, { type Test } from "tap";
 import type { ClientOptions } from "ws";
 import type { LiveClientsOptions } from "../../../http/live/live-clients.js";
+import { refusedSocket } from "../../../http/live/run-socket.js";
 import { ApiKeys, createKey } from "../../../http/requests/api-keys.js";
 import { CrossOrigin } from "../../../http/requests/cross-origin.js";
 import type { ListenOptions } from "../../helpers/captures/recorded-cell.js";
 import { frontsHere } from "../../helpers/http/fronts-here.js";
+import { onEveryFront as handlersOnEveryFront } from "../../helpers/http/handler-server.js";
 import { type RawResponse, rawRequest } from "../../helpers/http/raw-http.js";
 import { listOf } from "../../helpers/list-of.js";
 import { ChangingCell } from "../../helpers/live/changing-cell.js";
@@ -110,6 +112,10 @@ onEveryFront("no upgrade: an unknown run, a foreign page, no handshake", async (
     ["no version", { "Sec-WebSocket-Version": undefined }, 426, { field: "sec-websocket-version" }],
     ["a short key", { "Sec-WebSocket-Key": "abc" }, 400, { field: "sec-websocket-key" }],
     ["no key", { "Sec-WebSocket-Key": undefined }, 400, { field: "sec-websocket-key" }],
+    ["an empty protocol", { "Sec-WebSocket-Protocol": "inspection.v1,,x" }, 400, { field: "sec-websocket-protocol" }],
+    ["a protocol twice", { "Sec-WebSocket-Protocol": "x, x" }, 400, { allowed: "a list of different tokens" }],
+    ["no token", { "Sec-WebSocket-Protocol": "x, bearer.a/b" }, 400, { value: "x, bearer.…" }],
+    ["a further protocol", { Upgrade: "websocket, h2c" }, 426, { field: "upgrade" }],
     ["another protocol", { Upgrade: "h2c" }, 426, { field: "upgrade" }],
     ["no upgrade", { Upgrade: undefined, Connection: undefined }, 426, { field: "upgrade" }],
   ];
@@ -119,9 +125,14 @@ onEveryFront("no upgrade: an unknown run, a foreign page, no handshake", async (
     t.match(refused?.json(), { params, trace_id: refused?.headers["x-trace-id"] }, what);
     if (status === 426) t.match(refused?.headers, { upgrade: "websocket", "sec-websocket-version": "13" }, what);
   }
+  const head = Object.entries({ Host: "x", ...HANDSHAKE }).map(([name, value]) => `${name}: ${value}\r\n`);
+  const byHead = await rawRequest(port, `HEAD /runs/${id}/live HTTP/1.1\r\n${head.join("")}\r\n`, "HEAD");
+  t.equal(byHead?.status, 426);
+  t.equal(cell.live.figures.run.open, 0, "no refused one holds a place");
   for (const origin of [`http://127.0.0.1:${port}`, undefined]) {
     const client = open(id, [], origin === undefined ? {} : { origin });
     await client.until(({ messages }) => messages.length === 1);
+    t.match(client.upgradeHeaders["x-trace-id"], /^[0-9a-f]{32}$/, "one line, whatever was refused before");
   }
   t.equal(cell.live.figures.run.open, 2);
 });
@@ -225,6 +236,16 @@ onEveryFront(
   {},
   { limit: 2 },
 );
+
+handlersOnEveryFront(t, "a socket that the server does not open is released", async (t, serve) => {
+  let released = 0;
+  const socket = { ...refusedSocket("x"), release: () => void released++ };
+  const { port } = await serve(t, { "/x": () => ({ status: 101, body: null, socket }) });
+  const refused = await rawRequest(port, "GET /x HTTP/1.1\r\nHost: x\r\n\r\n");
+  t.equal(refused?.status, 426);
+  t.match(refused?.json(), { code: "upgrade_required" });
+  t.equal(released, 1);
+});
 
 onEveryFront("at a stop all are closed with 1001", async (t, { cell, open }) => {
   const id = cell.create();
