@@ -10,3 +10,9 @@ export function accepts(acceptEncoding: string | undefined, coding: keyof typeof
   const match = CODINGS[coding].exec(acceptEncoding);
   return match !== null && Number(match[1] ?? 1) > 0;
 }
+
+/** Whether the client names text/html among what it takes: a wildcard does not tell that it is a browser. @param accept the header Accept */
+export function acceptsHtml(accept: string | undefined): boolean {
+  const match = /(?:^|,)[ \t]*text\/html[ \t]*(;[^,]*)?(?=,|$)/i.exec(accept ?? "");
+  return match !== null && !/;[ \t]*q=0(?:\.0{0,3})?[ \t]*(?:;|$)/i.test(match[1] ?? "");
+}

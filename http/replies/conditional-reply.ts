@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { ServiceError } from "../../core/service-errors.js";
 import type { RequestHeaders } from "../requests/request-headers.js";
-import { isStreamBody, type Reply, type StreamBody, type Validators } from "./reply.js";
+import { type HeaderLines, isStreamBody, type Reply, type StreamBody, type Validators } from "./reply.js";
 
 /**
  * The ETag of an answer. It is weak, so that the plain and the compressed answer share it. 96 bits of SHA-1 are enough.
@@ -24,7 +24,8 @@ export function conditionalReply(reply: Reply, method: string, headers: RequestH
     const etag = reply.etag || tagOfHash(hash("sha1", body, "base64url"));
     reply.etag = etag;
     if (isUnchanged(etag, undefined, headers)) {
-      return { status: 304, body: null, etag, variesByEncoding: reply.variesByEncoding ?? false };
+      const variesByEncoding = reply.variesByEncoding ?? false;
+      return { status: 304, body: null, headers: cacheHeaders(reply), etag, variesByEncoding };
     }
     return reply;
   }
@@ -44,7 +45,7 @@ function conditionalDownload(reply: Reply, body: StreamBody, method: string, hea
   }
   if (isUnchanged(validators?.etag, validators?.modifiedAtUs, headers)) {
     body.release();
-    return { status: 304, body: null, headers: own };
+    return { status: 304, body: null, headers: [...cacheHeaders(reply), ...own] };
   }
   const whole = { ...reply, headers: [...(reply.headers ?? []), ...own] };
   if (method !== "GET" || !rangeApplies(validators, headers)) return whole;
@@ -62,6 +63,11 @@ function conditionalDownload(reply: Reply, body: StreamBody, method: string, hea
   const { first, last } = range;
   const contentRange = ["Content-Range", `bytes ${first}-${last}/${body.totalBytes}`] as const;
   return { ...whole, status: 206, headers: [...whole.headers, contentRange], body: part(body, first, last) };
+}
+
+/** The headers of a reply that its 304 has too (RFC 9110, section 15.4.5). */
+function cacheHeaders({ headers = [] }: Reply): HeaderLines {
+  return headers.filter(([name]) => name === "Cache-Control" || name === "Vary");
 }
 
 const SHOWN_CHARACTERS = 200;

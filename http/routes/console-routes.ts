@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { ServiceError } from "../../core/service-errors.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { readWholeFile } from "../../storage/disk/whole-files.js";
-import { accepts } from "../replies/accepted-coding.js";
+import { accepts, acceptsHtml } from "../replies/accepted-coding.js";
 import { type HeaderLines, JSON_CONTENT_TYPE, type Reply, wholeReply } from "../replies/reply.js";
 import { defineRoute, type HandlerRequest, type PathParameter, type Route } from "../requests/route.js";
 import { jsonResponse } from "./declared-parameters.js";
@@ -97,7 +97,7 @@ function rootRoute(page: (request: HandlerRequest) => Promise<Reply>): Route {
     errors: [],
     scope: "none",
     handle(request) {
-      if (/\btext\/html\b/i.test(request.header("accept") ?? "")) return page(request);
+      if (acceptsHtml(request.header("accept"))) return page(request);
       const href = (path: string) => ({ href: request.baseUrl + path, method: "GET" });
       const links = {
         console: href("/console"),

@@ -36,6 +36,13 @@ for (const { name: front, environment } of frontsHere(t)) {
     t.equal(root.headers["content-type"], "text/html; charset=utf-8");
     t.match(root.headers.vary, /Accept(?:,|$)/m, "a cache keeps page and links apart");
     const html = root.body.toString();
+    for (const accept of ["text/html;q=0", "text/html ; Q=0.000, application/json", "text/html5"]) {
+      t.equal((await get("/", { Accept: accept })).headers["content-type"], "application/json", accept);
+    }
+    t.equal(
+      (await get("/", { Accept: "*/*, text/html;level=1;q=0.1" })).headers["content-type"],
+      "text/html; charset=utf-8",
+    );
 
     for (const path of [
       "/console",
@@ -54,6 +61,10 @@ for (const { name: front, environment } of frontsHere(t)) {
     t.equal((await get("/console/runs/1/2")).status, 404);
     const unchanged = await get("/console", { "If-None-Match": String((await get("/console")).headers.etag) });
     t.equal(unchanged.status, 304);
+    t.equal(unchanged.headers["cache-control"], "no-cache", "what a cache needs, as in the 200");
+    const sameRoot = await get("/", { Accept: "text/html", "If-None-Match": String(root.headers.etag) });
+    t.equal(sameRoot.status, 304);
+    t.match(sameRoot.headers.vary, /Accept(?:,|$)/m);
 
     const loaded = [...html.matchAll(/(?:href|src)="\.\/(assets\/[^"]+)"/g)].map(([, path]) => `/console/${path}`);
     t.ok(loaded.length >= 3);
