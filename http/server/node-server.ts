@@ -192,10 +192,13 @@ class Connections {
     socket.on("error", () => {});
     const response = new ServerResponse(request);
     const exchange = new Exchange(request, response);
-    const reply = this.#options.pipeline.handle(exchange, exchange.traceId);
+    const { pipeline } = this.#options;
+    const { traceId } = exchange;
+    const reply = pipeline.handle(exchange, traceId);
     if (!(reply instanceof Promise) && reply.socket !== undefined) {
       this.#answerOf(exchange, reply, connection);
-      this.sockets.accept(request, socket, head, exchange.traceId, reply.socket);
+      const onFailure = (error: unknown) => pipeline.failure(error, exchange, traceId);
+      this.sockets.accept({ request, socket, head, traceId }, reply.socket, onFailure);
       return;
     }
     response.assignSocket(socket);

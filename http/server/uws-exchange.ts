@@ -26,6 +26,7 @@ export class Exchange implements IncomingRequest {
   readonly #native: UwsRequest;
   #query: string | undefined;
   #aborted = false;
+  #keptAddress: string | undefined;
   #abortListener: (() => void) | undefined;
   /** Called when the client leaves. */
   onAborted: (() => void) | undefined;
@@ -63,7 +64,13 @@ export class Exchange implements IncomingRequest {
   }
 
   remoteAddress(): string {
+    if (this.#keptAddress !== undefined) return this.#keptAddress;
     return this.#aborted ? "" : Buffer.from(this.response.getRemoteAddressAsText()).toString("latin1");
+  }
+
+  /** Called before the connection becomes a WebSocket: the response can then tell nothing any more. */
+  keepRemoteAddress(): void {
+    this.#keptAddress = this.remoteAddress();
   }
 
   whenAborted(listener: () => void): void {

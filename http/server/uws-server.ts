@@ -75,7 +75,8 @@ function serve(
     const reply = options.pipeline.handle(exchange, exchange.traceId);
     if (upgrade !== undefined && !(reply instanceof Promise) && reply.socket !== undefined) {
       sender.answer(exchange, reply);
-      sender.sockets.accept(exchange, reply.socket, upgrade);
+      const onFailure = (error: unknown) => options.pipeline.failure(error, exchange, exchange.traceId);
+      sender.sockets.accept(exchange, reply.socket, upgrade, onFailure);
       return;
     }
     if (

@@ -1,5 +1,5 @@
 import { LIMITS } from "../../../core/limits.js";
-import type { LiveSocket } from "../../replies/reply.js";
+import type { LiveSocket, Reply } from "../../replies/reply.js";
 
 /** A WebSocket, independent of the library. */
 export interface NativeSocket {
@@ -11,6 +11,9 @@ export interface NativeSocket {
   /** Ends the connection without a word. */
   drop(): void;
 }
+
+/** Takes note of an error while a message was made. Returns what a GET would have answered. */
+export type OnFailure = (error: unknown) => Reply;
 
 /** How a connection is closed after a message above `LIMITS.liveMessageBytes`. */
 export const TOO_LARGE = { code: 1009, reason: `messages may have at most ${LIMITS.liveMessageBytes} bytes` } as const;
@@ -34,8 +37,8 @@ export class LiveSockets {
   }
 
   /** Sends what `live` gives. The server calls `pong` and `gone` of the result. */
-  open(native: NativeSocket, live: LiveSocket): OpenSocket {
-    const socket = new OpenSocket(native, live, () => this.#remove(socket));
+  open(native: NativeSocket, live: LiveSocket, onFailure: OnFailure): OpenSocket {
+    const socket = new OpenSocket(native, live, onFailure, () => this.#remove(socket));
     this.#sockets.add(socket);
     this.#timer ??= setInterval(() => this.#ping(), this.#pingMs);
     void socket.run();
@@ -61,15 +64,17 @@ export class LiveSockets {
 export class OpenSocket {
   readonly #native: NativeSocket;
   readonly #live: LiveSocket;
+  readonly #onFailure: OnFailure;
   readonly #remove: () => void;
   #isAnswered = true;
   #isClosing = false;
   #isGone = false;
   #closeTimer: NodeJS.Timeout | undefined;
 
-  constructor(native: NativeSocket, live: LiveSocket, remove: () => void) {
+  constructor(native: NativeSocket, live: LiveSocket, onFailure: OnFailure, remove: () => void) {
     this.#native = native;
     this.#live = live;
+    this.#onFailure = onFailure;
     this.#remove = remove;
   }
 
@@ -83,8 +88,11 @@ export class OpenSocket {
         await this.#native.send(text);
       }
       this.close(live.ending.code, live.ending.reason);
-    } catch {
-      this.close(1011, "the service failed to read the run");
+    } catch (error) {
+      // A read for a client that has left may fail for that reason.
+      if (this.#isClosing) return;
+      if (this.#onFailure(error).status === 503) this.close(1013, "the service cannot read the run now");
+      else this.close(1011, "the service failed to read the run");
     } finally {
       live.cut.removeEventListener("abort", onCut);
     }

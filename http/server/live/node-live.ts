@@ -6,7 +6,7 @@ import { selectedProtocol } from "../../live/socket-handshake.js";
 import type { LiveSocket, LiveStream } from "../../replies/reply.js";
 import type { Exchange } from "../node-exchange.js";
 import type { NodeWriter } from "../node-writer.js";
-import { LiveSockets, type OpenSocket } from "./live-sockets.js";
+import { LiveSockets, type OnFailure, type OpenSocket } from "./live-sockets.js";
 
 /** Sends a stream after its head, no faster than the client reads. Resolves when it has ended, or the client is gone. */
 export async function sendLive({ response }: Exchange, live: LiveStream, writer: NodeWriter): Promise<void> {
@@ -49,6 +49,14 @@ export function requestClassFor(base: typeof IncomingMessage, socketPaths: reado
   };
 }
 
+/** What node:http gives for a request that asks for a WebSocket. */
+interface Upgrade {
+  request: IncomingMessage;
+  socket: Socket;
+  head: Buffer;
+  traceId: string;
+}
+
 /** The WebSockets of a server, spoken by the package ws. */
 export class NodeSockets {
   readonly sockets: LiveSockets;
@@ -67,7 +75,7 @@ export class NodeSockets {
   }
 
   /** Answers with 101. */
-  accept(request: IncomingMessage, socket: Socket, head: Buffer, traceId: string, live: LiveSocket): void {
+  accept({ request, socket, head, traceId }: Upgrade, live: LiveSocket, onFailure: OnFailure): void {
     this.#traceIds.set(request, traceId);
     let open: OpenSocket | undefined;
     this.#ws.handleUpgrade(request, socket, head, (ws) => {
@@ -79,6 +87,7 @@ export class NodeSockets {
           drop: () => ws.terminate(),
         },
         live,
+        onFailure,
       );
       open = opened;
       ws.on("pong", () => opened.pong());

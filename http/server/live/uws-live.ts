@@ -4,7 +4,7 @@ import type { LiveSocket, LiveStream, Reply } from "../../replies/reply.js";
 import type { StalledClients, WaitingClient } from "../stalled-clients.js";
 import type { UwsApp, UwsContext, UwsWebSocket } from "../uws-binary.js";
 import { closeQuietly, type Exchange, endHead, writeHead } from "../uws-exchange.js";
-import { LiveSockets, type NativeSocket, type OpenSocket, TOO_LARGE } from "./live-sockets.js";
+import { LiveSockets, type NativeSocket, type OnFailure, type OpenSocket, TOO_LARGE } from "./live-sockets.js";
 
 /** The library's buffer for corked writes. Only a write that is larger tells whether the socket has taken it. */
 const CORK_BYTES = 16 * 1024;
@@ -50,7 +50,8 @@ export class UwsLiveAnswer {
     }
     live.release();
     if (exchange.isAborted()) return;
-    if (isTaken) response.cork(() => response.end("", true));
+    // Asked to close the connection here, the library would write a header into the body. The head has asked the client.
+    if (isTaken) response.cork(() => response.end(""));
     else closeQuietly(response);
   }
 
@@ -112,13 +113,17 @@ function sendHead(exchange: Exchange, answer: Reply): void {
 
 interface SocketData {
   readonly live: LiveSocket;
+  readonly onFailure: OnFailure;
   open: OpenSocket | undefined;
   /** The client has taken everything. */
   onDrained: (() => void) | undefined;
 }
 
-/** The library closes a connection without a close frame if a message exceeds its own limit, so that one is far above ours. */
-const LIBRARY_MESSAGE_BYTES = 1024 * 1024;
+/**
+ * The library closes a connection without a close frame if a message exceeds its own limit, so that one is far above ours. But it holds the part
+ * of a message that has come, for each client: 64 MiB for 512.
+ */
+const LIBRARY_MESSAGE_BYTES = 128 * 1024;
 
 /** The WebSockets of an app. */
 export class UwsSockets {
@@ -138,7 +143,7 @@ export class UwsSockets {
       upgrade: onUpgrade,
       open: (socket) => {
         const data = dataOf(socket);
-        data.open = this.sockets.open(nativeSocket(socket, data), data.live);
+        data.open = this.sockets.open(nativeSocket(socket, data), data.live, data.onFailure);
       },
       message: (socket, message) => {
         if (message.byteLength > LIMITS.liveMessageBytes) dataOf(socket).open?.close(TOO_LARGE.code, TOO_LARGE.reason);
@@ -156,10 +161,12 @@ export class UwsSockets {
   }
 
   /** Answers with 101. Only within the callback of the request. */
-  accept({ response, headers, traceId }: Exchange, live: LiveSocket, context: UwsContext): void {
-    const data: SocketData = { live, open: undefined, onDrained: undefined };
+  accept(exchange: Exchange, live: LiveSocket, context: UwsContext, onFailure: OnFailure): void {
+    const { response, headers, traceId } = exchange;
+    const data: SocketData = { live, onFailure, open: undefined, onDrained: undefined };
     const key = headers.get("sec-websocket-key") ?? "";
     const protocol = selectedProtocol(headers.get("sec-websocket-protocol")) ?? "";
+    exchange.keepRemoteAddress();
     try {
       response.cork(() => {
         response.writeStatus("101 Switching Protocols").writeHeader("X-Trace-ID", traceId);

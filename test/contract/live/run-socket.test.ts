@@ -1,12 +1,13 @@
 import t, { type Test } from "tap";
 import type { ClientOptions } from "ws";
+import { ServiceError } from "../../../core/service-errors.js";
 import type { LiveClientsOptions } from "../../../http/live/live-clients.js";
 import { refusedSocket } from "../../../http/live/run-socket.js";
 import { ApiKeys, createKey } from "../../../http/requests/api-keys.js";
 import { CrossOrigin } from "../../../http/requests/cross-origin.js";
 import type { ListenOptions } from "../../helpers/captures/recorded-cell.js";
 import { frontsHere } from "../../helpers/http/fronts-here.js";
-import { onEveryFront as handlersOnEveryFront } from "../../helpers/http/handler-server.js";
+import { type DeclaredHandler, onEveryFront as handlersOnEveryFront } from "../../helpers/http/handler-server.js";
 import { type RawResponse, rawRequest } from "../../helpers/http/raw-http.js";
 import { listOf } from "../../helpers/list-of.js";
 import { ChangingCell } from "../../helpers/live/changing-cell.js";
@@ -245,6 +246,23 @@ handlersOnEveryFront(t, "a socket that the server does not open is released", as
   t.equal(refused?.status, 426);
   t.match(refused?.json(), { code: "upgrade_required" });
   t.equal(released, 1);
+});
+
+handlersOnEveryFront(t, "a read that fails is logged, and closes with 1011, or with 1013 for now", async (t, serve) => {
+  const handlerOf = (error: Error): DeclaredHandler => {
+    const socket = { ...refusedSocket("x"), next: () => Promise.reject(error) };
+    return { live: "socket", handle: () => ({ status: 101, body: null, socket }) };
+  };
+  const { port, lines } = await serve(t, {
+    "/runs/broken/live": handlerOf(new Error("a bad disk")),
+    "/runs/busy/live": handlerOf(new ServiceError("unavailable", "busy")),
+  });
+  t.equal((await new RunSocketClient(port, "busy").end()).code, 1013);
+  t.strictSame(lines, [], "as for a GET");
+  const broken = new RunSocketClient(port, "broken");
+  t.equal((await broken.end()).code, 1011);
+  const trace_id = broken.upgradeHeaders["x-trace-id"];
+  t.match(lines, listOf({ trace_id, path: "/runs/broken/live", err: { message: "a bad disk" } }));
 });
 
 onEveryFront("at a stop all are closed with 1001", async (t, { cell, open }) => {

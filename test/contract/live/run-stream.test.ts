@@ -243,3 +243,10 @@ onEveryFront("at a stop all streams end at once, one that reads nothing too", as
   await stalled.ended();
   t.ok(stalled.rows.length < 150);
 });
+
+onEveryFront("at a stop a client that keeps connections reads a clean end", async (t, { cell, port }) => {
+  const response = await fetch(`http://127.0.0.1:${port}/runs/changes`);
+  const text = response.text();
+  await cell.close(20_000);
+  t.match(await text, /event: ready.*\n\n$/s);
+});

@@ -25,6 +25,7 @@ export type Handler = (request: HandlerRequest) => Reply | Promise<Reply>;
 export interface DeclaredHandler {
   body?: RequestBodyDeclaration;
   scope?: Route["scope"];
+  live?: NonNullable<Route["live"]>;
   handle: Handler;
 }
 
