@@ -174,7 +174,8 @@ export interface paths {
          *     status as the reason.
          *
          *     Other codes: 1001 at a stop of the service; 1009 after a message of more than 1 KiB, other messages are ignored; 1013 if there are too many
-         *     live clients. The service pings every 30 s, and drops a client that did not answer the last ping.
+         *     live clients, or the run cannot be read just now; 1011 if it cannot be read. The service pings every 30 s, and drops a client that did not
+         *     answer the last ping.
          *
          *     Without the headers of a WebSocket's handshake, the answer is an error.
          *
