@@ -119,14 +119,17 @@ export class FrameModel {
     () => decimalsFor(this.range.value ?? { low: 0, high: 0 }) + (unit.value === "in" ? 1 : 0),
   );
 
-  /** Loads lines that a map shows. */
-  async loadLines(field: HeightField, first: number, end: number, signal: AbortSignal): Promise<void> {
+  /** Loads lines that a map shows. @returns false if they could not be read, and asking again may help */
+  async loadLines(field: HeightField, first: number, end: number, signal: AbortSignal): Promise<boolean> {
     try {
       await field.load(first, end, AbortSignal.any([signal, this.#ended.signal]));
       this.lineProblem.value = undefined;
     } catch (error) {
-      if (!signal.aborted && !this.#ended.signal.aborted) this.lineProblem.value = sentenceOf(error);
+      if (signal.aborted || this.#ended.signal.aborted) return true;
+      this.lineProblem.value = sentenceOf(error);
+      return false;
     }
+    return true;
   }
 
   readonly #luminancePath = computed(() => {

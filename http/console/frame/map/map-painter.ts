@@ -12,6 +12,8 @@ type Picture = { layer: MapLayer; viewport: Viewport } & Omit<Overlay, "scale">;
 const MAX_DENSITY = 2;
 /** Lines are asked for when the map has rested so long. */
 const REST_MS = 60;
+/** Lines that could not be read are asked for again after so long. */
+const RETRY_MS = 5_000;
 const SCALE_PIXELS = 140;
 
 /** Paints a map on the two canvases of an element: the picture, and what lies over it. It also asks for the lines that are looked at. */
@@ -80,10 +82,13 @@ export class MapPainter {
     if (wanted === undefined) return;
     this.#loading = new AbortController();
     const { signal } = this.#loading;
-    this.#restTimer = window.setTimeout(
-      () => void model.loadLines(layer.field, wanted.first, wanted.end, signal),
-      REST_MS,
-    );
+    this.#load(REST_MS, () => model.loadLines(layer.field, wanted.first, wanted.end, signal));
+  }
+
+  #load(pauseMs: number, load: () => Promise<boolean>): void {
+    this.#restTimer = window.setTimeout(async () => {
+      if (!(await load())) this.#load(RETRY_MS, load);
+    }, pauseMs);
   }
 }
 
