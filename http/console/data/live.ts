@@ -22,6 +22,12 @@ const listeners = new Set<LiveListener>();
 
 let connection: AbortController | undefined;
 
+/** Everything up to here was told. Undefined: what was read before the stream opens may be old. */
+let mark: string | undefined;
+
+/** Pause after an answer that does not pass by itself: it may come from a proxy that does. */
+const REFUSED_MS = 10_000;
+
 /** Calls the listener while the component is there. Its functions may change from one drawing to the next. */
 export function useLive(listener: LiveListener): void {
   const current = useCurrent(listener);
@@ -43,35 +49,49 @@ function useCurrent(listener: LiveListener): { listener: LiveListener } {
 
 /** Starts the stream, or starts it anew with another key. */
 export function connectLive(): void {
+  mark = undefined;
+  // A browser allows few connections to a service, and its tabs share them: a hidden page gives its own back.
+  document.addEventListener("visibilitychange", follow);
+  follow();
+}
+
+/** Goes on from the mark while the page can be seen. */
+function follow(): void {
   connection?.abort();
+  liveState.value = "connecting";
+  if (document.hidden) return;
   connection = new AbortController();
-  void follow(connection.signal);
+  void followUntil(connection.signal);
 }
 
 function resetAll(): void {
   for (const listener of listeners) listener.onReset();
 }
 
-async function follow(signal: AbortSignal): Promise<void> {
+async function followUntil(signal: AbortSignal): Promise<void> {
   const key = apiKey.value;
   // The page is served by the service: what a URL of the interface starts with, without the slash.
   const client = createServiceClient({ baseUrl: apiUrl("").slice(0, -1), apiKey: key });
   const onBreak = (): void => {
-    liveState.value = "lost";
+    if (!signal.aborted) liveState.value = "lost";
   };
-  let isFirst = true;
   try {
-    for await (const event of client.changes({ signal, onBreak })) {
+    for await (const event of client.changes({ signal, onBreak, since: mark })) {
+      // What has arrived may still come out after the end.
+      if (signal.aborted) return;
       if (event.type === "run") for (const listener of listeners) listener.onRun(event.run);
       // What was listed before the first mark may have changed since.
-      else if (event.type === "reset" || isFirst) resetAll();
-      isFirst = false;
+      else if (event.type === "reset" || mark === undefined) resetAll();
+      mark = event.mark;
       liveState.value = "live";
     }
   } catch (error) {
     if (signal.aborted) return;
     liveState.value = "lost";
+    // It may be the mark that is refused.
+    mark = undefined;
     // The prompt for the key connects anew.
     if (error instanceof ServiceRequestError && error.status === 401 && apiKey.value === key) isKeyWanted.value = true;
+    else setTimeout(() => !signal.aborted && void followUntil(signal), REFUSED_MS);
   }
 }

@@ -15,9 +15,9 @@ export function useReloadOnChange(
   const due = (): void => {
     if (timer.current !== 0) return;
     timer.current = window.setTimeout(() => {
-      void resource.reload().finally(() => {
-        timer.current = 0;
-      });
+      // Before the read: a change that comes during it makes one more read due.
+      timer.current = 0;
+      void resource.reload();
     }, PAUSE_MS);
   };
   useLive({ onRun: (run) => matters(run) && due(), onReset: due });
