@@ -1,5 +1,8 @@
 /** Deliveries that fail, of all webhooks. */
 import { type Delivery, getJson, type Webhook } from "./api.js";
+import { useReloadOnChange } from "./reload-on-change.js";
+import { useReloadWhileSeen } from "./reload-while-seen.js";
+import { type Resource, useResource } from "./resource.js";
 
 export interface FailingWebhook {
   webhook: Webhook;
@@ -12,7 +15,15 @@ export interface FailingWebhook {
 const LOOKED_AT = 50;
 
 /** The webhooks of whose latest deliveries some failed. */
-export async function readFailing(signal?: AbortSignal): Promise<FailingWebhook[]> {
+export function useFailing(): Resource<FailingWebhook[]> {
+  const failing = useResource<FailingWebhook[]>("failing deliveries", readFailing);
+  useReloadOnChange(failing, ({ completed_at: at }) => at !== null && at !== undefined);
+  // A delivery fails seconds after its run has ended, and nothing tells of it.
+  useReloadWhileSeen(failing);
+  return failing;
+}
+
+async function readFailing(signal?: AbortSignal): Promise<FailingWebhook[]> {
   const webhooks = await getJson<Webhook[]>("/webhooks", signal);
   const read = webhooks.map(async (webhook): Promise<FailingWebhook[]> => {
     const deliveries = await getJson<Delivery[]>(`/webhooks/${webhook.id}/deliveries?limit=${LOOKED_AT}`, signal);

@@ -1,7 +1,7 @@
 /** The service and the cell: health, version, storage. */
-import { useEffect } from "preact/hooks";
 import { apiFetch, apiUrl } from "../data/api.js";
 import { useHealth } from "../data/health.js";
+import { useReloadWhileSeen } from "../data/reload-while-seen.js";
 import { useResource } from "../data/resource.js";
 import { apiKey } from "../data/session.js";
 import { duration } from "../data/times.js";
@@ -11,8 +11,6 @@ import { Scroll } from "../ui/scroll.js";
 import { Loaded } from "../ui/states.js";
 import { Section, Text } from "../ui/values.js";
 import { componentsOf } from "./now/health-panel.js";
-
-const FIGURES_MS = 10_000;
 
 /** Figures of the Prometheus text: those without labels. */
 export function parseFigures(text: string): Map<string, number> {
@@ -26,10 +24,7 @@ export function SystemPage() {
   const figures = useResource<Map<string, number>>("figures", async (signal) =>
     parseFigures(await (await apiFetch("/metrics", { signal })).text()),
   );
-  useEffect(() => {
-    const timer = setInterval(() => document.visibilityState === "visible" && void figures.reload(), FIGURES_MS);
-    return () => clearInterval(timer);
-  }, [figures]);
+  useReloadWhileSeen(figures);
   return (
     <>
       <h1 class="hidden">System</h1>

@@ -1,8 +1,7 @@
 /** All webhooks, and a form for another one. */
 import { useState } from "preact/hooks";
 import type { Webhook } from "../data/api.js";
-import { type FailingWebhook, readFailing } from "../data/deliveries.js";
-import { useReloadOnChange } from "../data/reload-on-change.js";
+import { type FailingWebhook, useFailing } from "../data/deliveries.js";
 import { useResource } from "../data/resource.js";
 import { isReadOnly } from "../data/session.js";
 import { go, pageHref } from "../router.js";
@@ -14,8 +13,7 @@ import { WebhookForm } from "./webhooks/webhook-form.js";
 
 export function WebhooksPage() {
   const webhooks = useResource<Webhook[]>("/webhooks");
-  const failing = useResource<FailingWebhook[]>("failing deliveries", readFailing);
-  useReloadOnChange(failing, ({ completed_at: at }) => at !== null && at !== undefined);
+  const failing = useFailing();
   const [isNew, setIsNew] = useState(false);
   const created = (webhook: Webhook): void => {
     void webhooks.reload();

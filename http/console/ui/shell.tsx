@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import { useHealth } from "../data/health.js";
 import { connectLive, liveState } from "../data/live.js";
 import { forgetPreviews } from "../data/previews.js";
+import { useReloadWhileSeen } from "../data/reload-while-seen.js";
 import { forgetAll } from "../data/resource.js";
 import { apiKey, forgetKey, isKeyWanted } from "../data/session.js";
 import { forgetReports } from "../data/trends.js";
@@ -30,7 +31,6 @@ const TITLES: Readonly<Record<PageName, string>> = {
   system: "System",
 };
 const NAVIGATION = ["now", "runs", "programs", "webhooks", "system"] as const;
-const HEALTH_MS = 10_000;
 
 export function Shell() {
   const { page, id } = place.value;
@@ -133,13 +133,7 @@ function LiveMark() {
 /** Says only what is not well: a healthy cell needs no words. */
 function HealthMark() {
   const resource = useHealth();
-  useEffect(() => {
-    const timer = setInterval(
-      () => document.visibilityState === "visible" && !isKeyWanted.value && void resource.reload(),
-      HEALTH_MS,
-    );
-    return () => clearInterval(timer);
-  }, [resource]);
+  useReloadWhileSeen(resource);
   const health = resource.data.value;
   if (health === undefined || health.status === "healthy") return null;
   return (

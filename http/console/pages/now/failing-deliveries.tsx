@@ -1,13 +1,10 @@
-import { type FailingWebhook, readFailing } from "../../data/deliveries.js";
-import { useReloadOnChange } from "../../data/reload-on-change.js";
-import { useResource } from "../../data/resource.js";
+import { useFailing } from "../../data/deliveries.js";
 import { pageHref } from "../../router.js";
 import { Loaded } from "../../ui/states.js";
 import { Section, Text, Time } from "../../ui/values.js";
 
 export function FailingDeliveries() {
-  const failing = useResource<FailingWebhook[]>("failing deliveries", readFailing);
-  useReloadOnChange(failing, ({ completed_at: at }) => at !== null && at !== undefined);
+  const failing = useFailing();
   return (
     <Section
       title="Deliveries that fail"
