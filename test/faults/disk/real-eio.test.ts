@@ -118,7 +118,7 @@ t.test("the demo ends too when its disk has failed", { skip: hasNoCompiler }, as
   const service = await ServiceProcess.start({ args: ["demo"], environment });
   t.teardown(() => service.dispose());
   // By then it has marked its store: that sync may fail, and nothing depends on it.
-  await service.untilStdout(/\/docs first/);
+  await service.untilStdout(/^open http/m);
   await untilBallast(service);
   writeFileSync(order, "");
   const isDown = async (): Promise<boolean> => {

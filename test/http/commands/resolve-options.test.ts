@@ -26,6 +26,7 @@ t.test("the defaults are those of the contract", async (t) => {
     "base-url": undefined,
     front: "auto",
     "max-connections": null,
+    "live-streams": 512,
     "tls-cert": null,
     "tls-key": null,
     durability: "full",
