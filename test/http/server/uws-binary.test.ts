@@ -21,7 +21,7 @@ function startedAs(choice: string, before: string, environment: Record<string, s
   const script = `${before}
     import("./dist/http/server/choose-server.js")
       .then(({ startFront }) => startFront(${JSON.stringify(choice)}, {
-        host: "127.0.0.1", port: 0, pipeline: { drain() {} }, log: { info: (text) => console.log("log: " + text) },
+        host: "127.0.0.1", port: 0, pipeline: { socketPaths: [], drain() {} }, log: { info: (text) => console.log("log: " + text) },
       }))
       .then((server) => server.close(0).then(() => console.log(server.label)))
       .catch((error) => console.log(error.name + ": " + error.message));`;
