@@ -12,7 +12,7 @@ export interface LiveFigures {
   sent: number;
 }
 
-/** Pause between two wakes: changes that come faster are told together. Half of what a client may wait for a change. */
+/** Pause between two wakes: changes that come faster are told together. Well below the 50 ms that a change may take. */
 const WAKE_PAUSE_MS = 20;
 /** When a refused client may try again: others leave at any time. */
 const RETRY_AFTER_SECONDS = 5;

@@ -53,12 +53,12 @@ A defect's regions name the \`file\` that shows them. In \`GET /runs/{run_id}/fi
 ### Times, lengths, ids
 
 Times are UTC with six decimals and Z, so they sort as text. Lengths are in millimetres; only events use the cell's display units, and name
-them. Ids are UUIDv7: they sort by time of creation. A field that is not
-required may be absent or null: treat both alike. Any release may add fields: ignore those that you do not know.
+them. Ids are UUIDv7: they sort by time of creation. A field that is not required may be absent or null: treat both
+alike. Any release may add fields: ignore those that you do not know.
 
 ### Webhooks
 
-\`POST /webhooks\` registers a receiver; the section Webhooks, behind the operations, describes the events. In the receiver, check the
+\`POST /webhooks\` registers a receiver; the section Webhooks, after the operations, describes the events. In the receiver, check the
 signature (one of the two headers is enough), answer 2xx quickly, and do the work afterwards. An event can come twice: ignore an \`event_id\` that you have seen. Events can
 overtake each other: for each run keep the one with the newest \`updated_at\`, and ignore older ones. After an outage of the receiver, read on from your mark.
 

@@ -33,6 +33,7 @@ const PAGE_HEADERS: HeaderLines = [
 ];
 /** The name of a file contains a hash of its bytes, so they never change. */
 const ASSET_HEADERS: HeaderLines = [
+  ["Content-Security-Policy", POLICY],
   ["Cache-Control", "public, max-age=31536000, immutable"],
   ["X-Content-Type-Options", "nosniff"],
 ];

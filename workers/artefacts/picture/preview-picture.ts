@@ -1,11 +1,11 @@
 import { itemBytes, type Planes } from "../../../core/capture/capture.js";
+import { VIRIDIS } from "../../../core/capture/viridis.js";
 import type { GridGeometry } from "../filter/grid-layout.js";
 import { heightDecoder } from "../frame/height-decoder.js";
 import { type LineSource, lineReader } from "../frame/line-blocks.js";
 import type { KernelMemory } from "../kernel-memory.js";
 import { heightPercentiles } from "./height-percentiles.js";
 import { encodePng, type SampleSource } from "./png-encoder.js";
-import { VIRIDIS } from "./viridis.js";
 
 /** Most pixels of the longer side. */
 const LONGER_SIDE_PIXELS = 640;

@@ -18,15 +18,11 @@ t.test("the colours are viridis, from its first to its last", async (t) => {
     [0, "440154"],
     [64, "3b528b"],
     [128, "21918c"],
-    [191, "5ec962"],
+    [192, "5ec962"],
     [255, "fde725"],
   ];
   for (const [step, expected] of table) {
-    const ours = hex(viridis[step]);
-    const far = [0, 2, 4].map((at) =>
-      Math.abs(Number.parseInt(ours.slice(at, at + 2), 16) - Number.parseInt(expected.slice(at, at + 2), 16)),
-    );
-    t.ok(Math.max(...far) <= 6, `${step}: ${ours}, in the table ${expected}`);
+    t.equal(hex(viridis[step]), expected, `step ${step}`);
   }
   t.equal(hex(diverging[0]), "2166ac");
   t.equal(hex(diverging[255]), "b2182b");

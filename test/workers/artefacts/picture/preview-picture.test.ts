@@ -2,10 +2,10 @@ import { hash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
+import { VIRIDIS } from "../../../../core/capture/viridis.js";
 import { createRandom } from "../../../../core/random.js";
 import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../../workers/artefacts/kernel-memory.js";
 import { encodePreview } from "../../../../workers/artefacts/picture/preview-picture.js";
-import { VIRIDIS } from "../../../../workers/artefacts/picture/viridis.js";
 import {
   frameOf,
   heightSource,
