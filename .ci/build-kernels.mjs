@@ -13,8 +13,8 @@ function sourceDigest() {
     .update(readFileSync("package-lock.json"))
     .update(readFileSync(new URL(import.meta.url)));
   for (const directory of ["kernels", "assembly"]) {
-    for (const name of readdirSync(join(folder, directory)).sort()) {
-      hash.update(name).update(readFileSync(join(folder, directory, name)));
+    for (const name of readdirSync(join(folder, directory), { recursive: true }).sort()) {
+      if (name.endsWith(".ts")) hash.update(name).update(readFileSync(join(folder, directory, name)));
     }
   }
   return hash.digest("hex");

@@ -143,7 +143,7 @@ export interface WasmKernels extends Kernels, StripKernels, CsvKernels {
   ): void;
 }
 
-/** assembly/strip-coding.ts */
+/** assembly/png/strip-coding.ts */
 export interface StripKernels {
   codeStrip(
     samples: number,
@@ -157,7 +157,7 @@ export interface StripKernels {
   ): number;
 }
 
-/** assembly/csv-rows.ts */
+/** assembly/csv/csv-rows.ts */
 export interface CsvKernels {
   writeDecimalRows(series: number, values: number, rows: number, out: number): number;
   writeSingleRows(series: number, values: number, rows: number, out: number): number;

@@ -3,7 +3,7 @@
  * lowest entropy in every eighth of its lines, and is one deflate block with a Huffman code of its own, made for what these lines hold, over
  * literals and repetitions of the pixel before (matches at its distance). Every strip ends at a byte, by an empty stored block, and is one
  * IDAT. Pictures of height and luminance have little else that deflate could find, and this is several times as fast as zlib's fastest.
- * assembly/strip-coding.ts does it; without WebAssembly zlib codes the strips.
+ * assembly/png/strip-coding.ts does it; without WebAssembly zlib codes the strips.
  *
  * Memory: some three times a strip (448 KiB at most, or one line), 288 KiB of codes, and the picture as it is coded so far, twice at the end. The room
  * that is reserved for it is that of its samples.
@@ -24,7 +24,7 @@ const INDEXED = 3;
 /** Deflate with a window of 32 KiB, no dictionary. */
 const ZLIB_HEADER = Uint8Array.of(0x78, 0x01);
 const SUB = 1;
-/** What assembly/strip-coding.ts works with. */
+/** What assembly/png/strip-coding.ts works with. */
 const WORK_BYTES = 288 * 1024;
 /** The longest header of a block, and some bytes that are written beyond the last. */
 const BLOCK_HEADER_BYTES = 1024;

@@ -1,5 +1,5 @@
 /**
- * Rows of a series by the kernels of assembly/csv-rows.ts where there is WebAssembly and they have the numbers (i32 with a scale that is a
+ * Rows of a series by the kernels of assembly/csv/csv-rows.ts where there is WebAssembly and they have the numbers (i32 with a scale that is a
  * power of ten, unscaled f32), else by csv-encoder.ts, which says what the text is: both write the same bytes.
  */
 import { itemBytes } from "../../../core/capture/capture.js";
@@ -14,7 +14,7 @@ const MOST_DECIMALS = 12;
 const FIRST_EXPONENT = 127 - 19;
 const LAST_EXPONENT = 127 + 24;
 
-/** The block that assembly/csv-rows.ts takes: three f64, then words from this one on. */
+/** The block that assembly/csv/csv-rows.ts takes: three f64, then words from this one on. */
 const SERIES_BYTES = 64;
 const FIRST_WORD = 6;
 

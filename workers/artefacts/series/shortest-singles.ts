@@ -28,7 +28,7 @@ for (let exponent = 1; exponent < 255; exponent++) {
   POWERS[exponent] = 10 ** decimals;
 }
 
-/** The tables as the kernel of assembly/csv-rows.ts takes them. */
+/** The tables as the kernel of assembly/csv/csv-rows.ts takes them. */
 export const SHORTEST_SINGLES = { halfUnits: HALF_UNITS, powers: POWERS, decimals: DECIMALS, surely: SURELY } as const;
 
 export class ShortestSingles {

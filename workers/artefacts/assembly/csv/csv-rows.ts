@@ -6,7 +6,7 @@
 // @ts-nocheck: AssemblyScript
 
 import { firstLane, eightDigits, significant, storeText, tenDigits } from "./decimal-digits.js";
-import { f64At, i32At } from "./linear-memory.js";
+import { f64At, i32At } from "../linear-memory.js";
 
 /** Items of the block that describes rows (csv-kernels.ts): f64 first. */
 const FIRST_US: i32 = 0;
