@@ -51,7 +51,6 @@ const LONG_FILES = [
   "test/workers/artefacts/pool/artefact-pool.test.ts",
   "test/workers/artefacts/series/csv-encoder.test.ts",
   "test/workers/cell-link/session.test.ts",
-  "test/workers/compaction/compaction.test.ts",
   "test/workers/recorder/captures/capture-processing.test.ts",
   "test/workers/recorder/messages.test.ts",
   "test/workers/snapshot/make-snapshot.test.ts",

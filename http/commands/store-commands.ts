@@ -171,11 +171,11 @@ async function inspectSnapshot(dataDirectory: DataDirectory): Promise<boolean> {
 
 function selectionOf({ from, sequence, segment, offset, run }: InspectCommandOptions) {
   return {
-    selects: (record: LogRecord, location: RecordLocation, first: number): boolean => {
+    selects: (record: LogRecord, location: RecordLocation): boolean => {
       if (record.sequence < from) return false;
       // An opening state repeats the number of the record before it.
       const isNumbered = record.type !== LOG_RECORD_TYPE.openingState;
-      if (sequence !== null && !(isNumbered && first <= sequence && sequence <= record.sequence)) return false;
+      if (sequence !== null && !(isNumbered && sequence === record.sequence)) return false;
       if (segment !== null && location.segmentBase !== segment) return false;
       if (offset !== null && !(location.offset <= offset && offset < location.offset + location.length)) return false;
       return run === null || runOfUndamaged(record) === run;

@@ -50,8 +50,6 @@ export async function makeOpeningRun(options: RecorderOptions, seed: number, sto
       onHealth() {},
       onLog() {},
       onCapturesRemoved: () => onRemoved(),
-      async onHoldSegment() {},
-      async onSegmentMoved() {},
       onFailure: () => onRemoved(),
     },
   );

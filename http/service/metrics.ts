@@ -152,9 +152,6 @@ export class Metrics {
     this.#counter("inspection_retention_runs_total", "Runs whose captures retention removed.", removed("runs"));
     this.#counter("inspection_retention_files_total", "Files that retention removed.", removed("files"));
     this.#counter("inspection_retention_bytes_total", "Bytes that retention freed.", removed("bytes"));
-    const compacted = (what: "segments" | "bytes") => (of: RecorderFigures) => of.store?.compaction[what] ?? 0;
-    this.#counter("inspection_compaction_segments_total", "Segments of the log written anew.", compacted("segments"));
-    this.#counter("inspection_compaction_bytes_total", "Bytes by which they became smaller.", compacted("bytes"));
   }
 
   #pendingBytes(): void {

@@ -10,10 +10,10 @@ import type { ServiceReaders } from "./service-readers.js";
 export function recorderCallbacks(readers: ServiceReaders, log: ServiceLog): RecorderCallbacks {
   const { health } = readers;
   return {
-    async onSnapshot(path, sequence, moves) {
+    async onSnapshot(path, sequence) {
       const reader = await SnapshotReader.open(nodeFileSystem, path);
       try {
-        await readers.view.loadSnapshot(reader, sequence, moves);
+        await readers.view.loadSnapshot(reader, sequence);
       } finally {
         await reader.close();
       }
@@ -27,12 +27,6 @@ export function recorderCallbacks(readers: ServiceReaders, log: ServiceLog): Rec
     onReadDamage: ({ code, message, params }) => health.readDamage.note(new StorageError(code, message, params)),
     onCapturesRemoved: (runIds) => {
       for (const runId of runIds) readers.captures.forget(readers.capturePathOf(runId, "capture"));
-    },
-    onHoldSegment: (segmentBase) => readers.log.hold(segmentBase),
-    onSegmentMoved: async (moves) => {
-      readers.log.replaced(moves.segmentBase);
-      await readers.view.applyMoves(moves, eventLoopTurn);
-      readers.log.letGo(moves.segmentBase);
     },
     onArtefactWanted: (task) => readers.artefacts.makeForRecorder(task),
     async onDeliveryWanted(deliveryId) {

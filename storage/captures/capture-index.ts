@@ -1,4 +1,3 @@
-import type { SegmentMoves } from "../compaction/segment-moves.js";
 import type { RecordLocation } from "../log/log-batch.js";
 import type { CapturesIndex, StoredSummary } from "../records/record-index.js";
 
@@ -113,20 +112,6 @@ export class CaptureIndex {
     this.#count(row, 1);
   }
 
-  /** Notes where compaction has moved records of a segment. */
-  moved({ segmentBase, runs: { createdAtUs, offsets, lengths } }: SegmentMoves): void {
-    for (const [at, created] of createdAtUs.entries()) {
-      const aside = this.#aside.get(created);
-      if (aside?.location.segmentBase === segmentBase) {
-        this.#aside.set(created, { ...aside, location: { segmentBase, offset: offsets[at]!, length: lengths[at]! } });
-        continue;
-      }
-      const row = this.#lowerBound(created);
-      if (!this.#isRow(row, created) || this.#at(row, 3) !== segmentBase) continue;
-      this.#rows.set([offsets[at]!, lengths[at]!], row * STRIDE + 4);
-    }
-  }
-
   /** Where the run's record lies now; undefined for a run that keeps no captures. */
   locationOf(createdAtUs: number): RecordLocation | undefined {
     const row = this.#lowerBound(createdAtUs);
@@ -163,9 +148,9 @@ export class CaptureIndex {
     this.drop(createdAtUs);
     const last = this.#lastRemoved;
     let at = last.length;
-    // Nearly always the last: the log is in order of time, except for what compaction moved.
+    // Nearly always the last: the log is in order of time.
     while (at > 0 && (last[at - 1]?.removedAtUs ?? 0) > removedAtUs) at--;
-    // A tombstone can be recorded twice, when formats come late. Compaction drops the first one, which must make no difference.
+    // A tombstone can be recorded twice, when formats come late.
     for (let before = at - 1; last[before]?.removedAtUs === removedAtUs; before--) {
       if (last[before]?.runId === runId) {
         last.splice(before, 1);

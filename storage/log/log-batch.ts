@@ -87,7 +87,7 @@ function callBack(
 
 const OWN_TYPES: ReadonlySet<number> = new Set(Object.values(LOG_RECORD_TYPE));
 
-/** True for records that the log writes for itself. Of these, only opening states and dropped ranges matter to its owner. */
+/** True for records that the log writes for itself. Of these, only opening states matter to its owner. */
 export function isOwnRecord(type: number): boolean {
   return OWN_TYPES.has(type);
 }

@@ -6,7 +6,6 @@ import { withUnreadableAsDamage } from "../disk/unreadable-damage.js";
 import { readFully, readFullySync } from "../disk/whole-files.js";
 import { StorageError } from "../storage-error.js";
 import type { LogRecord, RecordLocation } from "./log-batch.js";
-import { mayHaveMoved } from "./misplaced-record.js";
 import {
   isContentIntact,
   isRecordHeader,
@@ -47,13 +46,7 @@ interface OpenSegment {
 }
 
 /**
- * Reads single records of the log by their locations, from any thread, and verifies both CRCs. A segment only grows, so a location is valid as long
- * as its segment exists and is not compacted.
- *
- * Compaction gives a segment's name to a new file, in which records lie elsewhere. While the locations are being changed, the reader holds the old
- * file, and looks there for a record that is not in the new one. The files have different salts, so neither accepts the other's records; but
- * another record of the same length can stand at the old place, which the caller's `check` must find. Later a read with an old location fails, and
- * its caller looks up the new one.
+ * Reads single records of the log by their locations, from any thread, and verifies both CRCs. A segment only grows, so a location stays valid.
  */
 export class LogReader {
   readonly #fileSystem: FileSystem;
@@ -65,9 +58,6 @@ export class LogReader {
   #blockedMs = 0;
   /** Resolves in the next turn; undefined until a read has blocked in this one. */
   #nextTurn: Promise<void> | undefined;
-  readonly #held = new Map<number, OpenSegment>();
-  /** Count of calls of `replaced`: a file that was being opened meanwhile may be the old one. */
-  #replacements = 0;
 
   /** @param options.nowMs a monotonic clock; default: that of the process */
   constructor(options: {
@@ -93,7 +83,7 @@ export class LogReader {
    * @throws StorageError `record_missing`, `record_damaged`; what `check` throws
    */
   async read(location: RecordLocation, check: (record: LogRecord) => void = takeAny): Promise<LogRecord> {
-    return this.#tryFiles(location, async ({ file, salt }) => {
+    return this.#withSegment(location, async ({ file, salt }) => {
       const bytes = allocate(location);
       const count = await readFully(file, bytes, location.offset);
       const record = decodeRecord(bytes.subarray(0, count), location, salt);
@@ -108,7 +98,7 @@ export class LogReader {
    * @throws StorageError `record_missing`, `record_damaged`
    */
   readSync(location: RecordLocation): LogRecord {
-    return this.#tryFilesSync(location, ({ file, salt }) => {
+    return this.#withSegmentSync(location, ({ file, salt }) => {
       const bytes = allocate(location);
       const count = readFullySync(file, bytes, location.offset);
       return decodeRecord(bytes.subarray(0, count), location, salt);
@@ -139,7 +129,7 @@ export class LogReader {
       }
       const extent = extents[next++]!;
       try {
-        this.#tryFilesSync(extent, ({ file, salt }) => {
+        this.#withSegmentSync(extent, ({ file, salt }) => {
           const bytes = allocate(extent);
           const count = readFullySync(file, bytes, extent.offset);
           decodeExtent(extent, bytes.subarray(0, count), locations, salt, check, records);
@@ -151,7 +141,7 @@ export class LogReader {
     const readExtents = async (): Promise<void> => {
       for (let extent = extents[next++]; extent !== undefined; extent = extents[next++]) {
         const wanted = extent;
-        await this.#tryFiles(wanted, async ({ file, salt }) => {
+        await this.#withSegment(wanted, async ({ file, salt }) => {
           const bytes = allocate(wanted);
           const count = await readFully(file, bytes, wanted.offset);
           decodeExtent(wanted, bytes.subarray(0, count), locations, salt, check, records);
@@ -176,74 +166,32 @@ export class LogReader {
     });
   }
 
-  /** Keeps the segment's current file open until `letGo`, also when another file takes its name. */
-  async hold(segmentBase: number): Promise<void> {
-    this.letGo(segmentBase);
-    this.#held.set(segmentBase, await this.#segment({ segmentBase, offset: 0, length: 0 }));
-  }
-
-  /** Called when another file has taken the segment's name. From now on reads go there first. */
-  replaced(segmentBase: number): void {
-    this.#replacements++;
-    this.#open.delete(segmentBase);
-  }
-
-  /** Closes the held file, when no location refers to it any more. */
-  letGo(segmentBase: number): void {
-    const segment = this.#held.get(segmentBase);
-    if (segment === undefined) return;
-    this.#held.delete(segmentBase);
-    release(segment);
-  }
-
   /** Closes each file as soon as nobody reads it. */
   close(): void {
     this.#open.clear();
-    for (const segmentBase of [...this.#held.keys()]) this.letGo(segmentBase);
   }
 
-  /** Calls `use` with the segment's file, and if the record is not there, with the held file. */
-  async #tryFiles<T>(location: RecordLocation, use: (segment: OpenSegment) => Promise<T>): Promise<T> {
-    const current = await this.#segment(location);
+  async #withSegment<T>(location: RecordLocation, use: (segment: OpenSegment) => Promise<T>): Promise<T> {
+    const segment = await this.#segment(location);
     try {
-      return await use(current);
-    } catch (error) {
-      const held = this.#held.get(location.segmentBase);
-      if (held === undefined || held === current || !mayHaveMoved(error)) throw error;
-      taken(held);
-      try {
-        return await use(held);
-      } catch {
-        throw error;
-      } finally {
-        release(held);
-      }
+      return await use(segment);
     } finally {
-      release(current);
+      release(segment);
     }
   }
 
-  #tryFilesSync<T>(location: RecordLocation, use: (segment: OpenSegment) => T): T {
-    const current = this.#segmentSync(location);
+  #withSegmentSync<T>(location: RecordLocation, use: (segment: OpenSegment) => T): T {
+    const segment = this.#segmentSync(location);
     try {
-      return use(current);
-    } catch (error) {
-      const held = this.#held.get(location.segmentBase);
-      if (held === undefined || held === current || !mayHaveMoved(error)) throw error;
-      try {
-        return use(held);
-      } catch {
-        throw error;
-      }
+      return use(segment);
     } finally {
-      release(current);
+      release(segment);
     }
   }
 
   async #segment(location: RecordLocation): Promise<OpenSegment> {
     const known = this.#open.get(location.segmentBase);
     if (known !== undefined) return taken(known);
-    const replacements = this.#replacements;
     const path = `${this.#directory}/${segmentName(location.segmentBase)}`;
     let file: ReadableFile;
     try {
@@ -254,7 +202,7 @@ export class LogReader {
     try {
       const bytes = new Uint8Array(SEGMENT_HEADER_BYTES);
       const count = await readFully(file, bytes, 0);
-      return this.#opened(location, file, bytes.subarray(0, count), replacements);
+      return this.#opened(location, file, bytes.subarray(0, count));
     } catch (error) {
       await file.close();
       throw error;
@@ -273,21 +221,20 @@ export class LogReader {
     try {
       const bytes = new Uint8Array(SEGMENT_HEADER_BYTES);
       const count = readFullySync(file, bytes, 0);
-      return this.#opened(location, file, bytes.subarray(0, count), this.#replacements);
+      return this.#opened(location, file, bytes.subarray(0, count));
     } catch (error) {
       void file.close();
       throw error;
     }
   }
 
-  #opened(location: RecordLocation, file: ReadableFile, bytes: Uint8Array, replacements: number): OpenSegment {
+  #opened(location: RecordLocation, file: ReadableFile, bytes: Uint8Array): OpenSegment {
     const { header } = decodeSegmentHeader(bytes);
     if (header === null || header.base !== location.segmentBase)
       throw damaged(location, "the segment's header is damaged");
     const segment = { file, salt: header.salt, readers: 1, isEvicted: false };
     // Another reader may have opened the segment meanwhile. Its file is then evicted, and closed when its readers are done.
-    if (replacements === this.#replacements) this.#open.set(location.segmentBase, segment);
-    else segment.isEvicted = true;
+    this.#open.set(location.segmentBase, segment);
     return segment;
   }
 }

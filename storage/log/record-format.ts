@@ -8,8 +8,8 @@
  * | 4 | 2 | type | below 16 the log's own (`LOG_RECORD_TYPE`), from 16 on the owner's |
  * | 6 | 1 | flags | bit 0: whoever does not know the type must refuse to open; the others are 0 and ignored |
  * | 7 | 1 | version | 1 |
- * | 8 | 8 | sequence | counts from 1 without gaps; of an opening state and of a dropped range, the last number that it covers |
- * | 16 | 8 | durable_up_to | all records up to here had been synced when this was written; at most the own sequence, except for a dropped range |
+ * | 8 | 8 | sequence | counts from 1 without gaps; of an opening state, the last number before its segment |
+ * | 16 | 8 | durable_up_to | all records up to here had been synced when this was written; at most the own sequence |
  * | 24 | 8 | time_us | the service clock's microseconds since the Unix epoch |
  * | 32 | 4 | index_length | bytes of the index section |
  * | 36 | 4 | body_length | bytes of the body |
@@ -38,8 +38,6 @@ export const LOG_RECORD_TYPE = {
   openingState: 1,
   /** A record without content. Its durable_up_to proves what came before it. */
   mark: 2,
-  /** Stands for a range of numbers whose records compaction dropped: dropped-record.ts. */
-  dropped: 3,
 } as const;
 
 export const RECORD_FLAG_MUST_UNDERSTAND = 1;

@@ -14,7 +14,7 @@
 import { isProcessingOpen } from "../../core/capture/artefact.js";
 import { isUuidV7 } from "../../core/identifiers.js";
 import { isPlainObject } from "../../core/json/json.js";
-import type { CellChange, Change, RunChange, RunEnded } from "../../core/link/change.js";
+import type { CellChange, Change, RunEnded } from "../../core/link/change.js";
 import type { Refusal } from "../../core/link/refusal.js";
 import type { QualityCheck } from "../../core/run/quality.js";
 import { storedEnd } from "../../core/run/run-files.js";
@@ -238,41 +238,6 @@ const RUN_LISTS = [
   "files",
   "eventLog",
 ] as const satisfies readonly (keyof RunState)[];
-
-/** True for the kinds of changes that the run's consolidated record covers completely. */
-const IS_CONSOLIDATED: Readonly<Record<RunChange["kind"], boolean>> = {
-  run_created: true,
-  run_started: true,
-  step_started: true,
-  step_finished: true,
-  frame_begun: true,
-  frame_lines_stored: true,
-  frame_ended: true,
-  series_appended: true,
-  check_added: true,
-  defect_added: true,
-  job_started: true,
-  job_finished: true,
-  file_stored: true,
-  event_added: true,
-  artefact_stored: true,
-  artefact_failed: true,
-  run_finalizing: true,
-};
-/** How the MessagePack of a map with one entry begins: `{changes: …}` and `{run: …}`. */
-const ONLY_CHANGES = [0x81, 0xa7, ...Buffer.from("changes")];
-const ONLY_RUN = [0x81, 0xa3, ...Buffer.from("run")];
-
-/**
- * True when a later consolidated record of the run says all that this record says, so that this one is not needed.
- *
- * @throws {RecordDecodeError} when `encodeChanges` cannot have made the body
- */
-export function saysOnlyTheRun(type: 17 | 18 | 19, body: Uint8Array): boolean {
-  if (type === RECORD_TYPE.runEnded) return ONLY_RUN.every((byte, at) => body[at] === byte);
-  if (!ONLY_CHANGES.every((byte, at) => body[at] === byte)) return false;
-  return decodeChanges(type, body).every(({ kind }) => IS_CONSOLIDATED[kind as RunChange["kind"]] === true);
-}
 
 /** @throws {RecordDecodeError} when `encodeRefusal` cannot have made the body */
 export function decodeRefusal(body: Uint8Array): Refusal {

@@ -4,8 +4,7 @@ import { newDelivery } from "../../core/webhook/emit-run-event.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
 import { atATime } from "../at-a-time.js";
 import { ByteBudget } from "../byte-budget.js";
-import type { RecordLocation } from "../log/log-batch.js";
-import { MisplacedRecordError, mayHaveMoved } from "../log/misplaced-record.js";
+import { MisplacedRecordError } from "../log/misplaced-record.js";
 import { StorageError } from "../storage-error.js";
 import type { RecordReader } from "../view/run-records.js";
 import type { DeliveryRow, ViewDeliveries } from "../view/view-deliveries.js";
@@ -123,16 +122,8 @@ export class DeliveryRecords {
 
   /** Undefined before its first attempt. */
   async #record(id: string): Promise<ReadRecord | undefined> {
-    for (;;) {
-      const location = this.#deliveries.row(id)?.location;
-      if (location === undefined) return undefined;
-      try {
-        return await this.#reader.read(location, (record) => checkIsOf(id, record));
-      } catch (error) {
-        // While it was read, the record may have moved, or a later record may have replaced it.
-        if (!mayHaveMoved(error) || isSame(this.#deliveries.row(id)?.location, location)) throw error;
-      }
-    }
+    const location = this.#deliveries.row(id)?.location;
+    return location && this.#reader.read(location, (record) => checkIsOf(id, record));
   }
 
   async #begun({ id, runId }: DeliveryRow): Promise<{ event: EmittedEvent; delivery: Delivery }> {
@@ -155,10 +146,6 @@ export class DeliveryRecords {
 function checkIsOf(id: string, record: ReadRecord): void {
   if (isRecordOf(record, RECORD_TYPE.delivery, id)) return;
   throw new MisplacedRecordError(`the record of delivery ${id} is not at its place`);
-}
-
-function isSame(a: RecordLocation | undefined, b: RecordLocation): boolean {
-  return a !== undefined && a.segmentBase === b.segmentBase && a.offset === b.offset;
 }
 
 function lost(deliveryId: string, runId: string | null): StorageError {

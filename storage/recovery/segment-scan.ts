@@ -1,4 +1,3 @@
-import { firstCovered } from "../compaction/dropped-record.js";
 import type { StoreFile } from "../disk/file-system-interface.js";
 import { readFully } from "../disk/whole-files.js";
 import { isOwnRecord } from "../log/log-batch.js";
@@ -141,9 +140,9 @@ export async function* scanSegment(options: ScanOptions): AsyncGenerator<ScanIte
         stop = step;
         break;
       }
-      const { header, first, length } = step;
-      if (run.count === 0) run.firstSequence = first;
-      else if (first !== lastSequence + 1) break;
+      const { header, length } = step;
+      if (run.count === 0) run.firstSequence = header.sequence;
+      else if (header.sequence !== lastSequence + 1) break;
       lastSequence = header.sequence;
       position += length;
       run.count++;
@@ -181,12 +180,12 @@ function emptyBatch({ bytes }: Window, offset: number, lastSequence: number): Re
 
 /**
  * What stands at a position of the window:
- * - `record`: a whole record that may follow `lastSequence`; `first` is the first number that it covers, `length` its bytes.
+ * - `record`: a whole record that may follow `lastSequence`; `length` is its bytes.
  * - `partial`: the window holds only a part of the record; it needs so many bytes.
  * - any other item ends the batch. Damage of length 0 reaches to the next intact header.
  */
 type Step =
-  | { kind: "record"; header: RecordHeader; first: number; length: number }
+  | { kind: "record"; header: RecordHeader; length: number }
   | { kind: "partial"; needBytes: number }
   | Exclude<ScanItem, RecordRun>;
 
@@ -215,17 +214,12 @@ function readStep(options: ScanOptions, window: Window, position: number, lastSe
     const bytes = window.bytes.subarray(at, at + length);
     return { kind: "opening", offset: position, bytes, durableUpTo: header.durableUpTo, timeUs: header.timeUs };
   }
-  const first = firstCovered(header, window.bytes, at);
-  if (typeof first !== "number") return damage(position, length, first.fault, null);
-  if (first <= lastSequence || header.type === LOG_RECORD_TYPE.openingState) {
-    return damage(position, length, `record ${first} stands behind record ${lastSequence}`, null);
+  const { sequence } = header;
+  if (sequence <= lastSequence || header.type === LOG_RECORD_TYPE.openingState) {
+    return damage(position, length, `record ${sequence} stands behind record ${lastSequence}`, null);
   }
-  if (first >= endSequence) return { kind: "superseded", offset: position, length: sizeBytes - position };
-  if (header.sequence >= endSequence) {
-    const reason = `a dropped range up to record ${header.sequence} reaches into the next segment, which begins at ${endSequence}`;
-    return damage(position, length, reason, null);
-  }
-  return { kind: "record", header, first, length };
+  if (sequence >= endSequence) return { kind: "superseded", offset: position, length: sizeBytes - position };
+  return { kind: "record", header, length };
 }
 
 /** The next offset behind `position`, in steps of 8, with an intact header for that place; the file's size if there is none. */
@@ -246,12 +240,11 @@ async function nextHeader(window: Window, position: number, sizeBytes: number, s
 }
 
 /**
- * Whether the log can have written this header. A record claims only what was durable before it was written; a dropped range, which is written
- * later, may claim more. Otherwise a header with a right CRC could make recovery take all numbers up to its claim for lost, and never use them.
+ * Whether the log can have written this header. A record claims only what was durable before it was written. Otherwise a header with a right CRC
+ * could make recovery take all numbers up to its claim for lost, and never use them.
  */
-function isPossible({ type, sequence, durableUpTo }: RecordHeader): boolean {
-  const mostDurable = type === LOG_RECORD_TYPE.dropped ? MAXIMUM_SEQUENCE : sequence;
-  return sequence <= MAXIMUM_SEQUENCE && durableUpTo <= mostDurable;
+function isPossible({ sequence, durableUpTo }: RecordHeader): boolean {
+  return sequence <= MAXIMUM_SEQUENCE && durableUpTo <= sequence;
 }
 
 function damage(offset: number, length: number, reason: string, header: RecordHeader | null): Damage {

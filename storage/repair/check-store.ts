@@ -13,7 +13,6 @@ import {
   type LogRecord,
   type RecordLocation,
 } from "../log/log-batch.js";
-import { LOG_RECORD_TYPE } from "../log/record-format.js";
 import { segmentBaseOf, segmentName } from "../log/segment.js";
 import { findLogEvidence } from "../recovery/log-evidence.js";
 import { walkLog } from "../recovery/log-walk.js";
@@ -59,8 +58,7 @@ export interface CheckOptions {
   fileSystem?: FileSystem;
   understandsType(type: number): boolean;
   /**
-   * Decodes a record that the log did not write for itself, or a dropped range, and returns the stored bytes that it names. Throws when the record
-   * cannot be decoded.
+   * Decodes a record that the log did not write for itself, and returns the stored bytes that it names. Throws when the record cannot be decoded.
    */
   inspectRecord?(record: LogRecord, location: RecordLocation): readonly NamedExtents[];
   /** Gets all records, and reports at the end what it found. */
@@ -249,8 +247,7 @@ class StoreCheck {
     const named: NamedExtents[] = [];
     forEachRecord(batch, (record, location) => {
       this.#progress.records++;
-      const hasOwner = !isOwnRecord(record.type) || record.type === LOG_RECORD_TYPE.dropped;
-      if (!hasOwner || inspectRecord === undefined) return;
+      if (isOwnRecord(record.type) || inspectRecord === undefined) return;
       try {
         named.push(...inspectRecord(record, location));
       } catch (error) {

@@ -1,4 +1,3 @@
-import { droppedFrom } from "../compaction/dropped-record.js";
 import type { DataDirectory } from "../disk/data-directory.js";
 import { nodeFileSystem } from "../disk/file-system.js";
 import type { FileSystem } from "../disk/file-system-interface.js";
@@ -14,8 +13,8 @@ export interface InspectOptions {
   dataDirectory: DataDirectory;
   fileSystem?: FileSystem;
   understandsType(type: number): boolean;
-  /** False for a record that is not wanted; default: all are. `first` is the first number that the record covers. */
-  selects?(record: LogRecord, location: RecordLocation, first: number): boolean;
+  /** False for a record that is not wanted; default: all are. */
+  selects?(record: LogRecord, location: RecordLocation): boolean;
   /** False for a finding that is not wanted; default: all are. */
   selectsFinding?(finding: RecoveryFinding): boolean;
   /** A record's content in a readable form. Also called for the log's own records, except marks. */
@@ -33,7 +32,7 @@ export type InspectedItem =
 export interface InspectedRecord {
   kind: "record";
   sequence: number;
-  /** `opening_state`, `mark`, `dropped`, or the type's number. */
+  /** `opening_state`, `mark`, or the type's number. */
   type: string;
   flags: number;
   timeUs: number;
@@ -48,7 +47,6 @@ export interface InspectedRecord {
 const OWN_NAMES = new Map<number, string>([
   [LOG_RECORD_TYPE.openingState, "opening_state"],
   [LOG_RECORD_TYPE.mark, "mark"],
-  [LOG_RECORD_TYPE.dropped, "dropped"],
 ]);
 
 /**
@@ -81,8 +79,7 @@ function inspected(batch: CommittedBatch, { selects, describe }: InspectOptions)
   const records: InspectedRecord[] = [];
   forEachRecord(batch, (record, location) => {
     const { sequence, flags, timeUs, type } = record;
-    const dropsFrom = type === LOG_RECORD_TYPE.dropped ? droppedFrom(record.index) : null;
-    if (selects !== undefined && !selects(record, location, dropsFrom ?? sequence)) return;
+    if (selects !== undefined && !selects(record, location)) return;
     const item: InspectedRecord = {
       kind: "record",
       sequence,
@@ -92,14 +89,12 @@ function inspected(batch: CommittedBatch, { selects, describe }: InspectOptions)
       location,
       indexBytes: record.index.length,
       bodyBytes: record.body.length,
-      // For a dropped range the content is its first number; `sequence` is the last.
-      content: dropsFrom === null ? null : { from: dropsFrom },
+      content: null,
       error: null,
     };
     if (type !== LOG_RECORD_TYPE.mark) {
       try {
-        const content = describe(record);
-        item.content = dropsFrom === null ? content : { from: dropsFrom, left: content };
+        item.content = describe(record);
       } catch (error) {
         item.error = error instanceof Error ? error.message : String(error);
       }

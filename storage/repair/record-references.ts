@@ -12,8 +12,7 @@ const HAS_ENDED = 2;
 
 /**
  * Checks that everything exists to which records refer: the run of a change; the event, run and webhook of a delivery. It judges after the last
- * record, and only in a log that has lost none, because compaction drops records that a later one makes needless: the changes and events of an ended
- * run, and within a segment all but the last record of a webhook or delivery.
+ * record, and only in a log that has lost none.
  */
 export class RecordReferences {
   /** What is known of each run. */
@@ -81,7 +80,7 @@ export class RecordReferences {
       };
     for (const [id, { delivery, location }] of this.#unbegun) {
       const { eventId, runId } = delivery;
-      // If damage was repaired later, the run may have ended twice. Compaction keeps only the last end, without the events of the other.
+      // If damage was repaired later, the run may have ended twice, and the event may be of the end that is lost.
       if (runId !== null && this.#hasEnded(runId)) continue;
       yield {
         location,
@@ -100,7 +99,6 @@ export class RecordReferences {
 
   #run(id: string, is: typeof IS_CREATED | typeof HAS_ENDED): void {
     this.#runs.set(id, (this.#runs.get(id) ?? 0) | is);
-    // A run without a beginning has ended: compaction dropped the rest.
     if (is === HAS_ENDED) {
       this.#runsWithout.delete(id);
       // The run went on while its earlier end was lost; that end has been restored since.

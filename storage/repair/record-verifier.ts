@@ -5,9 +5,7 @@ import { storedEnd } from "../../core/run/run-files.js";
 import { capturePath } from "../captures/capture-path.js";
 import { extentsOfChange, extentsOfRun } from "../captures/stored-extents.js";
 import { UuidTable } from "../columns/uuid-table.js";
-import { decodeDroppedOrigins } from "../compaction/dropped-origins.js";
 import type { LogRecord, RecordLocation } from "../log/log-batch.js";
-import { LOG_RECORD_TYPE } from "../log/record-format.js";
 import { decodeChanges, decodeRefusal } from "../records/change-record.js";
 import {
   decodeIndex,
@@ -29,8 +27,7 @@ const HAS_ENDED = 1;
  * Decodes the records of a store one after the other, for `check`. Each must decode completely, its index section and body must agree, a run's end
  * must name everything that the run's earlier records named, and everything to which records refer must exist.
  *
- * The stored bytes of a run are those that its end names, because compaction drops what came before. For a run that has not ended, they are those
- * that its records name.
+ * The stored bytes of a run are those that its end names. For a run that has not ended, they are those that its records name.
  */
 export class RecordVerifier {
   readonly #runs = new UuidTable();
@@ -63,10 +60,6 @@ export class RecordVerifier {
    */
   verify(record: LogRecord, location: RecordLocation): NamedExtents[] {
     const { type, body } = record;
-    if (type === LOG_RECORD_TYPE.dropped) {
-      decodeDroppedOrigins(body);
-      return [];
-    }
     if (!isKnownRecordType(type)) throw new Error(`this release does not know records of type ${type}`);
     const index = decodeIndex(type, record.index);
     const runId = runOfIndex(index);

@@ -1,5 +1,3 @@
-import { type RewrittenReading, readRewritten } from "../compaction/rewritten-segment.js";
-import type { SegmentMoves } from "../compaction/segment-moves.js";
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { readFully, withFile } from "../disk/whole-files.js";
 import type { LogStart } from "../log/log-options.js";
@@ -16,16 +14,9 @@ import {
 import { readSegmentHeader, segmentBaseOf, segmentName } from "../log/segment.js";
 import { type LogPosition, type SegmentSalt, SnapshotError, type SnapshotHead } from "./snapshot-format.js";
 
-/** Where the log goes on behind a snapshot, and what has moved in it since. */
-export interface PlaceInLog {
-  start: LogStart;
-  /** Of the segments that compaction has written anew. That their runs are the snapshot's is for who loads it to see. */
-  moves: SegmentMoves[];
-}
-
 /**
- * Holds a snapshot against the log: it is of this very log when every segment that it knows is there, with its salt or written anew, no
- * other one lies before its position, and the record at its position stands there byte for byte, unless its segment was written anew.
+ * Holds a snapshot against the log: it is of this very log when every segment that it knows is there with its salt, no other one lies before
+ * its position, and the record at its position stands there byte for byte.
  *
  * @throws {SnapshotError} It is not of this log, or the log ends before its position, or was begun anew before it.
  */
@@ -33,19 +24,12 @@ export async function placeInLog(
   fileSystem: FileSystem,
   directory: string,
   { position, timeUs, segments }: Omit<SnapshotHead, "sections">,
-): Promise<PlaceInLog> {
-  const all = await segmentBases(fileSystem, directory);
-  const bases = new Set(all);
-  const moves: SegmentMoves[] = [];
-  let rewritten: RewrittenReading | null = null;
+): Promise<LogStart> {
+  const bases = new Set(await segmentBases(fileSystem, directory));
   for (const { base, salt } of segments) {
     if (!bases.delete(base)) throw new SnapshotError(`segment ${segmentName(base)}, which it knows, is not there`);
-    rewritten = null;
-    if ((await saltOf(fileSystem, directory, base)) === salt) continue;
-    const nextBase = all[all.indexOf(base) + 1];
-    if (nextBase === undefined) throw new SnapshotError(`segment ${segmentName(base)} is another one than it knows`);
-    rewritten = await readRewritten(fileSystem, directory, base, nextBase, position.sequence);
-    moves.push(rewritten.moves);
+    if ((await saltOf(fileSystem, directory, base)) !== salt)
+      throw new SnapshotError(`segment ${segmentName(base)} is another one than it knows`);
   }
   // What recovery moved out of the position's segment, it moved into one with a base at or below the sequence number.
   for (const base of bases) {
@@ -55,16 +39,12 @@ export async function placeInLog(
   if (own === undefined || own.base !== position.segmentBase) {
     throw new SnapshotError("its position lies in no segment that it knows");
   }
-  if (rewritten !== null) return { start: startBehind(rewritten, position, timeUs), moves };
-  const start = await withFile(fileSystem, `${directory}/${segmentName(own.base)}`, (file) =>
-    recordAt(file, own, position, timeUs),
-  );
-  return { start, moves };
+  return withFile(fileSystem, `${directory}/${segmentName(own.base)}`, (file) => recordAt(file, own, position, timeUs));
 }
 
 /**
- * Whether a snapshot was made of this log, however little is left of that: a segment that it knows is there, with its salt or written
- * anew, or nothing is there that says otherwise.
+ * Whether a snapshot was made of this log, however little is left of that: a segment that it knows is there with its salt, or nothing is
+ * there that says otherwise.
  */
 export async function isOfLog(
   fileSystem: FileSystem,
@@ -73,37 +53,14 @@ export async function isOfLog(
 ): Promise<boolean> {
   const unknown = new Set(await segmentBases(fileSystem, directory));
   let isAnother = false;
-  for (const [nth, { base, salt }] of segments.entries()) {
+  for (const { base, salt } of segments) {
     if (!unknown.delete(base)) continue;
     const found = await saltOf(fileSystem, directory, base).catch(() => null);
     if (found === null) continue;
     if (found === salt) return true;
-    const nextBase = segments[nth + 1]?.base;
-    if (nextBase !== undefined && (await isRewritten(fileSystem, directory, base, nextBase))) return true;
     isAnother = true;
   }
   return !isAnother && [...unknown].every((base) => base > position.sequence);
-}
-
-async function isRewritten(
-  fileSystem: FileSystem,
-  directory: string,
-  base: number,
-  nextBase: number,
-): Promise<boolean> {
-  try {
-    await readRewritten(fileSystem, directory, base, nextBase, nextBase - 1);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** In a segment that is followed by another: what it claims is not asked. */
-function startBehind({ offset, nextSequence }: RewrittenReading, position: LogPosition, timeUs: number): LogStart {
-  const { sequence, segmentBase } = position;
-  const known = { claimedSequence: sequence, lastDataSequence: sequence };
-  return { sequence, segmentBase, offset, nextSequence, timeUs, ...known };
 }
 
 /** Bases of all segments in the folder, ascending. */

@@ -37,8 +37,7 @@ export class ActiveRuns {
 
   /**
    * Count of records that do not fit what came before, because the beginning of their run or frame is missing. Only a damaged log has them, and
-   * recovery reports its damage; what is left of such a run is shown. If compaction dropped the beginning of a run, the run ends later in the log,
-   * and nothing is missing.
+   * recovery reports its damage; what is left of such a run is shown.
    */
   get skippedRecords(): number {
     let count = this.#skippedRecords;

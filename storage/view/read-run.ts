@@ -45,7 +45,7 @@ export interface StoredRun {
  * Reads one run from the log of a store that no service uses. Undefined when the log is complete and has no record of the run. It reads the whole
  * log, in bounded memory, and decodes only the bodies of this run's records.
  *
- * Records that the log lost before the run's first record do not matter, nor does what compaction dropped, nor a tail that was never acknowledged.
+ * Records that the log lost before the run's first record do not matter, nor does a tail that was never acknowledged.
  * Records that were lost later may have belonged to any run. Unreadable bytes count as lost, and the rest is read.
  *
  * @throws StorageError when the log has a format that this release does not read; `record_missing` when damage left too little of the run, or when
@@ -98,8 +98,7 @@ export async function readRun({
   const begun = (run.emitted ?? []).flatMap((event) =>
     event.deliveries.map((emitted): NamedDelivery => {
       const stored = deliveries.get(emitted.id);
-      // A delivery without a record of its own may have lost any since the run was created. If the record that created the run was dropped, the time
-      // of that is unknown.
+      // A delivery without a record of its own may have lost any since the run was created.
       const since = stored?.place ?? created;
       if (since.sequence < whole.sequence) whole = since;
       const webhookName = webhookNames.get(emitted.webhookId);

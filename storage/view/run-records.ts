@@ -1,6 +1,6 @@
 /**
  * Reads ended runs from their consolidated records: a list entry from the index section, the whole state from the body. The caches are keyed by the
- * time of the run's last update, which no two records share. So nothing in them is ever stale, wherever compaction moves a record.
+ * time of the run's last update, which no two records share. So nothing in them is ever stale.
  */
 import { LRUCache } from "lru-cache";
 import { ownUtf8 } from "../../core/json/utf8.js";
@@ -9,7 +9,7 @@ import type { RunState, RunSummary } from "../../core/run/run-state.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
 import { ByteBudget } from "../byte-budget.js";
 import type { LogRecord, RecordLocation } from "../log/log-batch.js";
-import { MisplacedRecordError, mayHaveMoved } from "../log/misplaced-record.js";
+import { MisplacedRecordError } from "../log/misplaced-record.js";
 import { isReadDamage } from "../log/read-damage.js";
 import { decodeChanges, decodeEmitted, endedSummary } from "../records/change-record.js";
 import { decodeEndedSummary, isRecordOf, RECORD_TYPE } from "../records/record-index.js";
@@ -29,8 +29,8 @@ export type GiveWay = () => Promise<void> | undefined;
 type ReadRecord = Pick<LogRecord, "type" | "index" | "body">;
 
 /**
- * Reads records back from the log and verifies them. Rejects when a record is damaged or missing, or was moved by compaction. `check` throws
- * MisplacedRecordError when compaction has put another record in the place of the wanted one.
+ * Reads records back from the log and verifies them. Rejects when a record is damaged or missing. `check` throws MisplacedRecordError for another
+ * record than the wanted one.
  */
 export interface RecordReader {
   read(location: RecordLocation, check: (record: ReadRecord) => void): Promise<ReadRecord>;
@@ -75,7 +75,6 @@ interface KeptSummary {
 export class RunRecords {
   readonly #reader: RecordReader;
   readonly #readBudget: ByteBudget;
-  readonly #locate: (id: string) => RecordLocation | undefined;
   /** By the run's ordinal: a page looks for fifty runs, and making the text of each id would take longer than everything else. */
   readonly #summaries: LRUCache<number, KeptSummary>;
   /** The last base addresses of lists, newest first. When a run ends, its entries for them are made at once. */
@@ -86,10 +85,8 @@ export class RunRecords {
   readonly #reading = new Map<string, Promise<RunState>>();
   readonly #onReadFailure: (error: unknown) => void;
 
-  /** @param locate where the run's consolidated record lies now */
-  constructor(options: RunRecordsOptions, locate: (id: string) => RecordLocation | undefined) {
+  constructor(options: RunRecordsOptions) {
     this.#reader = options.reader;
-    this.#locate = locate;
     this.#onReadFailure = options.onReadFailure ?? (() => {});
     this.#readBudget = new ByteBudget(options.readBytes ?? 64 * MIB);
     this.#summaries = new LRUCache({
@@ -194,8 +191,8 @@ export class RunRecords {
         (record, at) => checkIsOf(runs[at]!, record),
       );
     } catch (error) {
-      if (!mayHaveMoved(error)) throw error;
-      // Read one by one, so that a damaged record does not hide its neighbours, and a moved one is looked up.
+      if (!isReadDamage(error)) throw error;
+      // Read one by one, so that a damaged record does not hide its neighbours.
       records = await Promise.all(runs.map((run) => this.#readUnlessDamaged(run)));
     }
     const jsons: (Uint8Array | undefined)[] = [];
@@ -224,19 +221,8 @@ export class RunRecords {
     }
   }
 
-  /** The run's record, also when compaction moves it meanwhile. */
-  async #read({ id, location }: StoredRun): Promise<ReadRecord> {
-    for (let from = location; ; ) {
-      try {
-        const sought = { id, location: from };
-        return await this.#reader.read(from, (record) => checkIsOf(sought, record));
-      } catch (error) {
-        const now = this.#locate(id);
-        const isMoved = now !== undefined && (now.offset !== from.offset || now.segmentBase !== from.segmentBase);
-        if (!isMoved || !mayHaveMoved(error)) throw error;
-        from = now;
-      }
-    }
+  #read(run: StoredRun): Promise<ReadRecord> {
+    return this.#reader.read(run.location, (record) => checkIsOf(run, record));
   }
 
   #readState(stored: StoredRun, version: string): Promise<RunState> {
@@ -263,13 +249,11 @@ function versionOf({ id, updatedAtUs }: Pick<RunState, "id" | "updatedAtUs">): s
   return `${id} ${updatedAtUs}`;
 }
 
-type SoughtRun = Pick<StoredRun, "id" | "location">;
-
-function checkIsOf(run: SoughtRun, record: ReadRecord): void {
+function checkIsOf(run: StoredRun, record: ReadRecord): void {
   if (!isRecordOf(record, RECORD_TYPE.runEnded, run.id)) throw misplaced(run);
 }
 
-function misplaced({ id, location }: SoughtRun): MisplacedRecordError {
+function misplaced({ id, location }: StoredRun): MisplacedRecordError {
   return new MisplacedRecordError(
     `there is no consolidated record of run ${id} in segment ${location.segmentBase} at offset ${location.offset}`,
   );

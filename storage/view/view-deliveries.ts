@@ -3,12 +3,10 @@
  * record or, before its first attempt, in the record of the run whose event it delivers.
  */
 
-import { formatUuidWords } from "../../core/identifiers.js";
 import { DELIVERY_STATUSES, type DeliveryStatus } from "../../core/webhook/delivery.js";
 import { RecordLocations } from "../columns/record-locations.js";
 import { TypedColumn } from "../columns/typed-column.js";
 import { UuidTable } from "../columns/uuid-table.js";
-import type { SegmentMoves } from "../compaction/segment-moves.js";
 import type { RecordLocation } from "../log/log-batch.js";
 import type { IndexedEvents } from "../records/event-index.js";
 import { deliveryPlaces } from "../records/webhook-record.js";
@@ -36,7 +34,7 @@ const BEGUN_AT_ONCE = 32;
 /** The deliveries to one webhook: rows in order of creation. */
 interface DeliveryList {
   rows: TypedColumn<Uint32Array>;
-  /** True when a row came behind a younger one. That happens after compaction dropped older records, or after the clock was reset. */
+  /** True when a row came behind a younger one. That happens after older records were damaged, or after the clock was reset. */
   isUnsorted: boolean;
 }
 
@@ -192,20 +190,6 @@ export class ViewDeliveries {
     this.beginAll();
     const row = this.#ids.entryOf(id);
     return row < 0 ? undefined : this.#row(row);
-  }
-
-  /** Takes over where the records of a segment lie now, one at each step. */
-  *stepThroughMoves({ segmentBase, deliveries: { ids, offsets, lengths } }: SegmentMoves): Generator<void, void> {
-    // Deliveries that are still to begin have no record, so none of theirs can move.
-    for (const [at, offset] of offsets.entries()) {
-      const word = at * 4;
-      const id = formatUuidWords(ids[word]!, ids[word + 1]!, ids[word + 2]!, ids[word + 3]!);
-      const row = this.#ids.entryOf(id);
-      if (row >= 0 && this.#locations.get(row)?.segmentBase === segmentBase) {
-        this.#locations.set(row, { segmentBase, offset, length: lengths[at]! });
-      }
-      yield;
-    }
   }
 
   /** How often the run's deliveries have changed. Together with the run's updated_at it identifies the bytes of an answer. */

@@ -1,7 +1,6 @@
 /** Folds the log's records into the tables of the view, during a start and later. */
 import type { ComponentRow } from "../../core/health.js";
 import type { CellChange, CellIdentity } from "../../core/link/change.js";
-import type { SegmentMoves } from "../compaction/segment-moves.js";
 import {
   type CommittedBatch,
   forEachRecord,
@@ -94,19 +93,6 @@ export class ViewFold {
     this.onApplied();
   }
 
-  async applyMoves(moves: SegmentMoves, giveWay: () => Promise<void>, sliceMs = SLICE_MS): Promise<void> {
-    for (const _ of this.#stepThroughMoves(moves)) {
-      if (performance.now() < this.#sliceEndMs) continue;
-      await giveWay();
-      this.#sliceEndMs = performance.now() + sliceMs;
-    }
-  }
-
-  *#stepThroughMoves(moves: SegmentMoves): Generator<void, void> {
-    yield* this.#tables.runs.stepThroughMoves(moves);
-    yield* this.#tables.deliveries.stepThroughMoves(moves);
-  }
-
   finishOpening(): void {
     this.#isLive = true;
     this.#runsVersion++;
@@ -136,7 +122,7 @@ export class ViewFold {
     await this.#tables.deliveries.writeSnapshot(sink);
   }
 
-  async loadSnapshot(source: SnapshotSource, sequence: number, moves: readonly SegmentMoves[]): Promise<void> {
+  async loadSnapshot(source: SnapshotSource, sequence: number): Promise<void> {
     this.#runsVersion++;
     this.#changes++;
     await this.#tables.runs.loadSnapshot(source);
@@ -147,7 +133,6 @@ export class ViewFold {
     await this.#tables.activeRuns.loadSnapshot(source);
     await this.#tables.webhooks.loadSnapshot(source);
     await this.#tables.deliveries.loadSnapshot(source);
-    for (const moved of moves) for (const _ of this.#stepThroughMoves(moved));
     this.#appliedSequence = sequence;
   }
 

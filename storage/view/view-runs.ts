@@ -2,16 +2,14 @@
  * The table of all runs, by ordinal: ids, what lists filter by, where consolidated records lie, and which frames belong to which run. It is folded
  * only from the index sections of records.
  *
- * An ordinal is a run's place in creation order, which is the order of ids. If the run_created record of a run is gone (dropped by compaction, or
- * damaged), its consolidated record can come after later runs. Such a run waits until `admitLateRuns` builds the table once more with all in order.
+ * An ordinal is a run's place in creation order, which is the order of ids. If the run_created record of a run is damaged, its consolidated record
+ * can come after later runs. Such a run waits until `admitLateRuns` builds the table once more with all in order.
  */
-import { formatUuidWords } from "../../core/identifiers.js";
 import { NO_REPORT, REPORT_STATUSES, type ReportStatus } from "../../core/run/quality.js";
 import { RUN_STATUSES, type RunStatus, type RunSummary } from "../../core/run/run-state.js";
 import { RecordLocations } from "../columns/record-locations.js";
 import { UuidColumn } from "../columns/uuid-column.js";
 import { UuidTable } from "../columns/uuid-table.js";
-import type { SegmentMoves } from "../compaction/segment-moves.js";
 import type { RecordLocation } from "../log/log-batch.js";
 import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
 import { assertAscendingIds, assertEnds, assertPlaces, assertRows, assertTimes } from "../snapshot/snapshot-reader.js";
@@ -258,30 +256,6 @@ export class ViewRuns {
   /** Where the consolidated record lies; undefined while the run has not ended. */
   location(ordinal: number): RecordLocation | undefined {
     return this.#locations.get(ordinal);
-  }
-
-  /** As `location`, by the run's id; also undefined for an unknown run. */
-  locationOf(id: string): RecordLocation | undefined {
-    const ordinal = this.#ids.indexOf(id);
-    return ordinal < 0 ? this.#lateRuns.get(id)?.location : this.#locations.get(ordinal);
-  }
-
-  /** Takes over where the records of a segment lie now, one at each step. */
-  *stepThroughMoves({ segmentBase, runs: { ids, offsets, lengths } }: SegmentMoves): Generator<void, void> {
-    for (const [at, offset] of offsets.entries()) {
-      const word = at * 4;
-      const id = formatUuidWords(ids[word]!, ids[word + 1]!, ids[word + 2]!, ids[word + 3]!);
-      if (this.locationOf(id)?.segmentBase === segmentBase)
-        this.#move(id, { segmentBase, offset, length: lengths[at]! });
-      yield;
-    }
-  }
-
-  #move(id: string, location: RecordLocation): void {
-    const ordinal = this.#ids.indexOf(id);
-    const late = this.#lateRuns.get(id);
-    if (ordinal >= 0) this.#locations.set(ordinal, location);
-    else if (late !== undefined) this.#lateRuns.set(id, { ...late, location });
   }
 
   /** When any run was last updated; 0 without runs. */

@@ -6,8 +6,7 @@
  * rows and the cell's identity. The rest of an ended run is read from its consolidated record when somebody asks: the summary from the index section,
  * the state from the body.
  *
- * Every method answers from one state: what it finds is fixed before its first read of the log, and records never change. If compaction moves a
- * record, or drops one that a later record replaced, the reader looks up the run's current record.
+ * Every method answers from one state: what it finds is fixed before its first read of the log, and records never change or move.
  */
 import type { FrameState } from "../../core/capture/capture.js";
 import type { ComponentRow } from "../../core/health.js";
@@ -17,7 +16,6 @@ import type { RunState, RunStatus } from "../../core/run/run-state.js";
 import type { Delivery } from "../../core/webhook/delivery.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
 import type { Webhook } from "../../core/webhook/webhook.js";
-import type { SegmentMoves } from "../compaction/segment-moves.js";
 import { type DeliveryContent, DeliveryRecords, type EmittingRun } from "../records/delivery-records.js";
 import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
 import { ActiveRuns } from "./active-runs.js";
@@ -64,7 +62,7 @@ export class View {
     const deliveries = new ViewDeliveries();
     this.#tables = {
       runs,
-      records: new RunRecords(options, (id) => runs.locationOf(id)),
+      records: new RunRecords(options),
       activeRuns: new ActiveRuns(),
       programs: new ViewPrograms(),
       components: new Map(),
@@ -122,14 +120,6 @@ export class View {
   }
 
   /**
-   * Notes where compaction has moved records, and lets other work run after each slice of time. Until it resolves, the reader must hold the old file
-   * too, because some runs are still looked for there.
-   */
-  applyMoves(moves: SegmentMoves, giveWay: () => Promise<void>, sliceMs?: number): Promise<void> {
-    return this.#fold.applyMoves(moves, giveWay, sliceMs);
-  }
-
-  /**
    * Ends the opening of a store, after all its records were applied. Until then, runs that have not ended are not decoded, so lists show no quality
    * status for them, and runs that only a late consolidated record knows are not listed.
    */
@@ -151,11 +141,10 @@ export class View {
    * Loads what `writeSnapshot` wrote; the records behind it come next. After an error the view is of no use: it may hold a part.
    *
    * @param sequence the last record that is in the snapshot
-   * @param moves where compaction has moved records since
    * @throws {SnapshotError}
    */
-  loadSnapshot(source: SnapshotSource, sequence: number, moves: readonly SegmentMoves[]): Promise<void> {
-    return this.#fold.loadSnapshot(source, sequence, moves);
+  loadSnapshot(source: SnapshotSource, sequence: number): Promise<void> {
+    return this.#fold.loadSnapshot(source, sequence);
   }
 
   /** Undefined for an unknown run. O(log n), reads nothing. */

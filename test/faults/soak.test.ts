@@ -470,10 +470,9 @@ t.test(`everything at once, seed ${seed}`, async (t) => {
     `retention removed ${sum("runs")} runs' captures, ${sum("bytes")} bytes; log ${folder("meta").files} segments, ` +
       `${mib(folder("meta").bytes)} MiB; captures ${mib(folder("captures").bytes)} MiB; snapshots ${folder("snapshot").files}`,
   );
-  const own = [...messages].filter(([message]) => /compact|snapshot/i.test(message));
+  const own = [...messages].filter(([message]) => /snapshot/i.test(message));
   for (const [message, count] of own) t.comment(`log: ${count} times "${message}"`);
   if (isFullSize) {
-    t.ok((messages.get("compacted a segment of the log") ?? 0) > 0, "segments were compacted meanwhile");
     t.ok((messages.get("made a snapshot") ?? 0) > 0, "snapshots were made meanwhile");
   }
   soak.close();

@@ -197,11 +197,11 @@ t.test(
         } else {
           const { records, report } = walk;
           if (!records.every(isKnown)) wrong("a record that nobody wrote");
-          if (records.some(({ first }, at) => first <= (records[at - 1]?.sequence ?? 0))) wrong("order");
+          if (records.some(({ sequence }, at) => sequence <= (records[at - 1]?.sequence ?? 0))) wrong("order");
           const missing = unexplained(records, report, Math.min(MOST_NUMBERS, report.provenSequence));
           if (missing.length > 0) wrong(`proven, not delivered and not named: ${missing.join()}`);
-          const tail = records.filter(({ first }) => first > report.provenSequence);
-          if (tail.some(({ first }, at) => first !== (tail[at - 1]?.sequence ?? report.provenSequence) + 1)) {
+          const tail = records.filter(({ sequence }) => sequence > report.provenSequence);
+          if (tail.some(({ sequence }, at) => sequence !== (tail[at - 1]?.sequence ?? report.provenSequence) + 1)) {
             wrong("a hole in the tail");
           }
           if (withoutMarks(opening.judgement.records) !== withoutMarks(records))

@@ -14,7 +14,7 @@ import type { WebhookChange } from "../../core/webhook/webhook-change.js";
 import type { Log } from "../../storage/log/log.js";
 import type { CommittedBatch } from "../../storage/log/log-batch.js";
 import { recordLength } from "../../storage/log/record-format.js";
-import { type EncodedRecord, encodeChangesShared, encodeRefusal } from "../../storage/records/change-record.js";
+import { encodeChangesShared, encodeRefusal } from "../../storage/records/change-record.js";
 import type { Origin } from "../../storage/records/record-index.js";
 import { encodeWebhookChange } from "../../storage/records/webhook-record.js";
 import { boundedRefusal } from "../cell-link/bounds/bounded-refusal.js";
@@ -109,7 +109,6 @@ export class RecordWriter {
       const record = encodeRefusal(origin, refusal);
       const sequence = log.append({ ...record, timeUs });
       this.#state.applyRefusal(origin, refusal, timeUs);
-      this.#state.places.appended(sequence, { refused: origin }, bytesOf(record));
       this.#inFlight.push({ sequence, origin, message, refusal, takenMs });
       return;
     }
@@ -181,7 +180,6 @@ export class RecordWriter {
 
   /** Answers the messages whose records are committed with this batch. */
   committed(batch: CommittedBatch): void {
-    this.#state.places.committed(batch.lastSequence, batch.segmentBase);
     const { figures } = this.#options;
     const inFlight = this.#inFlight;
     const nowMs = performance.now();
@@ -264,7 +262,6 @@ export class RecordWriter {
     const { log, endAppended, spend } = this.#options;
     const record = encodeChangesShared(origin, changes, this.#runAfter(changes[0], timeUs));
     const { type, index, body } = record;
-    const lengthBytes = bytesOf(record);
     const needs = payload?.file;
     const sequence = log.append(
       needs === undefined ? { type, timeUs, index, body } : { type, timeUs, index, body, needs },
@@ -272,8 +269,7 @@ export class RecordWriter {
     if (changes[0]?.kind === "run_ended") endAppended(changes[0].run, sequence);
     this.#state.apply(origin, changes, timeUs);
     this.#tellEmitted(changes, timeUs, sequence);
-    this.#state.places.appended(sequence, { changes }, lengthBytes);
-    spend(lengthBytes + (needs === undefined ? 0 : (payload?.lengthBytes ?? 0)));
+    spend(recordLength(index.length, body.length) + (needs === undefined ? 0 : (payload?.lengthBytes ?? 0)));
     return sequence;
   }
 
@@ -314,8 +310,4 @@ export class RecordWriter {
 /** True for a change that can emit an event. */
 function isTransition({ kind }: Change): boolean {
   return kind === "run_started" || kind === "run_ended";
-}
-
-function bytesOf({ index, body }: EncodedRecord): number {
-  return recordLength(index.length, body.length);
 }

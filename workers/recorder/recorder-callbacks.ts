@@ -1,5 +1,4 @@
 import type { ComponentRow } from "../../core/health.js";
-import type { SegmentMoves } from "../../storage/compaction/segment-moves.js";
 import type { CommittedBatch } from "../../storage/log/log-batch.js";
 import type { DeliveryContent } from "../../storage/records/delivery-records.js";
 import type { StorageErrorData } from "../../storage/storage-error.js";
@@ -10,10 +9,10 @@ import type { StoreCounters } from "./upkeep/store-counters.js";
 /** What the recorder asks and tells the front. Calls that return a promise keep later batches waiting only where it is said. */
 export interface RecorderCallbacks {
   /**
-   * Takes the view's part of a snapshot, with what has moved since, in place of all records up to that sequence number. If it rejects or
-   * is missing, `onBatch` gets all of these records.
+   * Takes the view's part of a snapshot, in place of all records up to that sequence number. If it rejects or is missing, `onBatch` gets all
+   * of these records.
    */
-  onSnapshot?(path: string, sequence: number, moves: SegmentMoves[]): Promise<void>;
+  onSnapshot?(path: string, sequence: number): Promise<void>;
   /** Drops what `onSnapshot` has taken: all records follow. */
   onSnapshotDiscarded?(): void;
   /**
@@ -24,14 +23,10 @@ export interface RecorderCallbacks {
   /** Takes all of the recorder's rows of health (log, disk, recorder, dispatcher) and the store's counters, each time one changes. */
   onHealth(rows: ComponentRow[], counters: StoreCounters): void;
   onLog(line: LogLine): void;
-  /** Compaction or a snapshot found damaged bytes. */
+  /** A snapshot found damaged bytes. */
   onReadDamage?(error: StorageErrorData): void;
   /** Closes the open capture files of these runs, except for downloads under way. Called after the batches with their tombstones. */
   onCapturesRemoved(runIds: readonly string[]): void;
-  /** Opens the segment's present file and keeps it open until its moves are applied. */
-  onHoldSegment(segmentBase: number): Promise<void>;
-  /** Another file has the segment's name now. Called after the batches before it; later batches wait for the promise. */
-  onSegmentMoved(moves: SegmentMoves): Promise<void>;
   /** Gives the stored content of a delivery; undefined if it is unknown. Rejects if it cannot be read. Without it all are unknown. */
   onDeliveryWanted?(deliveryId: string): Promise<DeliveryContent | undefined>;
   /** No delivery is attempted again before the next start, whatever batches still say. */

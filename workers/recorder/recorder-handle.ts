@@ -174,12 +174,6 @@ export class RecorderHandle {
       case "figures":
         for (const resolve of this.#figureAskers.splice(0)) resolve(message.figures);
         return;
-      case "hold_segment":
-        this.#holdSegment(message);
-        return;
-      case "segment_moved":
-        this.#inOrder(() => callbacks.onSegmentMoved(message.moves));
-        return;
       case "delivery_wanted":
         // Reading it is not awaited: batches need not wait for that.
         this.#taken = this.#taken.then(() => void this.#findDelivery(message.deliveryId));
@@ -228,23 +222,14 @@ export class RecorderHandle {
     });
   }
 
-  #takeSnapshot({ path, sequence, moves }: Message<"snapshot">): void {
-    const taking = this.#callbacks.onSnapshot?.(path, sequence, moves);
+  #takeSnapshot({ path, sequence }: Message<"snapshot">): void {
+    const taking = this.#callbacks.onSnapshot?.(path, sequence);
     (taking ?? Promise.reject(new Error("the front takes no snapshots"))).then(
       () => this.#post({ kind: "snapshot_taken" }),
       (error: unknown) => {
         this.#post({ kind: "snapshot_refused", reason: messageOf(error), isUnread: error instanceof FileSystemError });
       },
     );
-  }
-
-  #holdSegment({ segmentBase }: Message<"hold_segment">): void {
-    this.#taken = this.#taken
-      .then(() => this.#callbacks.onHoldSegment(segmentBase))
-      .then(
-        () => this.#post({ kind: "segment_held", isHeld: true }),
-        () => this.#post({ kind: "segment_held", isHeld: false }),
-      );
   }
 
   async #findDelivery(deliveryId: string): Promise<void> {

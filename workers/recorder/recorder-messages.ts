@@ -4,7 +4,6 @@
  */
 import type { ComponentRow } from "../../core/health.js";
 import type { JsonObject } from "../../core/json/json.js";
-import type { SegmentMoves } from "../../storage/compaction/segment-moves.js";
 import type { CommittedBatch } from "../../storage/log/log-batch.js";
 import type { Durability } from "../../storage/log/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery/recovery-report.js";
@@ -109,10 +108,10 @@ export interface RecorderReady {
 export type RecorderToFront =
   | RecorderReady
   /**
-   * Sent before the first batch: this snapshot holds the view as it was at that sequence number, except for what compaction has moved
-   * since. The front answers whether it has taken it. The batches then begin behind it, unless `snapshot_discarded` comes.
+   * Sent before the first batch: this snapshot holds the view as it was at that sequence number. The front answers whether it has taken it.
+   * The batches then begin behind it, unless `snapshot_discarded` comes.
    */
-  | { kind: "snapshot"; path: string; sequence: number; moves: SegmentMoves[] }
+  | { kind: "snapshot"; path: string; sequence: number }
   /** The front drops the snapshot that it has taken. The batches then begin with the log's first record. */
   | { kind: "snapshot_discarded" }
   /** Whole consecutive records. Their buffer moves to the front. */
@@ -120,7 +119,7 @@ export type RecorderToFront =
   /** All of the recorder's rows of health (log, disk, recorder, dispatcher) and the store's counters, whenever one changes. */
   | { kind: "health"; rows: ComponentRow[]; counters: StoreCounters }
   | { kind: "log"; line: LogLine }
-  /** Compaction or a snapshot found damaged bytes. The front reports it in health like damage that its own reads find. */
+  /** A snapshot found damaged bytes. The front reports it in health like damage that its own reads find. */
   | { kind: "read_damage"; error: StorageErrorData }
   /**
    * The captures of these runs have tombstones, in batches sent before this, and their files are about to be unlinked or just have been.
@@ -129,10 +128,6 @@ export type RecorderToFront =
   | { kind: "let_go_of_captures"; runIds: readonly string[] }
   /** The answer to `figures`. */
   | { kind: "figures"; figures: RecorderFigures }
-  /** Another file is about to take the segment's name. The front opens the present file, keeps it open and answers. */
-  | { kind: "hold_segment"; segmentBase: number }
-  /** The new file has the segment's name, or will not get it: then `moves` is empty. The front applies the moves and closes the old file. */
-  | { kind: "segment_moved"; moves: SegmentMoves }
   /** The answer to a `request`. What it wrote is in batches sent before. */
   | { kind: "reply"; id: number; reply: WebhookReply }
   /** Asks for the stored content of a delivery, which is needed to send it. The answer is `delivery_content`. */
@@ -158,8 +153,6 @@ export type FrontToRecorder =
   /** The answer to `let_go_of_captures`. There is one question at a time. */
   | { kind: "captures_let_go" }
   | { kind: "figures" }
-  /** The answer to `hold_segment`. There is one question at a time. False: the file could not be opened, and nothing may take its name. */
-  | { kind: "segment_held"; isHeld: boolean }
   /** The front serves requests on this port, and its view has everything in the log: deliveries may go out. */
   | { kind: "serving"; port: number }
   | { kind: "request"; id: number; request: WebhookRequest }

@@ -21,7 +21,6 @@ import type { LogLines } from "./status/log-lines.js";
 import type { MessageFigures } from "./status/recorder-figures.js";
 import { RecorderHealth } from "./status/recorder-health.js";
 import type { RecordingStatus } from "./status/recording-status.js";
-import { ExclusiveWork } from "./upkeep/exclusive-work.js";
 import type { StoreGuards } from "./upkeep/store-guards.js";
 import { Upkeep } from "./upkeep/upkeep.js";
 
@@ -63,7 +62,6 @@ export class RecorderServices {
   readonly #options: RecorderServicesOptions;
   readonly #log: Log;
   readonly #clock: ServiceClock;
-  readonly #exclusiveWork = new ExclusiveWork();
   #snapshots: SnapshotSchedule | undefined;
   #health: RecorderHealth | undefined;
 
@@ -99,7 +97,6 @@ export class RecorderServices {
     this.#snapshots = new SnapshotSchedule({
       policy: this.#options.options.snapshots ?? {},
       timers,
-      work: this.#exclusiveWork,
       makeDurable: async () => {
         const sequence = log.committedSequence;
         await log.whenDurable(sequence);
@@ -143,8 +140,7 @@ export class RecorderServices {
         void this.webhooks.deliveries.stop(message.graceMs);
         return;
       case "captures_let_go":
-      case "segment_held":
-        this.upkeep.answered(message);
+        this.upkeep.capturesLetGo();
         return;
     }
   }
@@ -252,11 +248,8 @@ export class RecorderServices {
       log: this.#log,
       state: this.state,
       captures: guards.captures,
-      room: guards.room,
       policy: options.retention,
-      work: this.#exclusiveWork,
       appendTombstone: (run) => this.writer.appendTombstone(run),
-      onReadDamage: (error) => environment.send({ kind: "read_damage", error }),
       onChange: () => this.updateHealth(),
       line,
     });
@@ -275,7 +268,6 @@ export class RecorderServices {
         logFailure: () => log.failure,
         disk: () => guards.room.row,
         recorderFailure: () => status.failure,
-        compactionFault: () => upkeep.compactionFault,
         snapshotFault: () => this.#snapshots?.fault ?? null,
         retentionFault: () => upkeep.retentionFault,
         lockFault: () => guards.watch.lockFault,

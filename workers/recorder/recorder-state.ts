@@ -4,7 +4,7 @@
  *
  * | part | bounded by | bytes |
  * |---|---|---|
- * | runs: id, whether it has ended, and the segment of its record | every run stays known: its id may not come again | 25 to 31 a run |
+ * | runs: id, and whether it has ended | every run stays known: its id may not come again | 25 to 31 a run |
  * | frames: id and run | every frame, as above | 25 to 31 a frame |
  * | serial numbers with their last revision | every serial number, exact | 20 and its text |
  * | active runs, whole | `LIMITS.activeRuns`, `LIMITS.activeRunBytes` in all | their documents |
@@ -15,7 +15,6 @@
  * | webhooks | `LIMITS.webhooks` | their settings and secrets |
  * | deliveries that have not come to their end | what receivers do not take in time | some 500 each |
  * | producers, refusals | `LIMITS.producers`, `LIMITS.refusalsPerProducer`, `LIMITS.refusalBytes` | see producer-table.ts |
- * | where the records of active runs, rows and refusals lie | these | some 100 each, see record-places.ts |
  *
  * Ended run with a serial number of its own and one frame: some 90 bytes, 90 MB for a million.
  *
@@ -25,7 +24,7 @@
  */
 import { isProcessingOpen } from "../../core/capture/artefact.js";
 import type { ComponentRow } from "../../core/health.js";
-import { formatUuidWords, isUuidV7 } from "../../core/identifiers.js";
+import { isUuidV7 } from "../../core/identifiers.js";
 import { isPlainObject } from "../../core/json/json.js";
 import type { CellIdentity, Change } from "../../core/link/change.js";
 import type { Refusal } from "../../core/link/refusal.js";
@@ -38,8 +37,6 @@ import { CaptureIndex, keptCaptures, type RemovedRun } from "../../storage/captu
 import { TextTable } from "../../storage/columns/text-table.js";
 import { TypedColumn } from "../../storage/columns/typed-column.js";
 import { UuidTable } from "../../storage/columns/uuid-table.js";
-import { decodeDroppedOrigins } from "../../storage/compaction/dropped-origins.js";
-import type { SegmentMoves } from "../../storage/compaction/segment-moves.js";
 import type { LogRecord, RecordLocation } from "../../storage/log/log-batch.js";
 import type { RecordContent } from "../../storage/log/log-options.js";
 import { LOG_RECORD_TYPE } from "../../storage/log/record-format.js";
@@ -56,16 +53,17 @@ import {
   RecordDecodeError,
   type StoredSummary,
 } from "../../storage/records/record-index.js";
-import { SnapshotError, type SnapshotSink, type SnapshotSource } from "../../storage/snapshot/snapshot-format.js";
+import type { SnapshotSink, SnapshotSource } from "../../storage/snapshot/snapshot-format.js";
 import { assertEnds, assertPlaces, assertRows } from "../../storage/snapshot/snapshot-reader.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { type KeptRecord, packRecords, unpackRecords } from "../../storage/view/kept-records.js";
 import { WebhookState } from "../webhooks/deliveries/webhook-state.js";
 import { isProducerSnapshot, type ProducerSnapshot, ProducerTable } from "./producers/producer-table.js";
-import { RecordPlaces, type RecordPlacesData, RUN_VALUE } from "./record-places.js";
 
 const OPENING_STATE_VERSION = 1;
-const { active: ACTIVE, ended: ENDED } = RUN_VALUE;
+/** Values of the table of runs. */
+const ACTIVE = 0;
+const ENDED = 1;
 
 interface OpeningState {
   version: number;
@@ -126,18 +124,13 @@ export interface SnapshotFacts {
   lastRunId: string | null;
   lastTimeUs: number;
   lastRemoved: readonly RemovedRun[];
-  places: RecordPlacesData;
 }
 
 export class RecorderState implements World {
-  readonly producers = new ProducerTable((name, sequence) => this.places.refusalDropped(name, sequence));
+  readonly producers = new ProducerTable();
   readonly captures: CaptureIndex;
   readonly webhooks = new WebhookState();
   readonly #runs = new UuidTable();
-  readonly places = new RecordPlaces({
-    runs: this.#runs,
-    holdsRefusal: (producer, sequence) => this.producers.holdsRefusal(producer, sequence),
-  });
   /** Frame id → the run's entry in `#runs`. */
   readonly #frames = new UuidTable();
   readonly #serialNumbers = new TextTable();
@@ -318,7 +311,7 @@ export class RecorderState implements World {
   }
 
   #addRun(id: string, status: typeof ACTIVE | typeof ENDED): void {
-    // Once it has ended it stays so: the table then says where its record lies.
+    // Once it has ended it stays so.
     if (!this.runHasEnded(id)) this.#runs.set(id, status);
     if (this.#lastRunId === null || id > this.#lastRunId) this.#lastRunId = id;
   }
@@ -373,11 +366,6 @@ export class RecorderState implements World {
       this.#restoreOpeningState(record.body);
       return;
     }
-    if (record.type === LOG_RECORD_TYPE.dropped) {
-      this.#lastTimeUs = Math.max(this.#lastTimeUs, record.timeUs);
-      for (const origin of decodeDroppedOrigins(record.body)) this.producers.take(origin, origin.timeUs, null, true);
-      return;
-    }
     if (!isKnownRecordType(record.type)) return;
     this.#lastTimeUs = Math.max(this.#lastTimeUs, record.timeUs);
     const index = decodeIndex(record.type, record.index);
@@ -388,22 +376,18 @@ export class RecorderState implements World {
     }
     switch (index.type) {
       case RECORD_TYPE.refusal:
-        if (origin !== null) this.places.place({ refused: origin }, location.segmentBase, location.length);
         return;
       case RECORD_TYPE.cellChanges: {
         const changes = decodeChanges(record.type, record.body);
         for (const change of changes) this.#applyChange(change, record.timeUs, null);
-        this.places.place({ changes }, location.segmentBase, location.length);
         return;
       }
       case RECORD_TYPE.runCreated:
         this.#replaySummary(index.summary, ACTIVE);
-        this.places.placeRun(index.summary.id, location.segmentBase, location.length);
         this.#keepUnfolded(index.summary.id, unfolded(record, origin));
         return;
       case RECORD_TYPE.runEnded: {
         this.#replaySummary(index.summary, ENDED);
-        this.places.placeEnd(index.summary.id, location.segmentBase, location.length);
         // Its records are needed no more: it stays as a whole as long as something is to be made of its captures.
         if (index.captures.isOpen) this.#unfolded.set(index.summary.id, [unfolded(record, origin)]);
         else this.#unfolded.delete(index.summary.id);
@@ -418,7 +402,6 @@ export class RecorderState implements World {
       case RECORD_TYPE.runDelta:
         // A run whose creation was lost to damage: known, so that its id cannot come again, and closed to every message.
         if (!this.#runs.has(index.runId)) this.#addRun(index.runId, ENDED);
-        this.places.placeRun(index.runId, location.segmentBase, location.length);
         if (index.frameId !== null) this.#frames.set(index.frameId, this.#runs.entryOf(index.runId));
         this.#keepUnfolded(index.runId, unfolded(record, origin));
         if (index.events !== undefined) this.webhooks.begin(index.runId, index.events.list());
@@ -469,7 +452,6 @@ export class RecorderState implements World {
       lastRunId: this.#lastRunId,
       lastTimeUs: this.#lastTimeUs,
       lastRemoved: captures.lastRemoved,
-      places: this.places.export(),
     };
     await sink.write("recorderFacts", packValues([facts]));
     await sink.write("recorderPrograms", packValues(this.#programs.values()));
@@ -481,10 +463,9 @@ export class RecorderState implements World {
   /**
    * Takes what `writeSnapshot` wrote; the replay goes on behind it. Of no use after an error: it may hold a part.
    *
-   * @param moves what compaction has moved since
    * @throws {SnapshotError}
    */
-  async loadSnapshot(source: SnapshotSource, moves: readonly SegmentMoves[]): Promise<void> {
+  async loadSnapshot(source: SnapshotSource): Promise<void> {
     const runIds = await source.read("recorderRunIds");
     const runStatuses = await source.read("recorderRunStatuses");
     assertRows("runs", runIds.length / 4, runStatuses);
@@ -507,7 +488,6 @@ export class RecorderState implements World {
     for (const row of facts.components) this.#components.set(row.key, row);
     this.#lastRunId = facts.lastRunId;
     this.#lastTimeUs = facts.lastTimeUs;
-    this.places.restore(facts.places);
     this.captures.load(await source.read("recorderCaptures"), facts.lastRemoved);
     await this.webhooks.loadSnapshot(source);
     for (const program of unpackValues(await source.read("recorderPrograms")) as Iterable<ProgramDocument>) {
@@ -517,21 +497,6 @@ export class RecorderState implements World {
     for (const { runId, ...record } of unpackRecords(await source.read("recorderKeptRecords"))) {
       this.#keepUnfolded(runId, record);
     }
-    for (const moved of moves) this.#moved(moved);
-  }
-
-  /** A segment that names a run of which the snapshot knows no end is of another log. */
-  #moved(moves: SegmentMoves): void {
-    const { segmentBase, runs } = moves;
-    const { ids } = runs;
-    for (let at = 0; at < ids.length; at += 4) {
-      const id = formatUuidWords(ids[at]!, ids[at + 1]!, ids[at + 2]!, ids[at + 3]!);
-      if (!this.runHasEnded(id)) {
-        throw new SnapshotError(`segment ${segmentName(segmentBase)} ends run ${id}, which it does not know`);
-      }
-    }
-    this.captures.moved(moves);
-    this.places.rewritten(segmentBase);
   }
 
   *#keptRecords(): Generator<KeptRecord, void> {

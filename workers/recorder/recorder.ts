@@ -182,7 +182,7 @@ export class Recorder {
       onState: (state) => {
         this.#state = state;
       },
-      askFront: (path, sequence, moves) => this.#snapshotQuestion.ask(path, sequence, moves),
+      askFront: (path, sequence) => this.#snapshotQuestion.ask(path, sequence),
       discard: () => this.#environment.send({ kind: "snapshot_discarded" }),
       onReplayed: (batch) => {
         this.#stream.send(batch);
@@ -245,7 +245,6 @@ export class Recorder {
   #roomChanged(): void {
     this.#backPressure.roomChanged();
     this.#services?.processing?.proceed();
-    this.#services?.upkeep.roomChanged();
     this.#updateHealth();
   }
 

@@ -3,7 +3,6 @@ import { formatUuidWords } from "../../core/identifiers.js";
 import { unpackValues } from "../../storage/records/packed-values.js";
 import type { SnapshotSource } from "../../storage/snapshot/snapshot-format.js";
 import { unpackRecords } from "../../storage/view/kept-records.js";
-import { FIRST_END } from "../recorder/record-places.js";
 import type { SnapshotFacts } from "../recorder/recorder-state.js";
 
 /** A table of what was folded: its rows as text, in an order that follows from them. */
@@ -14,7 +13,7 @@ export interface FoldTable {
 
 /**
  * Both folds of the log as tables of text, of which two can be compared: equal exactly if the folds are, whatever the order in which
- * programs, serial numbers and frames came to them. That order is not the same for a log before and after compaction.
+ * programs, serial numbers and frames came to them.
  */
 export async function* foldTables(source: SnapshotSource): AsyncGenerator<FoldTable, void> {
   const runIds = idsOf(await source.read("viewRunIds"));
@@ -31,8 +30,8 @@ export async function* foldTables(source: SnapshotSource): AsyncGenerator<FoldTa
 
   const ownRunIds = idsOf(await source.read("recorderRunIds"));
   const statuses = await source.read("recorderRunStatuses");
-  const { places, components, ...facts } = factsOf(await source.read("recorderFacts"));
-  const ownRuns = ownRunIds.map((id, nth) => `${id} ${placeOfEnd(statuses[nth] as number, places.segments)}`);
+  const { components, ...facts } = factsOf(await source.read("recorderFacts"));
+  const ownRuns = ownRunIds.map((id, nth) => `${id} ${statuses[nth]}`);
   yield { name: "runs of the recorder", rows: ownRuns.sort() };
   const ownFrameRuns = await source.read("recorderFrameRuns");
   const ownFrames = idsOf(await source.read("recorderFrameIds")).map(
@@ -78,17 +77,10 @@ async function viewRuns(source: SnapshotSource, runIds: readonly string[]): Prom
   });
 }
 
-/**
- * What there is one of, of the recorder's state: by name, as plain values. What compaction goes by is among it, of which only the places of
- * runs are compared: how many bytes are dead is an account that follows from what was compacted when.
- */
+/** What there is one of, of the recorder's state: by name, as plain values. */
 function factsOf(bytes: Uint8Array): SnapshotFacts {
   const [facts] = unpackValues(bytes);
   return facts as SnapshotFacts;
-}
-
-function placeOfEnd(value: number, segments: readonly number[]): string {
-  return value < FIRST_END ? String(value) : `in ${segments[value - FIRST_END]}`;
 }
 
 async function viewDeliveries(source: SnapshotSource): Promise<string[]> {

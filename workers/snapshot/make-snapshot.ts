@@ -17,7 +17,7 @@ import { View } from "../../storage/view/view.js";
 import { RecorderState } from "../recorder/recorder-state.js";
 
 export interface SnapshotRequest {
-  /** Folder of the log's segments. The log may be written to meanwhile, but no segment rewritten. */
+  /** Folder of the log's segments. The log may be written to meanwhile. */
   metaPath: string;
   /** Folder of the snapshots. */
   snapshotPath: string;
@@ -158,11 +158,11 @@ export async function readFolded(fileSystem: FileSystem, metaPath: string, path:
   const folded = nothingFolded();
   const reader = await SnapshotReader.open(fileSystem, path);
   try {
-    const { start, moves } = await placeInLog(fileSystem, metaPath, reader.head);
+    const start = await placeInLog(fileSystem, metaPath, reader.head);
     folded.start = start;
     folded.sizeBytes = reader.sizeBytes;
-    await folded.view.loadSnapshot(reader, start.sequence, moves);
-    await folded.state.loadSnapshot(reader, moves);
+    await folded.view.loadSnapshot(reader, start.sequence);
+    await folded.state.loadSnapshot(reader);
     return folded;
   } finally {
     await reader.close();

@@ -1,4 +1,3 @@
-import type { SegmentMoves } from "../../storage/compaction/segment-moves.js";
 import type { DataDirectory } from "../../storage/disk/data-directory.js";
 import { FileSystemError } from "../../storage/disk/file-system-error.js";
 import type { FileSystem } from "../../storage/disk/file-system-interface.js";
@@ -17,7 +16,7 @@ export interface SnapshotOpeningOptions {
   /** A state that nothing has been folded into. */
   createState(): RecorderState;
   /** Has the front take its part of the snapshot; rejects when it does not, with `SnapshotUnreadError` where it could not read it. */
-  askFront(path: string, sequence: number, moves: SegmentMoves[]): Promise<void>;
+  askFront(path: string, sequence: number): Promise<void>;
   /** What the front has taken does not count. */
   discard(): void;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
@@ -134,11 +133,11 @@ async function take(path: string, options: SnapshotOpeningOptions): Promise<Open
   const { fileSystem, directory, createState, askFront } = options;
   const reader = await SnapshotReader.open(fileSystem, path);
   try {
-    const { start, moves } = await placeInLog(fileSystem, directory.metaPath, reader.head);
-    const front = askFront(path, start.sequence, moves);
+    const start = await placeInLog(fileSystem, directory.metaPath, reader.head);
+    const front = askFront(path, start.sequence);
     const state = createState();
     // The front is to have answered in either case: it must not load what is about to be removed.
-    const [own, others] = await Promise.allSettled([state.loadSnapshot(reader, moves), front]);
+    const [own, others] = await Promise.allSettled([state.loadSnapshot(reader), front]);
     if (own.status === "rejected") throw own.reason;
     if (others.status === "rejected") {
       const message = `the front refused it: ${messageOf(others.reason)}`;

@@ -1,4 +1,3 @@
-import type { SegmentMoves } from "../../storage/compaction/segment-moves.js";
 import type { FrontToRecorder, RecorderToFront } from "../recorder/recorder-messages.js";
 import { SnapshotUnreadError } from "./snapshot-opening.js";
 
@@ -12,10 +11,10 @@ export class SnapshotQuestion {
   }
 
   /** Resolves when the front has taken the snapshot. Rejects when it has refused it: with a `SnapshotUnreadError` if it could not read it. */
-  ask(path: string, sequence: number, moves: SegmentMoves[]): Promise<void> {
+  ask(path: string, sequence: number): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#onAnswer = (refusal) => (refusal === null ? resolve() : reject(refusal));
-      this.#send({ kind: "snapshot", path, sequence, moves });
+      this.#send({ kind: "snapshot", path, sequence });
     });
   }
 

@@ -4,7 +4,6 @@ import type { CommittedBatch } from "../../storage/log/log-batch.js";
 import { RECORD_HEADER_BYTES } from "../../storage/log/record-format.js";
 import type { StorageErrorData } from "../../storage/storage-error.js";
 import type { LogLine, SnapshotPolicy } from "../recorder/recorder-messages.js";
-import type { ExclusiveWork } from "../recorder/upkeep/exclusive-work.js";
 import type { SnapshotMade } from "./make-snapshot.js";
 import type { SnapshotWork } from "./snapshot-worker.js";
 
@@ -28,7 +27,6 @@ const BYTES_PER_RUN = 200;
 export interface SnapshotScheduleOptions {
   policy: SnapshotPolicy;
   timers: Timers;
-  work: ExclusiveWork;
   /** Makes everything committed durable; gives its last sequence number. */
   makeDurable(): Promise<number>;
   /** Whether so many bytes more leave room enough on the disk. */
@@ -167,9 +165,7 @@ export class SnapshotSchedule {
 
   /** Never rejects. Gives after how long to try again; null when it was made. */
   async #make(): Promise<number | null> {
-    const { work, line, makeDurable, hasSpare, runCount, make } = this.#options;
-    const endTurn = work.take();
-    if (endTurn === null) return RETRY_MS;
+    const { line, makeDurable, hasSpare, runCount, make } = this.#options;
     const startedMs = performance.now();
     try {
       if (!hasSpare(Math.max(this.#lastBytes, runCount() * BYTES_PER_RUN))) return RETRY_MS;
@@ -208,7 +204,6 @@ export class SnapshotSchedule {
       this.#setFault(triedAgain(cause));
     } finally {
       this.#work = null;
-      endTurn();
     }
     return this.#policy.intervalMs;
   }

@@ -7,7 +7,7 @@ import { lowerThreadPriority } from "../thread-priority.js";
 import { makeSnapshot, type SnapshotRequest } from "./make-snapshot.js";
 import type { SnapshotOutcome } from "./snapshot-worker.js";
 
-// A stop waits for it a few seconds at most, compaction for its turn; what clients and producers wait for goes first.
+// A stop waits for it a few seconds at most; what clients and producers wait for goes first.
 lowerThreadPriority(10);
 const damages: StorageErrorData[] = [];
 let outcome: SnapshotOutcome;

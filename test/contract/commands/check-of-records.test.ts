@@ -58,7 +58,7 @@ t.test("check finds records that say something else than one another, and exits 
   };
   const stores: [string, HistoryRecord[], RegExp | null][] = [
     ["nothing is wrong", [created, started, ended, webhook, deliveryTo(null)], null],
-    ["compaction has dropped the beginning", [started, ended], null],
+    ["the beginning is gone", [started, ended], null],
     ["a list says another status", [created, { ...ended, index: failed.index }], /differ in status$/],
     ["a change of a run that never began", [started], /^a change belongs to run .*, but no record before it begins/],
     ["a change behind the end", [created, ended, started], /^a change of run .* stands behind the run's end$/],

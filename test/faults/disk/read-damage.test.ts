@@ -108,25 +108,6 @@ async function upkeptService(t: Test, script: string) {
   return { service, producer, work, end, log };
 }
 
-t.test("damage that compaction meets is in health, since when, as what other reads find", async (t) => {
-  const { service, work, end, log } = await upkeptService(t, "../../helpers/compaction/compacting-service.js");
-  const meta = join(service.dataDirectory, "meta");
-  const ids: string[] = [];
-  // Nothing is to be dropped before a run has ended.
-  while (readdirSync(meta).length < 3) ids.push(await work("MARK"));
-  const [segment] = readdirSync(meta).sort() as [string];
-  harm(join(meta, segment), "MARK");
-  t.match(await log(), { status: "healthy" });
-  for (const id of ids) await end(id);
-  let row = await log();
-  // A new segment wakes compaction.
-  for (; row.status === "healthy"; row = await log()) await end(await work("more"));
-  const message = new RegExp(
-    `^since \\d{4}-\\S+Z reads found 1 damaged place, first segment ${segment}, offset \\d+: `,
-  );
-  t.match(row, { status: "degraded", detail: message });
-});
-
 t.test("damage that the making of a snapshot meets is in health, and what tells of it is kept", async (t) => {
   const { service, work, end, log } = await upkeptService(t, "../../helpers/snapshot/snapshot-service.js");
   const snapshots = join(service.dataDirectory, "snapshot");

@@ -4,7 +4,6 @@ import { encodeSegmentHeader, SEGMENT_HEADER_BYTES, segmentName } from "../../..
 import { appendAll, appendEach, createDisk, META, openLog, TEST_TYPE } from "../store/log-harness.js";
 import {
   bytesOfSegment,
-  type PlainRecord,
   type PlainSegment,
   recordOffsets,
   sealRecord,
@@ -253,27 +252,6 @@ export async function logCorpus(): Promise<CorpusEntry[]> {
       for (const record of records.slice(1))
         Object.assign(record, { type: LOG_RECORD_TYPE.mark, index: new Uint8Array(0), body: new Uint8Array(0) });
     }),
-  );
-
-  const dropped = (first: number, last: number, durableUpTo: number): PlainRecord => {
-    const index = new Uint8Array(8);
-    viewOf(index).setUint32(0, first, true);
-    const { dropped: type } = LOG_RECORD_TYPE;
-    const body = Buffer.from("gone");
-    return { type, flags: 1, sequence: last, durableUpTo, timeUs: 1_700_000_000_000_000, index, body };
-  };
-  const compacted = (name: string, from: number, count: number, stretch: PlainRecord) =>
-    rebuilt(name, ({ records }) => void records.splice(from, count, stretch));
-  add("dropped", "a compacted segment", compacted(first, 2, 3, dropped(2, 4, 6)));
-  add("dropped-all", "a compacted segment of which nothing is left", compacted(first, 1, 99, dropped(1, 6, 6)));
-  add("dropped-beyond", "a dropped stretch into the next segment", compacted(first, 4, 99, dropped(4, 9, 9)));
-  add("dropped-twice", "a dropped stretch of what stands before it", compacted(first, 3, 2, dropped(1, 4, 6)));
-  add("dropped-backwards", "a dropped stretch that ends before it begins", compacted(first, 2, 3, dropped(6, 4, 6)));
-  add("dropped-hole", "a dropped stretch behind a hole", compacted(first, 2, 3, dropped(3, 4, 6)));
-  add(
-    "dropped-claim",
-    "a dropped stretch that claims more than there is",
-    compacted(first, 2, 3, dropped(2, 4, 5_000)),
   );
   return entries;
 }

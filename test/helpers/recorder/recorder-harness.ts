@@ -8,7 +8,6 @@ import type { Refusal } from "../../../core/link/refusal.js";
 import { foldRun } from "../../../core/run/run-fold.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import { wallClockUs } from "../../../core/service-clock.js";
-import type { SegmentMoves } from "../../../storage/compaction/segment-moves.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { type CommittedBatch, forEachRecord } from "../../../storage/log/log-batch.js";
@@ -37,14 +36,6 @@ export interface HarnessOptions extends Partial<RecorderOptions> {
   takesBatches?: boolean;
   /** Without it captures are not processed. */
   artefacts?: ArtefactMaker;
-  /** What the front does with what it is sent, beside what the harness notes. */
-  front?: HarnessFront;
-}
-
-export interface HarnessFront {
-  batch(batch: CommittedBatch): void;
-  hold(segmentBase: number): Promise<void>;
-  moved(moves: SegmentMoves): Promise<void>;
 }
 
 export function temporaryDirectory(t: Test): string {
@@ -71,11 +62,6 @@ export class RecorderHarness {
   /** False: the front does not answer. */
   letsGo = true;
   batchBytes = 0;
-  /** What compaction moved. */
-  readonly moves: SegmentMoves[] = [];
-  readonly #front: HarnessFront | undefined;
-  /** Of the front's answers and moves, one after the other. */
-  #answering: Promise<void> = Promise.resolve();
   #takesBatches: boolean;
   #untaken: FrontToRecorder[] = [];
   #ready: RecorderReady | undefined;
@@ -85,9 +71,8 @@ export class RecorderHarness {
   #changed: (() => void)[] = [];
   readonly #replies = new Map<number, (reply: WebhookReply) => void>();
 
-  private constructor(directory: string, takesBatches: boolean, front: HarnessFront | undefined) {
+  private constructor(directory: string, takesBatches: boolean) {
     this.directory = directory;
-    this.#front = front;
     this.#takesBatches = takesBatches;
   }
 
@@ -96,11 +81,10 @@ export class RecorderHarness {
       fileSystem = nodeFileSystem,
       wallUs = wallClockUs,
       takesBatches = true,
-      front,
       artefacts,
       ...recorderOptions
     } = options;
-    const harness = new RecorderHarness(directory, takesBatches, front);
+    const harness = new RecorderHarness(directory, takesBatches);
     harness.#recorder = await Recorder.start(
       {
         dataDirectory: directory,
@@ -219,18 +203,6 @@ export class RecorderHarness {
         this.askedToLetGo.push(message.runIds);
         if (this.letsGo) queueMicrotask(() => this.#receive({ kind: "captures_let_go" }));
         break;
-      case "hold_segment":
-        this.#answering = this.#answering
-          .then(() => this.#front?.hold(message.segmentBase))
-          .then(
-            () => this.#receive({ kind: "segment_held", isHeld: true }),
-            () => this.#receive({ kind: "segment_held", isHeld: false }),
-          );
-        break;
-      case "segment_moved":
-        this.moves.push(message.moves);
-        this.#answering = this.#answering.then(() => this.#front?.moved(message.moves));
-        break;
       default:
         break;
     }
@@ -249,7 +221,6 @@ export class RecorderHarness {
 
   #takeBatch(batch: CommittedBatch): void {
     this.batchBytes += batch.bytes.length;
-    this.#front?.batch(batch);
     // Another of its size goes back: what a test reads of the batch later must be as it came.
     const taken = { kind: "batch_taken", memory: new ArrayBuffer(batch.bytes.buffer.byteLength) } as const;
     if (this.#takesBatches) queueMicrotask(() => this.#receive(taken));

@@ -21,8 +21,6 @@ const recorder = startRecorder(
     onBatch: () => {},
     onHealth: () => {},
     onCapturesRemoved: () => {},
-    onHoldSegment: async () => {},
-    onSegmentMoved: async () => {},
     onLog: (line) => {
       if (line.level === "warn" || line.level === "error") console.error(JSON.stringify(line));
     },

@@ -1,12 +1,10 @@
 import type { RunState } from "../../../core/run/run-state.js";
-import type { SegmentMoves } from "../../../storage/compaction/segment-moves.js";
 import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { LogReader } from "../../../storage/log/log-reader.js";
 import { SnapshotReader } from "../../../storage/snapshot/snapshot-reader.js";
 import { View } from "../../../storage/view/view.js";
 import type { FrontToRecorder, RecorderToFront } from "../../../workers/recorder/recorder-messages.js";
-import { turns } from "../disk/slow-disk.js";
 
 /** What the front does with the recorder's messages, as http/service/service.ts and recorder-handle.ts have it, in one thread and without a clock. */
 export class SimulatedFront {
@@ -34,7 +32,7 @@ export class SimulatedFront {
   take(message: RecorderToFront): void {
     switch (message.kind) {
       case "snapshot":
-        void this.#load(message.path, message.sequence, message.moves).then(
+        void this.#load(message.path, message.sequence).then(
           () => this.#answer({ kind: "snapshot_taken" }),
           (error: Error) =>
             this.#answer({
@@ -54,21 +52,6 @@ export class SimulatedFront {
         return;
       case "let_go_of_captures":
         this.#then(() => this.#answer({ kind: "captures_let_go" }));
-        return;
-      case "hold_segment":
-        this.#then(() =>
-          this.#reader.hold(message.segmentBase).then(
-            () => this.#answer({ kind: "segment_held", isHeld: true }),
-            () => this.#answer({ kind: "segment_held", isHeld: false }),
-          ),
-        );
-        return;
-      case "segment_moved":
-        this.#then(async () => {
-          this.#reader.replaced(message.moves.segmentBase);
-          await this.#view.applyMoves(message.moves, () => turns(1), 0);
-          this.#reader.letGo(message.moves.segmentBase);
-        });
         return;
       default:
         return;
@@ -103,9 +86,9 @@ export class SimulatedFront {
     this.#reader.close();
   }
 
-  async #load(path: string, sequence: number, moves: readonly SegmentMoves[]): Promise<void> {
+  async #load(path: string, sequence: number): Promise<void> {
     const reader = await SnapshotReader.open(this.#fileSystem, path);
-    await this.#view.loadSnapshot(reader, sequence, moves).finally(() => reader.close());
+    await this.#view.loadSnapshot(reader, sequence).finally(() => reader.close());
   }
 
   #then(step: () => Promise<void> | void): void {

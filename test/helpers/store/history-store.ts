@@ -70,9 +70,9 @@ export class HistoryStore {
       fileSystem,
       directory: DIRECTORY,
       createState,
-      async askFront(path, sequence, moves) {
+      async askFront(path, sequence) {
         const source = await SnapshotReader.open(fileSystem, path);
-        await view.loadSnapshot(source, sequence, moves);
+        await view.loadSnapshot(source, sequence);
         await source.close();
         if (frontRefuses) throw new Error("it does not like it");
       },

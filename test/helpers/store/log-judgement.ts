@@ -1,6 +1,5 @@
 /** What the store makes of the files of a log: of the walk that check and recovery share, and of opening it. */
 import { createHash } from "node:crypto";
-import { droppedFrom } from "../../../storage/compaction/dropped-record.js";
 import { Log } from "../../../storage/log/log.js";
 import {
   type CommittedBatch,
@@ -20,8 +19,6 @@ import type { SimulatedDisk } from "../disk/simulated-disk.js";
 import { createDisk, createManualTimers, META, QUARANTINE, recordOf } from "./log-harness.js";
 
 export interface DeliveredRecord {
-  /** The first number that it covers: below `sequence` for a dropped stretch. */
-  first: number;
   sequence: number;
   type: number;
   location: RecordLocation;
@@ -97,11 +94,10 @@ async function judged(
   try {
     const result = await run((batch) => {
       forEachRecord(batch, (record, location) => {
-        const { sequence, type, index } = record;
+        const { sequence, type } = record;
         // An opening state counts none of the records: its number is that of the one before it.
         if (type === LOG_RECORD_TYPE.openingState) return;
-        const first = type === LOG_RECORD_TYPE.dropped ? (droppedFrom(index) ?? 0) : sequence;
-        records.push({ first, sequence, type, location, digest: digestOf(record) });
+        records.push({ sequence, type, location, digest: digestOf(record) });
       });
     });
     return { error: null, records, report: result ?? report };
@@ -129,10 +125,10 @@ export function plainJudgement(judgement: LogJudgement): unknown {
 /** Such as "1-4 type 16, 6-6 type 16, 7-7 type 2". */
 function rangesOf(records: readonly DeliveredRecord[]): string {
   const ranges: { first: number; last: number; type: number }[] = [];
-  for (const { first, sequence, type } of records) {
+  for (const { sequence, type } of records) {
     const range = ranges.at(-1);
-    if (range?.type === type && range.last === first - 1) range.last = sequence;
-    else ranges.push({ first, last: sequence, type });
+    if (range?.type === type && range.last === sequence - 1) range.last = sequence;
+    else ranges.push({ first: sequence, last: sequence, type });
   }
   return ranges.map(({ first, last, type }) => `${first}-${last} type ${type}`).join(", ");
 }
@@ -146,7 +142,7 @@ function findingText({ code, segment, offset, lengthBytes, firstLost, lastLost, 
 export function unexplained(records: readonly DeliveredRecord[], report: RecoveryReport, last: number): number[] {
   const missing: number[] = [];
   for (let sequence = 1; sequence <= last; sequence++) {
-    if (records.some((record) => record.first <= sequence && sequence <= record.sequence)) continue;
+    if (records.some((record) => record.sequence === sequence)) continue;
     const isNamed = report.findings.some(
       ({ firstLost, lastLost }) => firstLost !== null && firstLost <= sequence && sequence <= (lastLost ?? Infinity),
     );

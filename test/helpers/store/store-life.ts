@@ -1,6 +1,5 @@
 import type { Random } from "../../../core/random.js";
 import type { RunState } from "../../../core/run/run-state.js";
-import { droppedFrom } from "../../../storage/compaction/dropped-record.js";
 import { type CommittedBatch, forEachRecord, type LogRecord } from "../../../storage/log/log-batch.js";
 import { LOG_RECORD_TYPE } from "../../../storage/log/record-format.js";
 import type { LinkServer } from "../../../workers/cell-link/link-server.js";
@@ -32,8 +31,8 @@ export interface Strike {
 }
 
 /** A failed sync is no reason to end all writes where nothing that was acknowledged depends on it: not the names in the log's folder. */
-function isHarmless({ kind }: DiskOperation, place: DiskPlace): boolean {
-  return place === "snapshot" || (place === "compaction" && kind === "datasync");
+function isHarmless(place: DiskPlace): boolean {
+  return place === "snapshot";
 }
 
 const WRITING: ReadonlySet<DiskOperation["kind"]> = new Set([
@@ -70,7 +69,6 @@ export class StoreLife {
   lastSequence = 0;
   /** Whether it began from a snapshot. */
   beganFromSnapshot = false;
-  compactions = 0;
   snapshots = 0;
   ready: RecorderReady | null = null;
   /** What health says of the log. */
@@ -90,8 +88,6 @@ export class StoreLife {
   /** A sync failed that the store depends on. */
   #hasFailedSync = false;
   #isEnded = false;
-  /** No record has been shown since the front took a snapshot. */
-  #isBehindSnapshot = false;
   /** What the recorder said of itself that it should not without a strike. */
   readonly #trouble: string[] = [];
 
@@ -187,7 +183,7 @@ export class StoreLife {
 
   #befall(operation: DiskOperation): DiskFault | undefined {
     const { strike, random } = this.#options;
-    const place = this.#places.placeOf(operation, this.isOpening, this.disk);
+    const place = this.#places.placeOf(operation, this.isOpening);
     if (strike === null || this.struck !== null) return undefined;
     // Where the opening did too little for it, it strikes later.
     if (strike.place !== "any" && strike.place !== place && !(strike.place === "recovery" && !this.isOpening)) {
@@ -199,7 +195,7 @@ export class StoreLife {
     if (this.#countdown-- > 0) return undefined;
     this.struck = place;
     if (strike.kind === "sync") {
-      this.#hasFailedSync = !isHarmless(operation, place) && !this.#isOfBallast(operation);
+      this.#hasFailedSync = !isHarmless(place) && !this.#isOfBallast(operation);
       return { error: random.pick(["EIO", "ENOSPC"]) };
     }
     if (strike.kind === "write") return { error: "EIO" };
@@ -226,12 +222,10 @@ export class StoreLife {
       case "snapshot":
         this.lastSequence = message.sequence;
         this.beganFromSnapshot = true;
-        this.#isBehindSnapshot = true;
         break;
       case "snapshot_discarded":
         this.lastSequence = 0;
         this.beganFromSnapshot = false;
-        this.#isBehindSnapshot = false;
         break;
       case "ready":
         this.ready = message;
@@ -252,7 +246,6 @@ export class StoreLife {
     if (message === "the recorder takes no more messages") this.hasFailed = true;
     const isTrouble = level === "error" || message === "no snapshot is made until the next start";
     if (isTrouble && !MEANT_TROUBLE.has(message)) this.#trouble.push(`${message}: ${JSON.stringify(fields)}`);
-    if (message === "compacted a segment of the log") this.compactions++;
     if (message === "made a snapshot") this.snapshots++;
   }
 
@@ -260,16 +253,10 @@ export class StoreLife {
     forEachRecord(batch, (record) => {
       this.#options.onRecord(record);
       if (record.type === LOG_RECORD_TYPE.openingState) return;
-      const first =
-        record.type === LOG_RECORD_TYPE.dropped ? (droppedFrom(record.index) ?? record.sequence) : record.sequence;
-      // A stretch that was dropped across a snapshot's position is shown whole.
-      const isAcross = first <= this.lastSequence && record.sequence > this.lastSequence;
-      const isNext = first === this.lastSequence + 1 || (isAcross && this.#isBehindSnapshot);
-      if (!isNext && this.#options.isWhole) {
-        this.faults.push(`a hole: record ${first} (type ${record.type}) is shown behind ${this.lastSequence}`);
-      }
-      this.#isBehindSnapshot = false;
-      this.lastSequence = record.sequence;
+      const { sequence, type } = record;
+      if (sequence !== this.lastSequence + 1 && this.#options.isWhole)
+        this.faults.push(`a hole: record ${sequence} (type ${type}) is shown behind ${this.lastSequence}`);
+      this.lastSequence = sequence;
     });
   }
 }

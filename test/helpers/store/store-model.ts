@@ -1,36 +1,26 @@
 import { isDeepStrictEqual } from "node:util";
 import { crc32 } from "node:zlib";
 import type { CellMessage } from "../../../core/link/cell-message.js";
-import type { CellChange, Change } from "../../../core/link/change.js";
+import type { Change } from "../../../core/link/change.js";
 import { storedEnd } from "../../../core/run/run-files.js";
 import type { RunState, StoredKind } from "../../../core/run/run-state.js";
 import { capturePath, FILE_OF_KIND } from "../../../storage/captures/capture-path.js";
-import { decodeDroppedOrigins } from "../../../storage/compaction/dropped-origins.js";
-import { droppedFrom } from "../../../storage/compaction/dropped-record.js";
 import type { LogRecord } from "../../../storage/log/log-batch.js";
 import { LOG_RECORD_TYPE } from "../../../storage/log/record-format.js";
 import { decodeChanges, decodeRefusal } from "../../../storage/records/change-record.js";
-import { decodeIndex, isChangeRecordType, type Origin, RECORD_TYPE } from "../../../storage/records/record-index.js";
+import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "../../../storage/records/record-index.js";
 import { asModel, CellLinkModel, type ModelRun } from "../link/cell-link-model.js";
 import type { MessageAnswer, SimulatedProducer } from "../link/simulated-producer.js";
 
-/** A committed record: its content, who sent it, and what would make it needless. */
+/** A committed record. */
 interface Entry {
   digest: number;
-  origin: Origin | null;
-  needlessBy:
-    | { kind: "nothing" }
-    /** A mark is needless from the start. */
-    | { kind: "itself" }
-    | { kind: "end"; runId: string }
-    | { kind: "laterEnd"; runId: string }
-    | { kind: "laterChanges"; subjects: string[] };
+  isMark: boolean;
 }
 
 /**
  * What the store must hold: every record that was ever committed, and beside it what the producers' messages, in the order of these
- * records, add up to by the plain model of the cell link. Committed records never change: whoever shows them again shows the same, or in
- * their place what compaction left, where it may have dropped them.
+ * records, add up to by the plain model of the cell link. Committed records never change: whoever shows them again shows the same.
  */
 export class StoreModel {
   readonly faults: string[] = [];
@@ -38,9 +28,6 @@ export class StoreModel {
   readonly #model = new CellLinkModel();
   /** By sequence number less one. */
   readonly #entries: Entry[] = [];
-  readonly #lastEnds = new Map<string, number>();
-  /** Of what cell changes are about: the last record. */
-  readonly #lastChanges = new Map<string, number>();
   readonly #outcomes = new Map<string, MessageAnswer[]>();
   /** Payloads that were taken, in order: `<run id> <kind>`. */
   readonly #stored = new Map<string, Uint8Array[]>();
@@ -72,9 +59,9 @@ export class StoreModel {
       this.faults.push(`record ${sequence} comes behind ${this.#entries.length}`);
       return;
     }
-    const origin = isChangeRecordType(record.type) ? decodeIndex(record.type, record.index).origin : null;
-    this.#entries.push({ digest: digestOf(record), origin, needlessBy: this.#needlessBy(record) });
+    this.#entries.push({ digest: digestOf(record), isMark: record.type === LOG_RECORD_TYPE.mark });
     if (!isChangeRecordType(record.type)) return;
+    const { origin } = decodeIndex(record.type, record.index);
     if (origin === null) {
       for (const change of decodeChanges(record.type, record.body)) this.#takeOwnChange(change);
       return;
@@ -85,81 +72,16 @@ export class StoreModel {
 
   /** An opening that failed has shown marks before it made them durable: nobody has built on them, and their numbers may be used again. */
   forgetMarksBehind(sequence: number): void {
-    while (this.#entries.length > sequence && this.#entries.at(-1)?.needlessBy.kind === "itself") this.#entries.pop();
+    while (this.#entries.length > sequence && this.#entries.at(-1)?.isMark) this.#entries.pop();
   }
 
-  /** Whether the record is of those that were committed before, and then, that it is the same or stands for what may be dropped. */
+  /** Whether the record is of those that were committed before, and then, that it is the same. */
   compare(record: LogRecord): boolean {
     if (record.type === LOG_RECORD_TYPE.openingState) return true;
     const known = this.#entries[record.sequence - 1];
     if (known === undefined) return false;
-    if (record.type === LOG_RECORD_TYPE.dropped) this.#compareDropped(record);
-    else if (known.digest !== digestOf(record))
-      this.faults.push(`record ${record.sequence} is another one than it was`);
+    if (known.digest !== digestOf(record)) this.faults.push(`record ${record.sequence} is another one than it was`);
     return true;
-  }
-
-  #compareDropped(record: LogRecord): void {
-    const reached = new Map<string, number>();
-    const first = droppedFrom(record.index) ?? 0;
-    for (let sequence = first; sequence <= record.sequence; sequence++) {
-      const entry = this.#entries[sequence - 1];
-      if (entry === undefined || !this.#isNeedless(entry, sequence)) {
-        this.faults.push(`record ${sequence} was dropped: ${JSON.stringify(entry)}`);
-      }
-      if (entry?.origin) reached.set(`${entry.origin.producer} ${entry.origin.instance}`, entry.origin.sequence);
-    }
-    const left = new Map(
-      decodeDroppedOrigins(record.body).map(({ producer, instance, sequence }) => [
-        `${producer} ${instance}`,
-        sequence,
-      ]),
-    );
-    if (!isDeepStrictEqual(left, reached)) {
-      this.faults.push(
-        `records ${first} to ${record.sequence} left ${[...left].join("; ")}, not ${[...reached].join("; ")}`,
-      );
-    }
-  }
-
-  #isNeedless({ needlessBy }: Entry, sequence: number): boolean {
-    switch (needlessBy.kind) {
-      case "nothing":
-        return false;
-      case "itself":
-        return true;
-      case "end":
-        return this.#lastEnds.has(needlessBy.runId);
-      case "laterEnd":
-        return (this.#lastEnds.get(needlessBy.runId) ?? 0) > sequence;
-      case "laterChanges":
-        return needlessBy.subjects.every((subject) => (this.#lastChanges.get(subject) ?? 0) > sequence);
-    }
-  }
-
-  #needlessBy({ type, index, body, sequence }: LogRecord): Entry["needlessBy"] {
-    if (type === LOG_RECORD_TYPE.mark) return { kind: "itself" };
-    if (!isChangeRecordType(type)) return { kind: "nothing" };
-    const decoded = decodeIndex(type, index);
-    switch (decoded.type) {
-      case RECORD_TYPE.runCreated:
-        return { kind: "end", runId: decoded.summary.id };
-      case RECORD_TYPE.runDelta:
-        return { kind: "end", runId: decoded.runId };
-      case RECORD_TYPE.runEnded:
-        this.#lastEnds.set(decoded.summary.id, sequence);
-        return { kind: "laterEnd", runId: decoded.summary.id };
-      case RECORD_TYPE.cellChanges: {
-        const changes = decodeChanges(type, body) as CellChange[];
-        const subjects = changes.map(subjectOf);
-        for (const subject of subjects) if (subject !== null) this.#lastChanges.set(subject, sequence);
-        const isOnlyPuts = changes.every(({ kind }) => kind === "cell_put" || kind === "component_put");
-        return isOnlyPuts ? { kind: "laterChanges", subjects: subjects as string[] } : { kind: "nothing" };
-      }
-      default:
-        // No producer of a simulation has more refusals than are kept.
-        return { kind: "nothing" };
-    }
   }
 
   #takeMessage(name: string, number: number, refusal: string | null): void {
@@ -282,10 +204,4 @@ export class StoreModel {
 
 function digestOf({ type, timeUs, index, body }: LogRecord): number {
   return crc32(body, crc32(index, (type + timeUs) >>> 0));
-}
-
-function subjectOf(change: CellChange): string | null {
-  if (change.kind === "cell_put") return "cell";
-  if (change.kind === "component_put") return change.row.key;
-  return change.kind === "component_deleted" ? change.key : null;
 }

@@ -25,7 +25,7 @@ const DAY_US = 86_400 * SECOND_US;
 const MOST_TURNS = 20_000;
 const OFTEN = { logBytes: 2_000, intervalMs: 4_000, stopLogBytes: 500, stopMs: 5_000 };
 const SELDOM = { logBytes: 50_000, intervalMs: 200_000, stopLogBytes: 20_000, stopMs: 5_000 };
-const PLACES = ["any", "commit", "capture", "rotation", "retention", "recovery", "compaction", "snapshot"] as const;
+const PLACES = ["any", "commit", "capture", "rotation", "retention", "recovery", "snapshot"] as const;
 /** In a life there are many operations of the one kind and few of the other. */
 const MOST_BEFORE_STRIKE: Partial<Record<Strike["place"], number>> = { any: 80, commit: 30, capture: 30, retention: 3 };
 
@@ -72,8 +72,6 @@ export interface SimulationCounts {
     /** Openings that began from one, of the snapshots that were made. */
     fromSnapshot: number;
     snapshots: number;
-    /** Segments that were compacted. */
-    compactions: number;
   };
   /** Of machine or process, by what they fell into; `idle`: between operations. */
   crashes: Partial<Record<DiskPlace | "idle", number>>;
@@ -97,7 +95,6 @@ export function noCounts(): SimulationCounts {
       untold: 0,
       fromSnapshot: 0,
       snapshots: 0,
-      compactions: 0,
     },
     crashes: {},
     errors: {},
@@ -245,8 +242,7 @@ class StoreSimulation {
       { days: null, bytes: 2_000 },
       { days: 2, bytes: null },
     ];
-    // Both take turns: what makes many of the one makes few of the other.
-    const makesSnapshots = strike?.place === "snapshot" || (strike?.place !== "compaction" && this.#random.chance(0.4));
+    const makesSnapshots = strike?.place === "snapshot" || this.#random.chance(0.4);
     const policy = strike?.place === "retention" || this.#plan !== null ? policies[1] : this.#random.pick(policies);
     return {
       dataDirectory: DIRECTORY,
@@ -315,7 +311,7 @@ class StoreSimulation {
 
   async #work(life: StoreLife, isLast: boolean): Promise<void> {
     const random = this.#random;
-    const isUpkeep = life.place === "retention" || life.place === "compaction";
+    const isUpkeep = life.place === "retention";
     const steps = this.#plan?.steps ?? random.integer(5, isLast ? 15 : 40);
     for (let step = steps; step > 0 && !life.isDead; step--) {
       const producer = this.#anyProducer(life, 0.7);
@@ -323,7 +319,7 @@ class StoreSimulation {
       if (random.chance(0.05)) producer.repeat();
       await turns(random.integer(0, 6));
       if (random.chance(0.15)) life.timers.advance(random.pick([250, 1_000, 5_000]));
-      // Retention and compaction look again.
+      // Retention looks again.
       if (random.chance(isUpkeep ? 0.3 : 0.04)) life.timers.advance(60_000);
       if (random.chance(0.03)) producer.disconnect();
       // Whoever reads meanwhile finds every run.
@@ -410,7 +406,6 @@ class StoreSimulation {
     this.#report.struck.push(struck);
     this.#hasCrashed = isDead;
     const { counts } = this.#report;
-    counts.compactions += life.compactions;
     counts.snapshots += life.snapshots;
     if (life.ready !== null && life.beganFromSnapshot) counts.fromSnapshot++;
     if (life.disk.refusals > 0) counts.refusedForRoom++;

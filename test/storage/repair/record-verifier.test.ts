@@ -7,13 +7,11 @@ import { withArtefacts } from "../../../core/run/run-fold.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import type { Delivery } from "../../../core/webhook/delivery.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
-import { DroppedOrigins } from "../../../storage/compaction/dropped-origins.js";
 import type { LogRecord, RecordLocation } from "../../../storage/log/log-batch.js";
-import { LOG_RECORD_TYPE } from "../../../storage/log/record-format.js";
 import { decodeChanges, encodeChanges } from "../../../storage/records/change-record.js";
 import { RECORD_TYPE } from "../../../storage/records/record-index.js";
 import { encodeWebhookChange } from "../../../storage/records/webhook-record.js";
-import { RecordVerifier, runOf } from "../../../storage/repair/record-verifier.js";
+import { RecordVerifier } from "../../../storage/repair/record-verifier.js";
 import { CellHistory, type HistoryRecord } from "../../helpers/link/cell-history.js";
 import { listOf } from "../../helpers/list-of.js";
 import {
@@ -235,30 +233,16 @@ t.test("what a record refers to must be there, where the log has lost none", asy
     ["an end alone, more than once", [...hooks, endWithEvent, endWithEvent, deliveryOf()]],
     // The first end was damaged while the run went on and ended again, and was put back then.
     ["an end, put back, before another one", [...hooks, created, endWithEvent, start, endWithEvent, deliveryOf()]],
-    ["that end dropped for the other one, which has other events", [...hooks, created, deliveryOf(), endOf(run)]],
   ];
   for (const [what, of] of right) t.same(faultsOf(of), [], what);
 });
 
-t.test("nothing is found in histories, whatever compaction has dropped of them", async (t) => {
+t.test("nothing is found in histories", async (t) => {
   const random = createRandom(SEED);
   t.comment(`TEST_SEED=${SEED}`);
   for (let round = 0; round < 5; round++) {
     const history = new CellHistory(random);
     const all = Array.from({ length: 600 }, () => recordOf(history.next()));
     t.same(faultsOf(all), []);
-    const hasEnded = (id: string | null): boolean => id !== null && history.runs.get(id)?.completedAtUs != null;
-    const isDropped = (record: LogRecord): boolean =>
-      record.type !== RECORD_TYPE.runEnded && hasEnded(runOf(record)) && random.chance(0.5);
-    t.same(faultsOf(all.filter((record) => !isDropped(record))), []);
-  }
-});
-
-t.test("a dropped stretch must tell of producers", async (t) => {
-  const verifier = new RecordVerifier();
-  const stretch = { ...end, type: LOG_RECORD_TYPE.dropped, index: new Uint8Array(8) };
-  t.same(verifier.verify({ ...stretch, body: new DroppedOrigins().body() }, PLACE), []);
-  for (const body of [[0xc1], [0x80], [0x91, 0x01], [0x91, 0x92, 0xa1, 0x61, 0xc0], [0x91, 0x92, 0x01, 0x01]]) {
-    t.throws(() => verifier.verify({ ...stretch, body: Uint8Array.from(body) }, PLACE), { name: "RecordDecodeError" });
   }
 });

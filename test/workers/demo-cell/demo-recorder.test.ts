@@ -53,8 +53,6 @@ t.test(
         onHealth() {},
         onLog() {},
         onCapturesRemoved() {},
-        async onHoldSegment() {},
-        async onSegmentMoved() {},
         onFailure: (error) => failures.push(error),
       });
       const { cellSocketPath: socketPath } = await recorder.ready;

@@ -38,8 +38,6 @@ function start(
       },
       onArtefactWanted,
       onCapturesRemoved: () => {},
-      onHoldSegment: async () => {},
-      onSegmentMoved: async () => {},
       onLog: (line) => seen.lines.push(line.message),
       onFailure: (error) => {
         seen.failures++;

@@ -3,7 +3,6 @@ import { isProcessingOpen } from "../../../core/capture/artefact.js";
 import { LIMITS } from "../../../core/limits.js";
 import { createRandom } from "../../../core/random.js";
 import type { RunState } from "../../../core/run/run-state.js";
-import { DroppedOrigins } from "../../../storage/compaction/dropped-origins.js";
 import { LOG_RECORD_TYPE } from "../../../storage/log/record-format.js";
 import { encodeRefusal } from "../../../storage/records/change-record.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
@@ -126,32 +125,6 @@ t.test("a producer that is forgotten begins anew, in every way that the log is r
     "and behind it",
   );
   t.strictSame(writer.state.producers.unusedSince(times.at(-1) as number), ["b"]);
-  t.end();
-});
-
-t.test("a dropped stretch says how far its producers and the clock were, and sets nothing back", (t) => {
-  const origins = new DroppedOrigins();
-  const refusal = { code: "not_found", message: "", params: {} } as const;
-  for (const origin of [
-    { producer: "a", sequence: 40 },
-    { producer: "b", sequence: 3 },
-  ]) {
-    origins.add({ ...encodeRefusal(origin, refusal), flags: 0, sequence: 1, timeUs: 1 });
-  }
-  const stretch = { type: LOG_RECORD_TYPE.dropped, flags: 1, index: new Uint8Array(8), body: origins.body() };
-  const state = new RecorderState();
-  state.replay({ ...stretch, sequence: 43, timeUs: 900 }, NOWHERE);
-  state.replay(
-    { ...encodeRefusal({ producer: "b", sequence: 4 }, refusal), flags: 0, sequence: 44, timeUs: 800 },
-    NOWHERE,
-  );
-  state.finishReplay();
-  t.match(state.producers.get("a"), { taken: 40, committed: 40 });
-  t.match(state.producers.get("b"), { taken: 4, committed: 4 });
-  t.equal(state.lastTimeUs, 900);
-  t.throws(() => new RecorderState().replay({ ...stretch, body: new Uint8Array(1), sequence: 1, timeUs: 1 }, NOWHERE), {
-    code: "record_undecodable",
-  });
   t.end();
 });
 

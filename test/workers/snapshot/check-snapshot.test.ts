@@ -198,8 +198,8 @@ t.test("a snapshot that says something else than the log is a fault, whichever t
     const copy = disk.copy();
     const view = new View({ reader: { read: () => Promise.reject(), readMany: () => Promise.reject() } });
     const state = new RecorderState(new CaptureIndex({ keepsRuns: true }));
-    await view.loadSnapshot(reader, reader.head.position.sequence, []);
-    await state.loadSnapshot(reader, []);
+    await view.loadSnapshot(reader, reader.head.position.sequence);
+    await state.loadSnapshot(reader);
     await writeSnapshot(copy, SNAPSHOTS, reader.head, async (sink) => {
       const changing: typeof sink = {
         async write(section, parts) {

@@ -1,11 +1,9 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
 import { CaptureIndex } from "../../../storage/captures/capture-index.js";
-import { MovesCollector } from "../../../storage/compaction/segment-moves.js";
 import { MemorySnapshot } from "../../../storage/snapshot/memory-snapshot.js";
 import { SnapshotError } from "../../../storage/snapshot/snapshot-format.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
-import { nextId } from "../../helpers/link/link-messages.js";
 import { sectionDifferences } from "../../helpers/snapshot/section-differences.js";
 import { NOWHERE, replayed, StateWriter, stateAnswers, timesOf } from "../../helpers/store/state-writer.js";
 import { sized } from "../../helpers/test-size.js";
@@ -20,7 +18,7 @@ async function columnsOf(state: RecorderState): Promise<MemorySnapshot> {
 
 async function restored(columns: MemorySnapshot): Promise<RecorderState> {
   const state = new RecorderState();
-  await state.loadSnapshot(columns, []);
+  await state.loadSnapshot(columns);
   return state;
 }
 
@@ -74,7 +72,7 @@ t.test("captures: rows and the runs removed last; without retention the rows are
   const columns = await columnsOf(new RecorderState(captureIndex));
 
   const keeping = new CaptureIndex({ keepsRuns: true });
-  await new RecorderState(keeping).loadSnapshot(columns, []);
+  await new RecorderState(keeping).loadSnapshot(columns);
   t.same([keeping.runs, keeping.bytes, keeping.oldestCreatedAtUs], [3, 400, 10]);
   t.same(keeping.unfinished(), ["a"]);
   t.match(keeping.nextUnknown(0), { createdAtUs: 11, bytes: null, location: { offset: 64 } });
@@ -85,25 +83,8 @@ t.test("captures: rows and the runs removed last; without retention the rows are
   t.same([keeping.runs, keeping.bytes], [3, 301]);
 
   const forgetting = new CaptureIndex({ keepsRuns: false });
-  await new RecorderState(forgetting).loadSnapshot(columns, []);
+  await new RecorderState(forgetting).loadSnapshot(columns);
   t.same([forgetting.runs, forgetting.unfinished()], [0, ["a"]]);
-});
-
-t.test("moves of a run that the snapshot knows no end of are those of another log", async (t) => {
-  const writer = new StateWriter();
-  writer.fill(createRandom(2));
-  const columns = await columnsOf(replayed(writer.records, timesOf(writer.records)));
-  const movesOf = (id: string) => {
-    const collector = new MovesCollector();
-    collector.addRun({ id, createdAtUs: 1 }, NOWHERE);
-    return [collector.finish(1)];
-  };
-  const ended = writer.runIds.find((id) => writer.state.runHasEnded(id)) as string;
-  const active = writer.runIds.find((id) => writer.state.activeRun(id) !== undefined) as string;
-  await new RecorderState().loadSnapshot(columns, movesOf(ended));
-  for (const id of [active, nextId()]) {
-    await t.rejects(new RecorderState().loadSnapshot(columns, movesOf(id)), { name: "SnapshotError", message: id });
-  }
 });
 
 t.test("columns of different lengths are refused; a state that is in use has no raw records to write", async (t) => {

@@ -32,9 +32,9 @@ function start(dataDirectory: string, callbacks: Pick<RecorderCallbacks, "onSnap
       snapshots: { stopLogBytes: 1, stopMs: 60_000 },
     },
     {
-      async onSnapshot(path, sequence, moves) {
+      async onSnapshot(path, sequence) {
         const source = await SnapshotReader.open(nodeFileSystem, path);
-        await front.view.loadSnapshot(source, sequence, moves);
+        await front.view.loadSnapshot(source, sequence);
         await source.close();
       },
       onSnapshotDiscarded() {
@@ -47,8 +47,6 @@ function start(dataDirectory: string, callbacks: Pick<RecorderCallbacks, "onSnap
       },
       onHealth: () => {},
       onCapturesRemoved: () => {},
-      onHoldSegment: async () => {},
-      onSegmentMoved: async () => {},
       onLog: (line) => front.lines.push(line),
       onFailure: () => {},
       ...callbacks,

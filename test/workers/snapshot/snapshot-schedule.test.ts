@@ -1,6 +1,5 @@
 import t from "tap";
 import type { SnapshotPolicy } from "../../../workers/recorder/recorder-messages.js";
-import { ExclusiveWork } from "../../../workers/recorder/upkeep/exclusive-work.js";
 import { SnapshotSchedule } from "../../../workers/snapshot/snapshot-schedule.js";
 import type { SnapshotOutcome } from "../../../workers/snapshot/snapshot-worker.js";
 import { listOf } from "../../helpers/list-of.js";
@@ -12,7 +11,6 @@ const MINUTE = 60_000;
 /** A schedule whose snapshots the test makes. */
 class Scheduled {
   readonly timers = new ManualTimers();
-  readonly work = new ExclusiveWork();
   readonly asked: number[] = [];
   readonly lines: { level: string; message: string; fields: object }[] = [];
   readonly damages: string[] = [];
@@ -31,7 +29,6 @@ class Scheduled {
     this.schedule = new SnapshotSchedule({
       policy,
       timers: this.timers,
-      work: this.work,
       makeDurable: async () => {
         if (this.durableFails) throw new Error("the log takes no more records");
         return this.sequence;
@@ -163,30 +160,19 @@ t.test("what was read at open lies behind the last one", async (t) => {
   t.equal(scheduled.asked.length, 1);
 });
 
-t.test(
-  "without room, and while another has the turn, it is put off; the turn is given back in every case",
-  async (t) => {
-    const scheduled = new Scheduled({ logBytes: 1_000 });
-    scheduled.schedule.start(0, null);
-    scheduled.hasSpare = false;
-    await scheduled.commit(1_000);
-    await scheduled.commit(1_000);
-    t.same(scheduled.asked, []);
-    scheduled.hasSpare = true;
-    const endTurn = scheduled.work.take();
-    t.ok(endTurn, "nobody has the turn");
-    await scheduled.pass(10_000);
-    t.same(scheduled.asked, []);
-    endTurn?.();
-    await scheduled.pass(10_000);
-    t.equal(scheduled.asked.length, 1);
-    t.equal(scheduled.work.take(), null, "now the snapshot has it");
-    await scheduled.end("made");
-    scheduled.work.take()?.();
-    t.ok(scheduled.work.take());
-    t.equal(scheduled.lines.filter(({ level }) => level === "warn").length, 0);
-  },
-);
+t.test("without room it is put off", async (t) => {
+  const scheduled = new Scheduled({ logBytes: 1_000 });
+  scheduled.schedule.start(0, null);
+  scheduled.hasSpare = false;
+  await scheduled.commit(1_000);
+  await scheduled.commit(1_000);
+  t.same(scheduled.asked, []);
+  scheduled.hasSpare = true;
+  await scheduled.pass(10_000);
+  t.equal(scheduled.asked.length, 1);
+  await scheduled.end("made");
+  t.equal(scheduled.lines.filter(({ level }) => level === "warn").length, 0);
+});
 
 t.test("nothing came in since the last one was begun: no other is made, and later ones are", async (t) => {
   const scheduled = new Scheduled();

@@ -64,13 +64,7 @@ function isRefusalSnapshot(value: unknown): boolean {
  */
 export class ProducerTable {
   readonly #producers = new Map<string, Producer>();
-  readonly #onRefusalDropped: (name: string, sequence: number) => void;
   #refusalBytes = 0;
-
-  /** @param onRefusalDropped called when a stored refusal is dropped to make room */
-  constructor(onRefusalDropped: (name: string, sequence: number) => void = () => {}) {
-    this.#onRefusalDropped = onRefusalDropped;
-  }
 
   get size(): number {
     return this.#producers.size;
@@ -97,11 +91,6 @@ export class ProducerTable {
     if (committed) producer.committed = producer.taken;
     if (instance !== undefined) noteInstance(producer, instance, sequence);
     if (refusal !== null) this.#storeRefusal(producer, sequence, refusal);
-  }
-
-  /** True while the refusal of this number is stored. */
-  holdsRefusal(name: string, sequence: number): boolean {
-    return this.#producers.get(name)?.refusals.has(sequence) ?? false;
   }
 
   /** The record of this number is committed; called in the order of the numbers. */
@@ -184,7 +173,6 @@ export class ProducerTable {
       producer.refusals.delete(sequence);
       producer.refusalBytes -= bytes;
       this.#refusalBytes -= bytes;
-      this.#onRefusalDropped(producer.name, sequence);
       return;
     }
   }

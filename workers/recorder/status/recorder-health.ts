@@ -16,8 +16,6 @@ export interface HealthSources {
   disk(): { status: ComponentStatusValue; detail: string | null };
   /** What ended the recorder's work, and since when, as text for people; null while it works. */
   recorderFailure(): string | null;
-  /** Which segments are not compacted, why, and since when; null if compaction has no fault. */
-  compactionFault(): string | null;
   /** Why no snapshot could be made, and since when; null if the last one was made. */
   snapshotFault(): string | null;
   /** What keeps retention from removing captures; null if nothing does. */
@@ -80,7 +78,6 @@ export class RecorderHealth {
       foundByOpening(recovery, openedAt),
       damagedSnapshot && foundInSnapshot(damagedSnapshot, openedAt),
       foundEarlier(earlierDamage),
-      this.#sources.compactionFault(),
       this.#sources.snapshotFault(),
       this.#sources.lockFault(),
     ].filter((one) => one !== null);

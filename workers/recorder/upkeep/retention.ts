@@ -278,13 +278,13 @@ export class Retention {
       const record = await this.#options.read(location);
       const [change] = decodeChanges(record.type, record.body);
       if (change?.kind === "run_ended" && change.run.createdAtUs === kept.createdAtUs) {
-        const later = this.#movedFrom(kept);
+        const later = this.#replacementOf(kept);
         return later === undefined ? change.run : this.#read(later);
       }
       throw new StorageError("record_damaged", "another record is stored where the run's record was");
     } catch (error) {
       if (this.#isStopped) return undefined;
-      const later = this.#movedFrom(kept);
+      const later = this.#replacementOf(kept);
       if (later !== undefined) return this.#read(later);
       this.#captureIndex.setAside(kept.createdAtUs);
       this.#faults.cannotRead(kept.createdAtUs, error);
@@ -292,8 +292,8 @@ export class Retention {
     }
   }
 
-  /** Where the run's record lies now, if it has moved while it was read: compaction moves records, and processing records a run again. */
-  #movedFrom(kept: KeptCaptures): KeptCaptures | undefined {
+  /** The run's newer record, if it got one while this one was read: processing records a run again. */
+  #replacementOf(kept: KeptCaptures): KeptCaptures | undefined {
     const now = this.#captureIndex.locationOf(kept.createdAtUs);
     if (now === undefined) return undefined;
     const { segmentBase, offset } = kept.location;

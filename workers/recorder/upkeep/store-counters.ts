@@ -2,6 +2,4 @@
 export interface StoreCounters {
   /** Captures that retention has removed. They count once their files are durably unlinked. */
   retention: { runs: number; files: number; bytes: number };
-  /** Segments of the log that compaction has rewritten, and how many bytes smaller they are. */
-  compaction: { segments: number; bytes: number };
 }

@@ -1,8 +1,7 @@
 /**
- * A service with small segments, for tests of what clients see of compaction: `node compacting-service.js --data <directory>`. Prints where
- * it listens; its log goes to stderr. SIGTERM stops it.
+ * A service with small segments: `node small-segments-service.js --data <directory>`. Prints where it listens; its log goes to stderr.
+ * SIGTERM stops it.
  */
-
 import { createServiceLog } from "../../../http/log/service-log.js";
 import { startService } from "../../../http/service/service.js";
 
