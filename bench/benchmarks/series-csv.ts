@@ -1,8 +1,6 @@
 import { createRandom } from "../../core/random.js";
 import { formatTimeUs } from "../../core/timestamps.js";
-import { wasmKernels } from "../../workers/artefacts/kernel-memory.js";
-import type { CsvAppend } from "../../workers/artefacts/series/csv-encoder.js";
-import { CsvRows } from "../../workers/artefacts/series/csv-kernels.js";
+import { type CsvAppend, csvRoomBytes, encodeCsvRows } from "../../workers/artefacts/series/csv-encoder.js";
 import { ROWS_PER_BLOCK } from "../../workers/artefacts/series/series-source.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { loadPeer } from "../peers/peer-package.js";
@@ -39,7 +37,6 @@ async function open({ size, seed }: BenchmarkContext): Promise<OpenBenchmark> {
   const random = createRandom(seed);
   const integers = Int32Array.from({ length: rows * CHANNELS }, () => random.integer(-1_000_000, 1_000_000));
   const singles = Float32Array.from({ length: rows * CHANNELS }, () => (random.next() - 0.5) * 200);
-  const memory = await wasmKernels();
   const base = { firstTimestampUs: START_US, samplePeriodUs: PERIOD_US, valueOffset: null, invalid: [] };
   /** @param write gives the bytes of the text */
   const round = (write: () => number) => async (): Promise<RoundSample> => {
@@ -53,11 +50,10 @@ async function open({ size, seed }: BenchmarkContext): Promise<OpenBenchmark> {
     let bytes = 0;
     for (let first = 0; first < rows; first += ROWS_PER_BLOCK) {
       const end = Math.min(first + ROWS_PER_BLOCK, rows);
-      memory.reset();
-      const text = new CsvRows(memory, CHANNELS, end - first);
       const part = values.subarray(first * CHANNELS, end * CHANNELS);
-      text.write(append, first, new Uint8Array(part.buffer, part.byteOffset, part.byteLength));
-      bytes += text.bytes.length;
+      const raw = new Uint8Array(part.buffer, part.byteOffset, part.byteLength);
+      const out = new Uint8Array(Buffer.allocUnsafeSlow(csvRoomBytes(CHANNELS, end - first)).buffer);
+      bytes += out.slice(0, encodeCsvRows(append, CHANNELS, first, raw, out)).length;
     }
     return bytes;
   };

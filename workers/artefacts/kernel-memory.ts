@@ -19,7 +19,6 @@ import * as sampleSwapping from "./kernels/sample-swapping.js";
 import * as shortDecoding from "./kernels/short-decoding.js";
 import * as tileBounds from "./kernels/tile-bounds.js";
 import { isOutOfMemory } from "./pool/task-failures.js";
-import { shortestSingleText } from "./series/shortest-singles.js";
 
 /** As much of it as is used here: its types come with those of browsers only. */
 declare namespace WebAssembly {
@@ -103,7 +102,7 @@ type PackedLines = [
   out: number,
 ];
 
-export interface WasmKernels extends Kernels, StripKernels, CsvKernels {
+export interface WasmKernels extends Kernels, StripKernels {
   /** assembly/distance-lanes.ts */
   measureLanes(
     grid: number,
@@ -155,12 +154,6 @@ export interface StripKernels {
     work: number,
     out: number,
   ): number;
-}
-
-/** assembly/csv/csv-rows.ts */
-export interface CsvKernels {
-  writeDecimalRows(series: number, values: number, rows: number, out: number): number;
-  writeSingleRows(series: number, values: number, rows: number, out: number): number;
 }
 
 /** The memory of kernels in WebAssembly, as it crosses between threads: those that join it compute on the same bytes. */
@@ -258,8 +251,7 @@ class WasmMemory extends KernelMemory {
   constructor(module: WebAssembly.Module, shared: WebAssembly.Memory) {
     super();
     this.shared = shared;
-    const writeSingle = (value: number, at: number): number => at + this.#writeText(shortestSingleText(value), at);
-    const instance = new WebAssembly.Instance(module, { env: { memory: shared, writeSingle } });
+    const instance = new WebAssembly.Instance(module, { env: { memory: shared } });
     this.wasm = instance.exports as unknown as WasmKernels;
     this.kernels = this.wasm;
   }
@@ -270,12 +262,6 @@ class WasmMemory extends KernelMemory {
 
   protected grow(toBytes: number): void {
     this.shared.grow(Math.ceil((toBytes - this.shared.buffer.byteLength) / PAGE_BYTES));
-  }
-
-  #writeText(text: string, at: number): number {
-    const bytes = this.bytes(at, text.length);
-    for (let nth = 0; nth < text.length; nth++) bytes[nth] = text.charCodeAt(nth);
-    return text.length;
   }
 }
 

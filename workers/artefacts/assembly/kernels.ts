@@ -16,7 +16,6 @@ export { packShorts, packWords } from "./point-packing.js";
 export { plantTree, resolveByTree } from "../kernels/point-tree.js";
 export { boundRaws, mapHeights } from "./height-mapping.js";
 export { mapByTable, markValues } from "../kernels/sample-mapping.js";
-export { writeDecimalRows, writeSingleRows } from "./csv/csv-rows.js";
 export { mapLuminance } from "./luminance-mapping.js";
 export { swapSamples } from "./sample-swapping.js";
 export { markInliers } from "./inlier-marking.js";

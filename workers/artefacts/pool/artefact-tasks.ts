@@ -13,8 +13,7 @@
  * - countPoints: 256 KiB, or a line, and 4 bytes a line; it and the filter, in each of its threads, as much again for the luminance
  * - packPoints: its positions' room as vertices, which the caller bounds, twice where there is no WebAssembly; its positions' luminance,
  *   256 KiB, or a line, and again for luminance of 16 bits where there is no WebAssembly; and its part of the mask, twice
- * - indexSeries, writeSeries: one row block (ROWS_PER_BLOCK) raw, with room for it as f64, and as text, with room for the longest
- *   and, where it is written, twice
+ * - indexSeries, writeSeries: one row block (ROWS_PER_BLOCK) raw, and as text, with room for the longest; where it is written, twice
  * - verify: 1 MiB, twice where a long extent comes behind a short one
  * Without WebAssembly the kernels' memory is copied to grow: until it is as large as a task needs, both are there.
  */
@@ -119,8 +118,8 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
         return counts;
       }),
     packPoints: (task) => packPoints(fileSystem, memory, task),
-    indexSeries: async (source) => indexSeries(fileSystem, await memory.fresh(), source),
-    writeSeries: async (source) => writeRowBlock(fileSystem, await memory.fresh(), source, source.rowBlock),
+    indexSeries: (source) => indexSeries(fileSystem, source),
+    writeSeries: (source) => writeRowBlock(fileSystem, source, source.rowBlock),
     verify: ({ path, extents }) => verifyStored(fileSystem, path, extents),
   };
 }

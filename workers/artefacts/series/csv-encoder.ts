@@ -7,13 +7,11 @@
  *   has more; if that is more than 15, digits that are not needed are left out.
  * - An unscaled f32 is written with the fewest digits that read back to the same f32.
  * - Everything else is written with the fewest digits that read back to the same f64.
- *
- * The kernels (csv-kernels.ts) write the same bytes faster.
  */
 import { itemBytes, type SeriesAppend } from "../../../core/capture/capture.js";
 import { formatTimeUs } from "../../../core/timestamps.js";
-import { DIGITS_SLACK_BYTES, writeDecimal, writeSixDigits } from "./decimal-digits.js";
-import { ShortestSingles } from "./shortest-singles.js";
+import { DIGITS_SLACK_BYTES, writeDecimal, writeFraction, writeText } from "./decimal-digits.js";
+import { writeShortestSingle } from "./shortest-singles.js";
 
 /** 2026-01-02T03:04:05.678901Z */
 const TIMESTAMP_BYTES = 27;
@@ -22,7 +20,7 @@ const VALUE_BYTES = 25;
 const SECOND_US = 1_000_000;
 const COMMA = 0x2c;
 const NEWLINE = 0x0a;
-const MINUS = 0x2d;
+const LETTER_Z = 0x5a;
 
 export function csvHeader(channels: number): Uint8Array {
   const names = Array.from({ length: channels }, (_, nth) => `,channel_${nth + 1}`);
@@ -54,12 +52,12 @@ export function encodeCsvRows(
   values: Uint8Array,
   out: Uint8Array,
 ): number {
-  const write = valueWriter(append, values, out);
+  const text = new DataView(out.buffer, out.byteOffset, out.byteLength);
+  const writeCells = cellsWriter(append, values, text);
   const rows = values.length / (channels * itemBytes(append.dtype));
   let second = Number.NaN;
   let prefix: Uint8Array = new Uint8Array(0);
   let at = 0;
-  let value = 0;
   for (let row = 0; row < rows; row++) {
     const timeUs = append.firstTimestampUs + Math.round((firstRow + row) * append.samplePeriodUs);
     const ownSecond = Math.floor(timeUs / SECOND_US);
@@ -68,48 +66,37 @@ export function encodeCsvRows(
       prefix = Buffer.from(formatTimeUs(second * SECOND_US), "latin1");
     }
     out.set(prefix, at);
-    writeSixDigits(out, at + 20, timeUs - second * SECOND_US);
-    at += TIMESTAMP_BYTES;
-    for (let channel = 0; channel < channels; channel++) {
-      out[at++] = COMMA;
-      at = write(value++, at);
-    }
-    out[at++] = NEWLINE;
+    writeFraction(text, at + 20, timeUs - second * SECOND_US, 6);
+    text.setUint8(at + 26, LETTER_Z);
+    at = writeCells(row * channels, (row + 1) * channels, at + TIMESTAMP_BYTES);
+    text.setUint8(at++, NEWLINE);
   }
   return at;
 }
 
-/** Writes the value of that index at that place; gives the place behind it. */
-type ValueWriter = (index: number, at: number) => number;
+/** Writes the values of these indices, each behind a comma, at that place; gives the place behind them. */
+type CellsWriter = (first: number, end: number, at: number) => number;
 
-function valueWriter(append: CsvAppend, bytes: Uint8Array, out: Uint8Array): ValueWriter {
+function cellsWriter(append: CsvAppend, bytes: Uint8Array, out: DataView): CellsWriter {
   const { dtype, invalid } = append;
   const scale = append.valueScale ?? 1;
   const offset = append.valueOffset ?? 0;
   if (dtype === "i32") {
     const values = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
+    const codes = new Set(invalid);
     const decimals = offset === 0 ? decimalsOf(scale) : undefined;
-    if (decimals !== undefined) return decimalWriter(values, new Set(invalid), decimals, out);
+    if (decimals !== undefined) return decimalCells(values, codes, decimals, out);
     const sum = sumOf(scale, offset);
-    if (sum !== undefined) return sumWriter(values, new Set(invalid), sum, out);
-    return doubleWriter((index) => values[index] as number, new Set(invalid), scale, offset, out);
+    return sum === undefined ? doubleCells(values, codes, scale, offset, out) : sumCells(values, codes, sum, out);
   }
   if (dtype === "f64") {
     const values = new Float64Array(bytes.buffer, bytes.byteOffset, bytes.length / 8);
-    return doubleWriter((index) => values[index] as number, new Set(invalid), scale, offset, out);
+    return doubleCells(values, new Set(invalid), scale, offset, out);
   }
   const values = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
   // A code that no f32 is stands for the f32 nearest to it.
   const codes = new Set(invalid.map(Math.fround));
-  if (scale !== 1 || offset !== 0) return doubleWriter((index) => values[index] as number, codes, scale, offset, out);
-  const singles = new ShortestSingles(out);
-  if (codes.size === 0) {
-    return (index, at) => singles.write(values[index] as number, at);
-  }
-  return (index, at) => {
-    const value = values[index] as number;
-    return codes.has(value) ? at : singles.write(value, at);
-  };
+  return scale === 1 && offset === 0 ? singleCells(values, codes, out) : doubleCells(values, codes, scale, offset, out);
 }
 
 /** Behind the point, as they are written out. */
@@ -150,15 +137,13 @@ function shortestDecimal(value: number): [digits: string, lastExponent: number] 
   return [whole + fraction, Number(power) - fraction.length];
 }
 
-function sumWriter(values: Int32Array, invalid: ReadonlySet<number>, sum: DecimalSum, out: Uint8Array): ValueWriter {
+function sumCells(values: Int32Array, invalid: ReadonlySet<number>, sum: DecimalSum, out: DataView): CellsWriter {
   const { factor, offset, exponent } = sum;
   const isWrittenOut = exponent <= 0 && exponent >= -MOST_DECIMALS;
-  return (index, at) => {
-    const raw = values[index] as number;
-    if (invalid.has(raw)) return at;
+  return textCells(values, invalid, out, (raw) => {
     const number = raw * factor + offset;
-    return writeText(out, at, isWrittenOut ? decimalText(number, -exponent) : shortestText(number, exponent));
-  };
+    return isWrittenOut ? decimalText(number, -exponent) : shortestText(number, exponent);
+  });
 }
 
 /** `number x 10^-decimals` with all its decimals. */
@@ -186,47 +171,64 @@ function shortestText(number: number, exponent: number): string {
   return `${sign}${digits.slice(0, point)}.${digits.slice(point)}`;
 }
 
-function writeText(out: Uint8Array, start: number, text: string): number {
-  let at = start;
-  for (let nth = 0; nth < text.length; nth++) out[at++] = text.charCodeAt(nth);
-  return at;
-}
-
-function decimalWriter(
-  values: Int32Array,
-  invalid: ReadonlySet<number>,
-  decimals: number,
-  out: Uint8Array,
-): ValueWriter {
-  const hasInvalid = invalid.size > 0;
-  return (index, start) => {
-    const value = values[index] as number;
-    if (hasInvalid && invalid.has(value)) return start;
-    let at = start;
-    let rest = value;
-    if (value < 0) {
-      out[at++] = MINUS;
-      rest = -value;
-    }
-    return writeDecimal(out, at, rest, decimals);
-  };
-}
-
-function doubleWriter(
-  rawOf: (index: number) => number,
+function doubleCells(
+  values: Int32Array | Float32Array | Float64Array,
   invalid: ReadonlySet<number>,
   scale: number,
   offset: number,
-  out: Uint8Array,
-): ValueWriter {
+  out: DataView,
+): CellsWriter {
   const isUnscaled = scale === 1 && offset === 0;
-  return (index, start) => {
-    const raw = rawOf(index);
-    if (invalid.has(raw)) return start;
+  return textCells(values, invalid, out, (raw) => {
     // Of -0 a sum with 0 would be 0.
     const value = isUnscaled ? raw : raw * scale + offset;
     // NaN, and what is too large for a number: no measurement.
-    if (!Number.isFinite(value)) return start;
-    return writeText(out, start, Object.is(value, -0) ? "-0" : String(value));
+    if (!Number.isFinite(value)) return "";
+    return Object.is(value, -0) ? "-0" : String(value);
+  });
+}
+
+function textCells(
+  values: Int32Array | Float32Array | Float64Array,
+  invalid: ReadonlySet<number>,
+  out: DataView,
+  textOf: (raw: number) => string,
+): CellsWriter {
+  return (first, end, start) => {
+    let at = start;
+    for (let index = first; index < end; index++) {
+      out.setUint8(at++, COMMA);
+      const raw = values[index] as number;
+      if (!invalid.has(raw)) at = writeText(out, at, textOf(raw));
+    }
+    return at;
+  };
+}
+
+// The two kinds that long series have: without a text, or a call, for each value.
+
+function decimalCells(values: Int32Array, invalid: ReadonlySet<number>, decimals: number, out: DataView): CellsWriter {
+  const hasCodes = invalid.size > 0;
+  return (first, end, start) => {
+    let at = start;
+    for (let index = first; index < end; index++) {
+      out.setUint8(at++, COMMA);
+      const value = values[index] as number;
+      if (!(hasCodes && invalid.has(value))) at = writeDecimal(out, at, value, decimals);
+    }
+    return at;
+  };
+}
+
+function singleCells(values: Float32Array, invalid: ReadonlySet<number>, out: DataView): CellsWriter {
+  const hasCodes = invalid.size > 0;
+  return (first, end, start) => {
+    let at = start;
+    for (let index = first; index < end; index++) {
+      out.setUint8(at++, COMMA);
+      const value = values[index] as number;
+      if (!(hasCodes && invalid.has(value))) at = writeShortestSingle(out, at, value);
+    }
+    return at;
   };
 }

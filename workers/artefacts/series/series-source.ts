@@ -3,9 +3,7 @@ import { itemBytes, type SeriesAppend } from "../../../core/capture/capture.js";
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { readFully } from "../../../storage/disk/whole-files.js";
 import { damagedCapture, openStored } from "../frame/stored-bytes.js";
-import type { KernelMemory } from "../kernel-memory.js";
-import { csvHeader } from "./csv-encoder.js";
-import { CsvRows } from "./csv-kernels.js";
+import { csvHeader, csvRoomBytes, encodeCsvRows } from "./csv-encoder.js";
 
 /** A series as a task names it: where its bytes lie and what they mean. */
 export interface SeriesSource {
@@ -29,18 +27,14 @@ export function rowsOfSeries({ appends }: Pick<SeriesSource, "appends">): number
 }
 
 /** Writes the whole CSV once to learn its sizes, and verifies every append. Memory: one row block. @throws StorageError `capture_missing`, `capture_damaged` */
-export async function indexSeries(
-  fileSystem: FileSystem,
-  memory: KernelMemory,
-  source: SeriesSource,
-): Promise<SeriesIndex> {
+export async function indexSeries(fileSystem: FileSystem, source: SeriesSource): Promise<SeriesIndex> {
   const rowBlocks = Math.ceil(rowsOfSeries(source) / ROWS_PER_BLOCK);
   const offsets = new Float64Array(rowBlocks + 1);
   offsets[0] = csvHeader(source.channels).length;
   const begun = { crc32: 0 };
   for (let nth = 0; nth < rowBlocks; nth++) {
-    const { lengthBytes } = await layOutRowBlock(fileSystem, memory, source, nth, begun);
-    offsets[nth + 1] = (offsets[nth] as number) + lengthBytes;
+    const { length } = await encodeRowBlock(fileSystem, source, nth, begun);
+    offsets[nth + 1] = (offsets[nth] as number) + length;
   }
   return { totalBytes: offsets[rowBlocks] as number, offsets };
 }
@@ -48,31 +42,37 @@ export async function indexSeries(
 /** The CSV of one row block, without a header. Appends that are not wholly in it are not verified. @throws StorageError `capture_missing`, `capture_damaged` */
 export async function writeRowBlock(
   fileSystem: FileSystem,
-  memory: KernelMemory,
   source: SeriesSource,
   rowBlock: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  return (await layOutRowBlock(fileSystem, memory, source, rowBlock)).bytes;
+  return (await encodeRowBlock(fileSystem, source, rowBlock)).slice();
+}
+
+/** A thread's room for the text of a row block, kept from one to the next. */
+let room = new Uint8Array(0);
+
+function rowBlockRoom({ channels }: SeriesSource): Uint8Array<ArrayBuffer> {
+  const roomBytes = csvRoomBytes(channels, ROWS_PER_BLOCK);
+  if (room.length < roomBytes) room = new Uint8Array(roomBytes);
+  return room;
 }
 
 /**
- * In a memory that holds nothing else.
- *
  * @param begun CRC-32 of what the rowBlocks before, in order, have of the append that goes on in this one; absent: they were not read
+ * @returns the text, until the next one is encoded: a thread has one task at a time
  */
-async function layOutRowBlock(
+async function encodeRowBlock(
   fileSystem: FileSystem,
-  memory: KernelMemory,
   source: SeriesSource,
   rowBlock: number,
   begun?: { crc32: number },
-): Promise<CsvRows> {
+): Promise<Uint8Array<ArrayBuffer>> {
   const { channels, appends } = source;
   const firstRow = rowBlock * ROWS_PER_BLOCK;
-  const endRow = Math.min(firstRow + ROWS_PER_BLOCK, rowsOfSeries(source));
-  memory.reset();
-  const text = new CsvRows(memory, channels, endRow - firstRow);
+  const endRow = firstRow + ROWS_PER_BLOCK;
   const file = await openStored(fileSystem, source.path);
+  const out = rowBlockRoom(source);
+  let lengthBytes = 0;
   let append0 = 0;
   try {
     for (const append of appends) {
@@ -94,10 +94,10 @@ async function layOutRowBlock(
         }
         if (begun !== undefined) begun.crc32 = crc;
       }
-      text.write(append, from, values);
+      lengthBytes += encodeCsvRows(append, channels, from, values, out.subarray(lengthBytes));
     }
   } finally {
     await file.close();
   }
-  return text;
+  return out.subarray(0, lengthBytes);
 }

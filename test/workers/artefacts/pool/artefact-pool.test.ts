@@ -129,11 +129,11 @@ t.test("every task gives what its function gives, from the stored bytes", async 
   });
   const series = { path: seriesPath, channels: 2, appends: [append(0, 9000), append(9000, 30_000)] };
   const index = await pool.run("indexSeries", series, background);
-  t.same(index, await indexSeries(nodeFileSystem, typeScriptKernels(), series));
+  t.same(index, await indexSeries(nodeFileSystem, series));
   for (let rowBlock = 0; rowBlock < index.offsets.length - 1; rowBlock++) {
     const rows = await pool.run("writeSeries", { ...series, rowBlock }, client);
     t.equal(rows.length, (index.offsets[rowBlock + 1] as number) - (index.offsets[rowBlock] as number));
-    t.same(rows, await writeRowBlock(nodeFileSystem, typeScriptKernels(), series, rowBlock));
+    t.same(rows, await writeRowBlock(nodeFileSystem, series, rowBlock));
   }
   t.same(reports, []);
 });

@@ -4,9 +4,8 @@ import { crc32 } from "node:zlib";
 import t from "tap";
 import { itemBytes, type SeriesDtype } from "../../../../core/capture/capture.js";
 import { createRandom } from "../../../../core/random.js";
-import { parseTimeUs } from "../../../../core/timestamps.js";
+import { formatTimeUs, parseTimeUs } from "../../../../core/timestamps.js";
 import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
-import { wasmKernels } from "../../../../workers/artefacts/kernel-memory.js";
 import {
   type CsvAppend,
   csvHeader,
@@ -14,7 +13,7 @@ import {
   encodeCsvRows,
 } from "../../../../workers/artefacts/series/csv-encoder.js";
 import { indexSeries, writeRowBlock } from "../../../../workers/artefacts/series/series-source.js";
-import { ShortestSingles, shortestSingleText } from "../../../../workers/artefacts/series/shortest-singles.js";
+import { shortestSingleText, writeShortestSingle } from "../../../../workers/artefacts/series/shortest-singles.js";
 import { pythonWith, runPython, skipWithout } from "../../../helpers/captures/python-checker.js";
 import { hasSharedData } from "../../../helpers/shared-data.js";
 
@@ -82,6 +81,20 @@ t.test("a header, a row a sample, an empty cell for what was not measured", (t) 
   ]);
   t.same(cells(append("i32", { valueScale: 0.25 }), [3, -1]), ["0.75", "-0.25"], "not a power of ten: as a f64");
   t.same(cells(append("i32", { valueOffset: 0.5 }), [3]), ["3.5"]);
+  t.end();
+});
+
+t.test("times of any period from 1970 on", (t) => {
+  const days = [0, 68_256_000, 951_782_400, 1_709_164_800, 8_999_000_000].map((second) => second * 1e6);
+  for (const firstTimestampUs of [...days, START_US]) {
+    for (const samplePeriodUs of [1e-3, 0.5, 1.5, 333.3333, 1e6, 59_999_999.5, 86_400_000_000]) {
+      const rows = rowsOf(append("i32", { firstTimestampUs, samplePeriodUs }), 1, new Int32Array(100), 7).split("\n");
+      const wanted = Array.from({ length: 100 }, (_, row) => {
+        return `${formatTimeUs(firstTimestampUs + Math.round((row + 7) * samplePeriodUs))},0`;
+      });
+      t.same(rows, [...wanted, ""], `${firstTimestampUs} every ${samplePeriodUs} us`);
+    }
+  }
   t.end();
 });
 
@@ -272,9 +285,9 @@ t.test("f32 has the fewest digits that read back, and the nearest of these", (t)
   const single = new Float32Array(1);
   const bits = new Int32Array(single.buffer);
   const out = new Uint8Array(64);
-  const writer = new ShortestSingles(out);
+  const view = new DataView(out.buffer);
   const check = (value: number): void => {
-    const text = Buffer.from(out.buffer, 0, writer.write(value, 0)).toString();
+    const text = Buffer.from(out.buffer, 0, writeShortestSingle(view, 0, value)).toString();
     if (text !== shortestSingleText(value)) t.fail(`${value} is ${text}, not ${shortestSingleText(value)}`);
     if (Math.fround(Number(text)) !== value) t.fail(`${value}: ${text} does not read back`);
   };
@@ -369,7 +382,6 @@ t.test("numpy and pandas read the same numbers, of every real series too", async
   const folder = t.testdir();
   const random = createRandom(4);
   const made: ReadSeries[] = [];
-  const memory = await wasmKernels();
   /** The CSV that the tasks make of it, stored as two appends. */
   const put = async (one: Omit<ReadSeries, "name">, values: number[]): Promise<void> => {
     const { dtype, channels, scale } = one;
@@ -388,10 +400,10 @@ t.test("numpy and pandas read the same numbers, of every real series too", async
       return { ...what, ...extent, rows: end - first, firstTimestampUs: START_US + 250 * first };
     });
     const source = { path: `${name}.raw`, channels, appends };
-    const { offsets, totalBytes } = await indexSeries(nodeFileSystem, memory, source);
+    const { offsets, totalBytes } = await indexSeries(nodeFileSystem, source);
     const parts = [csvHeader(channels)];
     for (let nth = 0; nth < offsets.length - 1; nth++) {
-      parts.push(await writeRowBlock(nodeFileSystem, memory, source, nth));
+      parts.push(await writeRowBlock(nodeFileSystem, source, nth));
     }
     const csv = Buffer.concat(parts);
     const reference = Buffer.from(csvHeader(channels)).toString() + rowsOf(what, channels, values);
