@@ -51,9 +51,6 @@ async function buildValidators({ name, dialect, schemas, options, formats }) {
   renameSync(`${target}.new`, target);
 }
 
-/** What it makes; nothing else in dist has a declaration for its source. */
-export const VALIDATORS = ["core/link/cell-message-validators.js", "core/webhook/webhook-request-validators.js"];
-
 /** Of what the compiler has made of core. */
 export async function buildAllValidators() {
   const { CELL_MESSAGE_OPTIONS, REQUEST_BODY_OPTIONS } = await compiled("core/json/schema-validators");

@@ -4,13 +4,18 @@ import "../http/check-node.mjs";
 import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { buildAllValidators, VALIDATORS } from "./build-validators.mjs";
+import { buildAllValidators } from "./build-validators.mjs";
 import { runQuietly, stage } from "./stage.mjs";
 
 const COMPILED = /\.(js(\.map)?|d\.ts)$/;
 
 /** What .ci/build-console.mjs makes: it removes its own stale files. */
 const BUNDLED = "http/console-page";
+
+/** What the build makes without the compiler has only a declaration there. */
+function hasSource(path) {
+  return [".ts", ".d.ts"].some((ending) => existsSync(path.replace(COMPILED, ending)));
+}
 
 function removeStale(directory) {
   if (directory === BUNDLED || !existsSync(join("dist", directory))) return;
@@ -20,7 +25,7 @@ function removeStale(directory) {
     const path = join(directory, entry.name);
     if (entry.isDirectory()) {
       removeStale(path);
-    } else if (COMPILED.test(entry.name) && !VALIDATORS.includes(path) && !existsSync(path.replace(COMPILED, ".ts"))) {
+    } else if (COMPILED.test(entry.name) && !hasSource(path)) {
       rmSync(join("dist", path));
     }
   }
@@ -49,16 +54,21 @@ function copySwaggerUi() {
 async function compile() {
   removeStale("");
   const isProduct = process.argv[2] === "product";
-  const typed = (project) => runQuietly(process.execPath, [join(typescript, "bin/tsc"), "-p", project]);
-  const others = [".ci/build-kernels.mjs", ".ci/build-console.mjs"].map((script) =>
-    runQuietly(process.execPath, [script]),
-  );
-  const modules = await typed(isProduct ? ".ci/tsconfig.json" : "tsconfig.json");
-  if (modules.ok) await buildAllValidators();
+  const node = (...args) => runQuietly(process.execPath, args);
+  const typed = (project) => node(join(typescript, "bin/tsc"), "-p", project);
+  const page = node(".ci/build-console.mjs");
   copySwaggerUi();
-  // The bundler takes the types of the console away without reading them.
-  if (!isProduct) others.push(typed("http/console/tsconfig.json"));
-  return [modules, ...(await Promise.all(others))];
+  const steps = await Promise.all([typed(".ci/tsconfig.json"), node(".ci/build-kernels.mjs")]);
+  const isOk = () => steps.every(({ ok }) => ok);
+  if (isOk()) {
+    await buildAllValidators();
+    steps.push(await node(".ci/build-interface.mjs", ...(isProduct ? [] : ["types"])));
+  }
+  // All that is not the product may use the types that have just been made. The bundler of the console does not read them.
+  if (isOk() && !isProduct) {
+    steps.push(...(await Promise.all(["tsconfig.json", "http/console/tsconfig.json"].map(typed))));
+  }
+  return [...steps, await page];
 }
 
 // `npx` in a clone runs `prepare` without showing its output, and a failure there would break npm's cache for this clone.

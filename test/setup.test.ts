@@ -64,7 +64,7 @@ t.test("the command is executable: npx in a clone runs the file as git has it", 
   t.equal(spawnSync("http/inspection-service.mjs", ["--version"], { encoding: "utf8" }).stdout, `${version}\n`);
 });
 
-t.test("npm start compiles the product alone", async (t) => {
+t.test("npm start compiles the product and the example cell alone, without any tool of tests", async (t) => {
   const compilers = createRequire(pathToFileURL(".ci/compilers/package.json"));
   const tsc = compilers.resolve("typescript/package.json").replace("package.json", "bin/tsc");
   const { stdout } = spawnSync(process.execPath, [tsc, "-p", ".ci/tsconfig.json", "--listFilesOnly"], {
@@ -73,7 +73,9 @@ t.test("npm start compiles the product alone", async (t) => {
   const files = stdout.trim().split("\n");
   t.ok(files.some((path) => path.endsWith("/http/main.ts")));
   t.same(
-    files.filter((path) => /\/(test|bench)\/|node_modules\/(openapi-|tap\/)/.test(path.replace(process.cwd(), ""))),
+    files.filter((path) =>
+      /\/bench\/|\.test\.ts$|node_modules\/(openapi-|tap\/)/.test(path.replace(process.cwd(), "")),
+    ),
     [],
   );
 });
