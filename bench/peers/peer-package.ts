@@ -10,6 +10,6 @@ export function loadPeer<Package>(name: string): { loaded: Package } | { why: st
     return { loaded: createRequire(PEERS_PACKAGE)(name) as Package };
   } catch (error) {
     const [reason = ""] = (error as Error).message.split("\n");
-    return { why: `${name} cannot be loaded (${reason}); node .ci/setup-peers.mjs installs it where that is possible` };
+    return { why: `${name} cannot be loaded (${reason}); node .ci/peers/setup.mjs installs it where that is possible` };
   }
 }
