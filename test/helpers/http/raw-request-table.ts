@@ -214,6 +214,9 @@ export const RAW_CASES: readonly RawCase[] = [
   one("a value of 3,000 bytes", get(`X: ${"x".repeat(3000)}\r\n`), "200 open"),
   one("a value of 20,000 bytes", get(`X: ${"x".repeat(20_000)}\r\n`), ["200 open", "431 closed", "400 closed"]),
   one("a path of 3,000 bytes", get("", `/${"x".repeat(3000)}`), "404 open"),
+  ...["//", "/a/", "/%00", "/%2e%2e/a", "/../a", "/a%2F..", "/%C0%AF"].map((path) =>
+    one(`the path ${path}`, get("", path), "404 open"),
+  ),
   // Bodies that are not what they say.
   one("broken JSON", post("{"), "422 open"),
   one("a body longer than its length", post(BODY, JSON_TYPE, 2) + get(), ["closed", "422 400 closed", "closed"]),
