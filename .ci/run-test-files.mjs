@@ -2,10 +2,15 @@
 // preloads its hooks for coverage and mocks into every test, every thread and every service that a test starts, which doubles what these
 // take to come up, and nothing here uses them.
 import { spawn } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import { SourceMap } from "node:module";
 import { availableParallelism, constants } from "node:os";
+import { fileURLToPath } from "node:url";
 
 /** What a file has beyond its own limit to say that it is too slow, before it is ended with all that it started. */
 const GRACE_MS = 15_000;
+
+const PRELOADED = fileURLToPath(new URL("./without-async-hooks.cjs", import.meta.url));
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
 
@@ -60,7 +65,7 @@ function endGroup(child) {
 
 function runFile(file, job, timeoutSeconds, graceMs, running) {
   const startMs = performance.now();
-  const child = spawn(process.execPath, ["--enable-source-maps", file], {
+  const child = spawn(process.execPath, ["--require", PRELOADED, file], {
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
     env: { ...process.env, TAP: "1", TAP_TIMEOUT: String(timeoutSeconds), TAP_JOB_ID: String(job) },
@@ -68,7 +73,7 @@ function runFile(file, job, timeoutSeconds, graceMs, running) {
   running.add(child);
   const chunks = [];
   child.stdout.on("data", (chunk) => chunks.push(chunk));
-  child.stderr.on("data", (chunk) => process.stderr.write(chunk));
+  child.stderr.on("data", (chunk) => process.stderr.write(inSources(String(chunk))));
   let isTooSlow = false;
   const limit = setTimeout(
     () => {
@@ -94,7 +99,23 @@ function runFile(file, job, timeoutSeconds, graceMs, running) {
         const why = isTooSlow ? `no end within ${timeoutSeconds} s` : `it ended with ${signal ?? code}`;
         text += `not ok - ${why}${hasPlan ? "" : ", without a plan"}\n`;
       }
+      if (!ok) text = inSources(text);
       resolve({ ok, text, seconds: (performance.now() - startMs) / 1000 });
     });
+  });
+}
+
+/**
+ * The text with each place in a compiled file replaced by the place in its source. Not by Node's own option: every file and all that it
+ * starts would read the map of each module, though hardly any fails.
+ */
+function inSources(text) {
+  return text.replace(/(?:file:\/\/)?[^\s()"']*\.js:\d+:\d+/g, (place) => {
+    const [, path, line, column] = /^(?:file:\/\/)?(.*):(\d+):(\d+)$/.exec(place);
+    if (path.includes("/node_modules/") || !existsSync(`${path}.map`)) return place;
+    const map = new SourceMap(JSON.parse(readFileSync(`${path}.map`, "utf8")));
+    const { originalSource, originalLine, originalColumn } = map.findEntry(Number(line) - 1, Number(column) - 1);
+    if (originalSource === undefined) return place;
+    return `${originalSource.replace(/^(\.\.\/)+/, "")}:${originalLine + 1}:${originalColumn + 1}`;
   });
 }

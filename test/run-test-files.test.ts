@@ -24,7 +24,7 @@ async function run(
 t.test("files that pass, each below its name", async (t) => {
   const directory = t.testdir({
     "a.mjs": `${IMPORT}t.ok(true, "first");`,
-    "b.mjs": `${IMPORT}t.equal(process.execArgv.join().includes("--import"), false, "nothing is preloaded");`,
+    "b.mjs": `${IMPORT}t.notOk(/--import|--enable/.test(process.execArgv.join()), "nothing that costs is preloaded");`,
   });
   const { ok, tap } = await runTestFiles([`${directory}/a.mjs`, `${directory}/b.mjs`], { timeoutSeconds: 60 });
   t.equal(ok, true, tap);
@@ -40,6 +40,21 @@ t.test("a failed assertion fails the file", async (t) => {
   t.equal(ok, false);
   t.match(tap, /^ {4}not ok 1 - wrong$/m);
   t.match(tap, /^not ok 1 - /m);
+});
+
+t.test("so does an error that no test waits for", async (t) => {
+  const late = "t.test('waits', () => new Promise(() => setImmediate(() => { throw new Error('late'); })));";
+  const { ok, tap } = await run(t, `${IMPORT}${late}`);
+  t.equal(ok, false);
+  t.match(tap, /^not ok 1 - /m);
+});
+
+t.test("a failure tells its place in the source", async (t) => {
+  const map = { version: 3, sources: ["../../test/one.ts"], names: [], mappings: "AAEA" };
+  const directory = t.testdir({ "one.js": "", "one.js.map": JSON.stringify(map) });
+  const source = `${IMPORT}t.fail("wrong: ${directory}/one.js:1:1, ${directory}/other.js:1:1");`;
+  const { tap } = await run(t, source);
+  t.match(tap, `wrong: test/one.ts:3:1, ${directory}/other.js:1:1`);
 });
 
 t.test("so does one that ends before it says what it tested", async (t) => {

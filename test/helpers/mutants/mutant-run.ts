@@ -95,7 +95,7 @@ async function runKiller(killer: Killer, { file, find, replace }: SourceChange, 
   const change: ReportedChange = { file, find, replace, report: join(folder, "loaded") };
   const args =
     typeof killer === "string"
-      ? [`dist/test/${killer}.test.js`]
+      ? [...process.execArgv, `dist/test/${killer}.test.js`]
       : ["dist/test/helpers/store/simulated-stores-process.js", "1", String(killer.seeds), "1"];
   const child = spawn(process.execPath, args, {
     stdio: ["ignore", "pipe", "pipe"],
