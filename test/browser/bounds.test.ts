@@ -87,17 +87,17 @@ t.test("the console at its bounds", inBrowser, async (t) => {
     });
     const broken = await cell.play({ programId: id, serialNumber: name, end: "fail", message: `${name}${LONG}` });
     await cell.post("/webhooks", { name, url: "http://127.0.0.1:9/", subscribed_events: ["ProgramStarted"] });
-    for (const path of [
-      ...["/", "/console/runs", `/console/runs?serial_number=${encodeURIComponent(name)}`, "/console/programs"],
-      ...[
-        `/console/programs/${id}`,
-        `/console/runs/${runId}`,
-        `/console/runs/${broken}`,
-        "/console/webhooks",
-        "/console/system",
-      ],
-    ]) {
-      const { page, faults } = await open(path);
+    const paths = [
+      "/",
+      "/console/runs",
+      `/console/runs?serial_number=${encodeURIComponent(name)}`,
+      "/console/programs",
+    ];
+    paths.push(`/console/programs/${id}`, `/console/runs/${runId}`, `/console/runs/${broken}`);
+    paths.push("/console/webhooks", "/console/system");
+    const { page, faults } = await open("/");
+    for (const path of paths) {
+      await page.goto(`http://127.0.0.1:${service.port}${path}`);
       await page.locator("main bdi", { hasText: ATTACK }).first().waitFor();
       t.equal(await page.evaluate("window.attacked"), undefined, path);
       t.equal(await page.locator("main img[src=x]").count(), 0);
@@ -105,9 +105,9 @@ t.test("the console at its bounds", inBrowser, async (t) => {
         await page.setViewportSize({ width, height: 800 });
         t.equal(await overflowPx(page), 0, `${path.slice(0, 40)} at ${width} px`);
       }
-      t.same(faults, []);
-      await page.context().close();
+      t.same(faults, [], path.slice(0, 40));
     }
+    await page.context().close();
   });
 
   t.test("a removed capture is said to be removed", async (t) => {

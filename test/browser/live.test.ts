@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import t, { type Test } from "tap";
+import t from "tap";
 import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
@@ -60,87 +60,88 @@ t.test("changes appear as they happen, and a lost connection heals without a rel
   t.same(one.faults, []);
 });
 
-t.test("a change that comes while the page reads is read too", inBrowser, async (t) => {
-  const { cell, url } = await started(t);
-  const id = await cell.play({ end: "none" });
-  const { page, faults } = await openPage(await startBrowser(t), `${url}/console/runs/${id}`);
-  await isLive(page);
-  const read = new RegExp(`/runs/${id}$`);
-  let letGo = (): void => {};
-  const held = new Promise<void>((resolve) => (letGo = resolve));
-  const asked = new Promise<void>((resolve) => {
-    void page.route(read, async (route) => {
-      const answer = await route.fetch();
-      resolve();
-      await held;
-      await route.fulfill({ response: answer });
-    });
-  });
-  const report = /\/quality-report$/;
-  const readOnce = page.waitForResponse(report);
-  await cell.say("check.add", { run_id: id, check: check("depth", "passed", 10) });
-  await Promise.all([asked, readOnce]);
-  // The page hears of the end while the answer from before is still on its way.
-  const readAgain = page.waitForRequest(report);
-  await cell.say("run.finish", { id });
-  await readAgain;
-  letGo();
-  await page.locator(".run-head").getByText("Passed").waitFor();
-  t.same(faults, []);
-});
-
-t.test("a hidden page holds no connection, and goes on from its mark when it is seen", inBrowser, async (t) => {
-  const { cell, url } = await started(t);
-  const { page, faults } = await openPage(await startBrowser(t), `${url}/console/runs`, {}, [/403/]);
-  await isLive(page);
-  const ended = page.waitForEvent("requestfailed", (request) => CHANGES.test(request.url()));
-  await setHidden(page, true);
-  await ended;
-  await cell.play({ serialNumber: "SN-HIDDEN" });
-  const again = page.waitForRequest(CHANGES);
-  await setHidden(page, false);
-  t.match((await again).url(), /updated_since=/);
-  await page.locator(".runs-table").getByText("SN-HIDDEN").waitFor();
-  await isLive(page);
-
-  // A proxy refuses for a while.
-  await page.clock.install();
-  await page.route(CHANGES, (route) => route.fulfill({ status: 403, body: "" }));
-  await setHidden(page, true);
-  await setHidden(page, false);
-  await page.locator(".live").getByText("Connection lost").waitFor();
-  await page.unroute(CHANGES);
-  await cell.play({ serialNumber: "SN-LOST" });
-  await page.clock.fastForward(10_000);
-  await isLive(page);
-  await page.locator(".runs-table").getByText("SN-LOST").waitFor();
-  t.same(faults, []);
-});
-
-t.test("a delivery that fails later is told, though no run changes", inBrowser, async (t) => {
-  const { cell, url } = await started(t);
-  const target = { name: "MES", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramCompleted"] };
-  await cell.post("/webhooks", target);
-  const { page, faults } = await openPage(await startBrowser(t), `${url}/console/`);
-  await page.clock.install();
-  await page.goto(`${url}/console/webhooks`);
-  await page.getByText("none fails").waitFor();
-  const json = [{ status: "failed", created_at: "2026-01-01T00:00:00Z", last_error: "refused" }];
-  await page.route(/\/deliveries\?/, (route) => route.fulfill({ json }));
-  await page.clock.fastForward(10_000);
-  await page.getByText("1 of 1 failed").waitFor();
-  t.same(faults, []);
-});
-
-const CHANGES = /\/runs\/changes\?/;
-
-async function started(t: Test): Promise<{ cell: ConsoleCell; url: string }> {
+t.test("what a page hears while it reads, while it is hidden, and later", inBrowser, async (t) => {
+  const browser = await startBrowser(t);
   const service = await ServiceProcess.start();
   t.teardown(() => service.dispose());
   const cell = await ConsoleCell.start(service);
   t.teardown(() => cell.close());
-  return { cell, url: `http://127.0.0.1:${service.port}` };
-}
+  const url = `http://127.0.0.1:${service.port}`;
+
+  t.test("a change that comes while the page reads is read too", async (t) => {
+    const id = await cell.play({ end: "none" });
+    const { page, faults } = await openPage(browser, `${url}/console/runs/${id}`);
+    await isLive(page);
+    const read = new RegExp(`/runs/${id}$`);
+    let letGo = (): void => {};
+    const held = new Promise<void>((resolve) => (letGo = resolve));
+    const asked = new Promise<void>((resolve) => {
+      void page.route(read, async (route) => {
+        const answer = await route.fetch();
+        resolve();
+        await held;
+        await route.fulfill({ response: answer });
+      });
+    });
+    const report = /\/quality-report$/;
+    const readOnce = page.waitForResponse(report);
+    await cell.say("check.add", { run_id: id, check: check("depth", "passed", 10) });
+    await Promise.all([asked, readOnce]);
+    // The page hears of the end while the answer from before is still on its way.
+    const readAgain = page.waitForRequest(report);
+    await cell.say("run.finish", { id });
+    await readAgain;
+    letGo();
+    await page.locator(".run-head").getByText("Passed").waitFor();
+    t.same(faults, []);
+    await page.context().close();
+  });
+
+  t.test("a hidden page holds no connection, and goes on from its mark when it is seen", async (t) => {
+    const { page, faults } = await openPage(browser, `${url}/console/runs`, {}, [/403/]);
+    await isLive(page);
+    const ended = page.waitForEvent("requestfailed", (request) => CHANGES.test(request.url()));
+    await setHidden(page, true);
+    await ended;
+    await cell.play({ serialNumber: "SN-HIDDEN" });
+    const again = page.waitForRequest(CHANGES);
+    await setHidden(page, false);
+    t.match((await again).url(), /updated_since=/);
+    await page.locator(".runs-table").getByText("SN-HIDDEN").waitFor();
+    await isLive(page);
+
+    // A proxy refuses for a while.
+    await page.clock.install();
+    await page.route(CHANGES, (route) => route.fulfill({ status: 403, body: "" }));
+    await setHidden(page, true);
+    await setHidden(page, false);
+    await page.locator(".live").getByText("Connection lost").waitFor();
+    await page.unroute(CHANGES);
+    await cell.play({ serialNumber: "SN-LOST" });
+    await page.clock.fastForward(10_000);
+    await isLive(page);
+    await page.locator(".runs-table").getByText("SN-LOST").waitFor();
+    t.same(faults, []);
+    await page.context().close();
+  });
+
+  t.test("a delivery that fails later is told, though no run changes", async (t) => {
+    const target = { name: "MES", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramCompleted"] };
+    await cell.post("/webhooks", target);
+    const { page, faults } = await openPage(browser, `${url}/console/`);
+    await page.clock.install();
+    await page.goto(`${url}/console/webhooks`);
+    await page.getByText("none fails").waitFor();
+    const json = [{ status: "failed", created_at: "2026-01-01T00:00:00Z", last_error: "refused" }];
+    await page.route(/\/deliveries\?/, (route) => route.fulfill({ json }));
+    await page.clock.fastForward(10_000);
+    await page.getByText("1 of 1 failed").waitFor();
+    t.same(faults, []);
+    await page.context().close();
+  });
+});
+
+const CHANGES = /\/runs\/changes\?/;
 
 const isLive = (page: Page): Promise<void> => page.locator(".live").getByText("Live", { exact: true }).waitFor();
 

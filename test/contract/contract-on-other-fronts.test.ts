@@ -5,9 +5,15 @@ import { FRONTS_HERE, frontsHere } from "../helpers/http/fronts-here.js";
 import { isFullSize } from "../helpers/test-size.js";
 
 /** Contract tests that do not say themselves which front they are served by. */
-const SAMPLE = ["reading/read-interface", "reading/list-queries", "end-to-end"];
+const SAMPLE = ["reading/read-files", "reading/read-system"];
 const REST = [
-  "webhooks/webhooks",
+  "end-to-end",
+  "reading/list-queries",
+  "reading/read-lists",
+  "reading/read-runs",
+  "webhooks/webhook-management",
+  "webhooks/webhook-events",
+  "webhooks/webhook-attempts",
   "captures/retention",
   "commands/export",
   "start/service-lifetime",
@@ -23,7 +29,7 @@ for (const { name, environment } of FRONTS_HERE.slice(1)) {
   for (const suite of SUITES) {
     t.test(`the contract test ${suite} holds on ${name} as it does on the first front`, async (t) => {
       const { INSPECTION_FRONT: TEST_FRONT, ...others } = environment;
-      const child = spawn(process.execPath, ["--enable-source-maps", `dist/test/contract/${suite}.test.js`], {
+      const child = spawn(process.execPath, [...process.execArgv, `dist/test/contract/${suite}.test.js`], {
         // Its own limit is for somebody who waits: here the runner's counts.
         env: { ...process.env, ...others, TEST_FRONT, TAP_TIMEOUT: "21600", TAP_JOB_ID: "", TAP_BAIL: "" },
         stdio: ["ignore", "pipe", "pipe"],

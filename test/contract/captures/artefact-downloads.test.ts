@@ -18,7 +18,7 @@ import {
 } from "../../helpers/captures/processed-cell.js";
 import { pythonWith, runPython, skipWithout } from "../../helpers/captures/python-checker.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
-import { frontsHere } from "../../helpers/http/fronts-here.js";
+import { someFronts } from "../../helpers/http/fronts-here.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { listOf } from "../../helpers/list-of.js";
 
@@ -29,12 +29,9 @@ const byName = (name: string): string => `/runs/${PROCESSED_RUN}/files/${name}`;
 let processed: Promise<ProcessedCell> | undefined;
 t.teardown(async () => (await processed)?.cell.close());
 
-/** Each test on both fronts, over one cell. */
-function onBothFronts(
-  name: string,
-  run: (t: Test, client: ContractClient, cell: ProcessedCell) => Promise<void>,
-): void {
-  for (const here of frontsHere(t)) {
+/** All tests over one cell, in full size on every front. */
+function overOneCell(name: string, run: (t: Test, client: ContractClient, cell: ProcessedCell) => Promise<void>): void {
+  for (const here of someFronts(t)) {
     t.test(`${name} (${here.name})`, async (t) => {
       processed ??= processedCell();
       const cell = await processed;
@@ -74,7 +71,7 @@ async function plainClouds({ frames }: ProcessedCell): Promise<Map<string, numbe
   return clouds;
 }
 
-onBothFronts("the clouds are the points that the plainest code gives, whole", async (t, client, cell) => {
+overOneCell("the clouds are the points that the plainest code gives, whole", async (t, client, cell) => {
   wantedClouds ??= plainClouds(cell);
   for (const [name, wanted] of await wantedClouds) {
     const [frameId, format] = name.split(" ") as [string, string];
@@ -94,7 +91,7 @@ onBothFronts("the clouds are the points that the plainest code gives, whole", as
   t.equal((await wantedClouds).get(`${BLIND} ply`)?.length, 0);
 });
 
-onBothFronts("the pictures are the planes", async (t, client, { frames }) => {
+overOneCell("the pictures are the planes", async (t, client, { frames }) => {
   for (const [frameId, frame] of frames) {
     const png = await client.raw("GET", frameFile(frameId, "png"));
     t.equal(png.headers["content-type"], "image/png");
@@ -106,7 +103,7 @@ onBothFronts("the pictures are the planes", async (t, client, { frames }) => {
   }
 });
 
-onBothFronts("the CSV is the series", async (t, client, { series, appends }) => {
+overOneCell("the CSV is the series", async (t, client, { series, appends }) => {
   const response = await client.raw("GET", CSV);
   t.equal(response.status, 200);
   t.equal(response.headers["content-type"], "text/csv");
@@ -126,7 +123,7 @@ onBothFronts("the CSV is the series", async (t, client, { series, appends }) => 
   t.equal(lines.length, rows + 2, "and a newline at the end");
 });
 
-onBothFronts("the manifest has every file, with its size, and gives the same bytes", async (t, client) => {
+overOneCell("the manifest has every file, with its size, and gives the same bytes", async (t, client) => {
   const files = (await client.get("/runs/{run_id}/files", { path: { run_id: PROCESSED_RUN } })) as {
     name: string;
     href: string;
@@ -161,7 +158,7 @@ onBothFronts("the manifest has every file, with its size, and gives the same byt
   }
 });
 
-onBothFronts("ranges at every boundary, and what their conditions say", async (t, client) => {
+overOneCell("ranges at every boundary, and what their conditions say", async (t, client) => {
   for (const path of [frameFile(SURFACE, "ply"), frameFile(DARK, "raw.ply"), frameFile(SURFACE, "png"), CSV]) {
     const whole = await client.raw("GET", path);
     const { length } = whole.body;
@@ -202,7 +199,7 @@ onBothFronts("ranges at every boundary, and what their conditions say", async (t
   }
 });
 
-onBothFronts("what there is not: a format, a step, a series, a frame", async (t, client) => {
+overOneCell("what there is not: a format, a step, a series, a frame", async (t, client) => {
   const absent = await client.rawRefusal(frameFile(DARK, "luminance.png"), 404, "format_not_available");
   t.equal(absent.retryable, false, "the frame has no luminance");
   t.strictSame(absent.params, {

@@ -1,4 +1,5 @@
 import { get, type IncomingMessage } from "node:http";
+import { setTimeout as pause } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
@@ -108,6 +109,7 @@ t.test("a million rows of eight channels come as they were appended, and take no
     // What cannot come any more is told so.
     const refused = first?.json() as { code: string; retryable: boolean } | undefined;
     if (refused?.code !== "format_not_available" || !refused.retryable) throw new Error(`no CSV: ${first?.body}`);
+    await pause(20);
   }
   const beforeSending = memoryOf(service);
   const whole = await rawRequest(service.port, request());

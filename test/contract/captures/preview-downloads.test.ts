@@ -12,7 +12,7 @@ import {
 } from "../../helpers/captures/processed-cell.js";
 import { pythonWith, runPython, skipWithout } from "../../helpers/captures/python-checker.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
-import { frontsHere } from "../../helpers/http/fronts-here.js";
+import { someFronts } from "../../helpers/http/fronts-here.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 
 const previewOf = (frame: string): string => `/sensor/frames/${frame}/preview.png`;
@@ -21,12 +21,9 @@ const overviewOf = (frame: string, points = ""): string => `/sensor/frames/${fra
 let processed: Promise<ProcessedCell> | undefined;
 t.teardown(async () => (await processed)?.cell.close());
 
-/** Each test on both fronts, over one cell. */
-function onBothFronts(
-  name: string,
-  run: (t: Test, client: ContractClient, cell: ProcessedCell) => Promise<void>,
-): void {
-  for (const here of frontsHere(t)) {
+/** All tests over one cell, in full size on every front. */
+function overOneCell(name: string, run: (t: Test, client: ContractClient, cell: ProcessedCell) => Promise<void>): void {
+  for (const here of someFronts(t)) {
     t.test(`${name} (${here.name})`, async (t) => {
       processed ??= processedCell();
       const cell = await processed;
@@ -56,7 +53,7 @@ function plainOverview({ geometry, ...frame }: MadeFrame, stride: number) {
   return { heights: Float32Array.from(wanted), headers };
 }
 
-onBothFronts("the preview: kept, or made for the reader of an old frame, and listed", async (t, client, { frames }) => {
+overOneCell("the preview: kept, or made for the reader of an old frame, and listed", async (t, client, { frames }) => {
   for (const [frameId, { geometry }] of frames) {
     const { status, headers, body } = await client.raw("GET", previewOf(frameId));
     t.equal(status, 200);
@@ -84,7 +81,7 @@ onBothFronts("the preview: kept, or made for the reader of an old frame, and lis
   }
 });
 
-onBothFronts("the overview: heights in mm at the stride", async (t, client, { frames }) => {
+overOneCell("the overview: heights in mm at the stride", async (t, client, { frames }) => {
   // 400 x 420 points: the default takes all, 10,000 every fifth of every fifth line.
   for (const [frameId, query, stride] of [
     [SURFACE, "", 1],
@@ -106,7 +103,7 @@ onBothFronts("the overview: heights in mm at the stride", async (t, client, { fr
   }
 });
 
-onBothFronts("ranges, conditions and HEAD of an overview", async (t, client) => {
+overOneCell("ranges, conditions and HEAD of an overview", async (t, client) => {
   const path = overviewOf(SURFACE);
   const whole = await client.raw("GET", path);
   const { etag } = whole.headers;
@@ -134,7 +131,7 @@ onBothFronts("ranges, conditions and HEAD of an overview", async (t, client) => 
   t.not(other, etag, "another stride is another file");
 });
 
-onBothFronts("what is refused", async (t, client) => {
+overOneCell("what is refused", async (t, client) => {
   for (const points of ["9999", "4000001", "0", "-1", "1e5", "many", "10000&points=10000"]) {
     const { params } = await client.rawRefusal(overviewOf(SURFACE, `?points=${points}`), 422, "invalid_parameter");
     t.match(params, { field: "points", in: "query" }, points);

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readlinkSync, rmdirSync, rmSync, statSync } from "node:fs";
 import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
 import type { components } from "../../../http/client/interface-types.js";
@@ -28,6 +29,7 @@ async function until<T>(look: () => Promise<T>, condition: (value: T) => boolean
   for (;;) {
     const value = await look();
     if (condition(value)) return value;
+    await pause(2);
   }
 }
 
@@ -259,7 +261,7 @@ t.test(
       const starting = ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
       service = await starting;
       await until(
-        () => new Promise<number>((resolve) => setImmediate(() => resolve(captureFiles(folder).length))),
+        async () => captureFiles(folder).length,
         (files) => files <= Math.max(0, below),
       );
       await service.end("SIGKILL");

@@ -1,12 +1,12 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import t from "tap";
-import { frontsHere } from "../../helpers/http/fronts-here.js";
+import { someFronts } from "../../helpers/http/fronts-here.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 
 const PREFIX_OPTIONS = ["serve", "--base-url", "https://mes.example/cells/7"];
 
-for (const { name: front, environment } of frontsHere(t)) {
+for (const { name: front, environment } of someFronts(t)) {
   t.test(`the console's files need no key and come in the client's coding (${front})`, async (t) => {
     const service = await ServiceProcess.start({ environment });
     t.teardown(() => service.dispose());

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import t, { type Test } from "tap";
-import { frontsHere } from "../../helpers/http/fronts-here.js";
+import { someFronts } from "../../helpers/http/fronts-here.js";
 import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 
@@ -28,7 +28,7 @@ interface Document {
 
 const OPTIONS = ["--allowed-host", "Cell-7.Factory, bücher.example", "--base-url", "https://mes.example:8443/cell"];
 
-for (const { name: front, environment } of frontsHere(t)) {
+for (const { name: front, environment } of someFronts(t)) {
   let served: Promise<number> | undefined;
   const portOf = () => (served ??= serve(t, OPTIONS, environment));
 

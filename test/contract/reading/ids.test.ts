@@ -8,13 +8,13 @@ import {
   exampleCell,
 } from "../../helpers/example-cell.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
-import { frontsHere } from "../../helpers/http/fronts-here.js";
+import { someFronts } from "../../helpers/http/fronts-here.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 
 const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 const inUpperCase = (path: string) => path.replace(UUID, (id) => id.toUpperCase());
 
-for (const here of frontsHere(t)) {
+for (const here of someFronts(t)) {
   t.test(`every path takes its ids in either case, and answers them in lower case (${here.name})`, async (t) => {
     const cell = exampleCell();
     t.teardown(() => cell.close());

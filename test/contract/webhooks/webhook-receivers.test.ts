@@ -8,7 +8,7 @@ import t, { type Test } from "tap";
 import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
-import { frontsHere } from "../../helpers/http/fronts-here.js";
+import { someFronts } from "../../helpers/http/fronts-here.js";
 import { RECEIVER_CERTIFICATE, RECEIVER_PRIVATE_KEY, TEST_AUTHORITY } from "../../helpers/http/test-authority.js";
 import { listOf } from "../../helpers/list-of.js";
 import { hasNoCompiler, preloadedLibrary } from "../../helpers/preload/preloaded-library.js";
@@ -19,8 +19,8 @@ import { startReceiver } from "../../helpers/webhooks/receiver.js";
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 const SECRET = "a secret";
 
-async function start(t: Test, ...args: string[]) {
-  const service = await ServiceProcess.start({ args: ["serve", ...args] });
+async function start(t: Test, args: readonly string[] = [], environment: Record<string, string> = {}) {
+  const service = await ServiceProcess.start({ args: ["serve", ...args], environment });
   t.teardown(() => service.dispose());
   return { service, client: new ContractClient(t, service.port) };
 }
@@ -66,45 +66,29 @@ t.test(
     const plain = await start(t);
     t.match(await test(plain.client, `https://localhost:${port}/`), { delivered: false, error: /certificate/ });
     t.equal(received, 0, "nothing was sent");
-    const trusting = await start(t, "--webhook-ca", file);
-    t.match(await test(trusting.client, `https://localhost:${port}/`), { delivered: true, status_code: 204 });
-    t.match(await test(trusting.client, `https://127.0.0.1:${port}/`), { delivered: true, status_code: 204 });
-    t.match(await test(trusting.client, `https://127.0.0.2:${port}/`), { delivered: false, status_code: null });
-    t.match(await test(trusting.client, `http://127.0.0.1:${port}/`), { delivered: false });
-    t.equal(received, 2);
-
-    const environment = { NODE_EXTRA_CA_CERTS: file };
-    const another = join(folder, "another.pem");
-    writeFileSync(another, rootCertificates[0] as string);
-    const byNode = await ServiceProcess.start({ args: ["serve", "--webhook-ca", another], environment });
-    t.teardown(() => byNode.dispose());
-    const added = new ContractClient(t, byNode.port);
-    t.match(await test(added, `https://localhost:${port}/`), { delivered: true }, "beside what Node trusts by itself");
+    // Certificates of Node's own variable that cannot be used stand in nobody's way.
     const broken = join(folder, "broken.pem");
     writeFileSync(broken, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     for (const unusable of isFullSize ? [join(folder, "absent.pem"), broken] : [broken]) {
-      const warned = { NODE_EXTRA_CA_CERTS: unusable };
-      const without = await ServiceProcess.start({ args: ["serve", "--webhook-ca", file], environment: warned });
-      t.teardown(() => without.dispose());
-      t.match(
-        await test(new ContractClient(t, without.port), `https://localhost:${port}/`),
-        { delivered: true },
-        unusable,
-      );
+      const trusting = await start(t, ["--webhook-ca", file], { NODE_EXTRA_CA_CERTS: unusable });
+      const before = received;
+      t.match(await test(trusting.client, `https://localhost:${port}/`), { delivered: true, status_code: 204 });
+      t.match(await test(trusting.client, `https://127.0.0.1:${port}/`), { delivered: true, status_code: 204 });
+      t.match(await test(trusting.client, `https://127.0.0.2:${port}/`), { delivered: false, status_code: null });
+      t.match(await test(trusting.client, `http://127.0.0.1:${port}/`), { delivered: false });
+      t.equal(received, before + 2);
     }
 
+    const another = join(folder, "another.pem");
+    writeFileSync(another, rootCertificates[0] as string);
+    const added = await start(t, ["--webhook-ca", another], { NODE_EXTRA_CA_CERTS: file });
+    const byNode = await test(added.client, `https://localhost:${port}/`);
+    t.match(byNode, { delivered: true }, "beside what Node trusts by itself");
+
     const data = join(folder, "data");
-    for (const [text, stderr] of [
-      ["no certificate", /--webhook-ca: .*ca\.pem has no certificate in PEM/],
-      [
-        `${RECEIVER_CERTIFICATE}${TEST_AUTHORITY.slice(0, 300)}`,
-        /--webhook-ca: .*ca\.pem: certificate 2, at line 12, has no END/,
-      ],
-    ] as const) {
-      writeFileSync(file, text);
-      const refused = await runCommand(["serve", "--data", data, "--port", "0", "--webhook-ca", file]);
-      t.match(refused, { code: 1, stderr });
-    }
+    writeFileSync(file, "no certificate");
+    const refused = await runCommand(["serve", "--data", data, "--port", "0", "--webhook-ca", file]);
+    t.match(refused, { code: 1, stderr: /--webhook-ca: .*ca\.pem has no certificate in PEM/ });
     const absent = await runCommand(["serve", "--data", data, "--port", "0", "--webhook-ca", join(folder, "absent")]);
     t.match(absent, { code: 1, stderr: /--webhook-ca: .*absent/ });
   },
@@ -137,7 +121,7 @@ t.test(
   },
 );
 
-for (const { name, environment } of frontsHere(t)) {
+for (const { name, environment } of someFronts(t)) {
   t.test(`the nine endpoints, a delivery and its metrics (${name})`, async (t) => {
     const service = await ServiceProcess.start({ args: ["serve"], environment });
     t.teardown(() => service.dispose());

@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { mountDisk, mountsDisks, succeeds } from "../../helpers/disk/small-disk.js";
@@ -22,6 +23,7 @@ async function untilDisk(service: ServiceProcess, status: string): Promise<strin
       components: Record<string, { status: string; detail: string }>;
     };
     if (components.disk?.status === status) return components.disk.detail;
+    await pause(10);
   }
 }
 
@@ -54,6 +56,7 @@ async function untilFiles(service: ServiceProcess, runId: string, least: number)
   for (;;) {
     const files = await filesOf(service, runId);
     if (files >= least || performance.now() > deadlineMs) return files;
+    await pause(10);
   }
 }
 

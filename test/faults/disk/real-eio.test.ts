@@ -1,6 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
@@ -33,12 +34,13 @@ async function listedRuns(service: ServiceProcess, wanted: readonly string[]): P
   for (;;) {
     const ids = (await runIds(service)).sort();
     if (wanted.every((id) => ids.includes(id)) || performance.now() > deadlineMs) return ids;
+    await pause(10);
   }
 }
 
 /** Resolves when the service has made its ballast: until then it syncs something that nothing depends on. */
 async function untilBallast(service: ServiceProcess): Promise<void> {
-  while (!existsSync(join(service.dataDirectory, "ballast.bin"))) await getJson(service, "/livez");
+  while (!existsSync(join(service.dataDirectory, "ballast.bin"))) await pause(10);
 }
 
 function createRun(producer: RawProducer, id: string): Promise<unknown> {
@@ -125,7 +127,7 @@ t.test("the demo ends too when its disk has failed", { skip: hasNoCompiler }, as
     const { body } = await getJson(service, "/health");
     return (body as { components: { log: { status: string } } }).components.log.status === "down";
   };
-  while (!(await isDown()));
+  while (!(await isDown())) await pause(10);
   const ended = await service.end("SIGTERM");
   t.equal(ended.code, 1);
   t.match(ended.stderr, /EIO/);

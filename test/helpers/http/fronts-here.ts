@@ -1,6 +1,7 @@
 import type { Test } from "tap";
 import type { Front } from "../../../http/server/server-name.js";
 import { allUws } from "../../../http/server/uws-binary.js";
+import { sized } from "../test-size.js";
 
 /** A front that can be had on this machine and Node. */
 export interface FrontHere {
@@ -36,4 +37,9 @@ export function frontsHere(t: Test): readonly FrontHere[] {
     t.test("on uWebSockets.js", { skip: "no build of it loads here" }, () => {});
   }
   return FRONTS_HERE;
+}
+
+/** In a commit's size the preferred front alone: for what is decided behind the fronts, which have tests of their own. */
+export function someFronts(t: Test): readonly FrontHere[] {
+  return frontsHere(t).slice(0, sized(1, FRONTS_HERE.length));
 }

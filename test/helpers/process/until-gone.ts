@@ -1,6 +1,8 @@
+import { setTimeout as pause } from "node:timers/promises";
+
 /** Resolves when no process has this id any more. */
 export async function untilGone(pid: number): Promise<void> {
-  while (!isGone(pid)) await new Promise((resolve) => setImmediate(resolve));
+  while (!isGone(pid)) await pause(5);
 }
 
 function isGone(pid: number): boolean {
