@@ -1,3 +1,4 @@
+import { writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import t, { type Test } from "tap";
 import { untilGone } from "./helpers/process/until-gone.js";
@@ -52,9 +53,10 @@ t.test("so does an error that no test waits for", async (t) => {
 t.test("a failure tells its place in the source", async (t) => {
   const map = { version: 3, sources: ["../../test/one.ts"], names: [], mappings: "AAEA" };
   const directory = t.testdir({ "one.js": "", "one.js.map": JSON.stringify(map) });
-  const source = `${IMPORT}t.fail("wrong: ${directory}/one.js:1:1, ${directory}/other.js:1:1");`;
-  const { tap } = await run(t, source);
-  t.match(tap, `wrong: test/one.ts:3:1, ${directory}/other.js:1:1`);
+  const file = `${directory}/fails.mjs`;
+  writeFileSync(file, `${IMPORT}t.fail("at ${directory}/one.js:1:1 and ${directory}/other.js:1:1");`);
+  const { tap } = await runTestFiles([file], { timeoutSeconds: 60 });
+  t.match(tap, `at test/one.ts:3:1 and ${directory}/other.js:1:1`);
 });
 
 t.test("so does one that ends before it says what it tested", async (t) => {
