@@ -1,10 +1,8 @@
-import { createHash } from "node:crypto";
-import { basename, dirname } from "node:path";
+import { basename } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { since } from "../../core/health.js";
 import { nodeFileSystem, realPathOf, replaceKeepingOwner } from "../../storage/disk/file-system.js";
 import { FileSystemError, isMissing } from "../../storage/disk/file-system-error.js";
-import { type NameLock, takeName } from "../../storage/disk/name-lock.js";
 import { readWholeFile } from "../../storage/disk/whole-files.js";
 import type { ServiceLog } from "../log/service-log.js";
 import { type ApiKeys, ApiKeysError, formatKeys, parseKeys, type StoredKey } from "./api-keys.js";
@@ -35,10 +33,12 @@ export async function changeKeyFile(
   path: string,
   missing: "createIfMissing" | "mustExist",
   change: (keys: readonly StoredKey[]) => readonly StoredKey[],
+  lockWaitMs = LOCK_WAIT_MS,
 ): Promise<void> {
   // If the path is a symbolic link, its target is replaced and the link stays.
   const target = await realPathOf(path);
-  const lock = await lockFile(target);
+  const lock = `${target}.lock`;
+  await makeLock(target, lock, performance.now() + lockWaitMs);
   try {
     const keys = await readKeyFile(target).catch((error: unknown) => {
       if (missing === "createIfMissing" && isMissing(error)) return [];
@@ -46,23 +46,24 @@ export async function changeKeyFile(
     });
     await replaceKeepingOwner(target, Buffer.from(formatKeys(change(keys))));
   } finally {
-    await lock.release();
+    await nodeFileSystem.unlink(lock);
   }
 }
 
-/** Locks a name, not a file: the system frees it however the command ends. */
-async function lockFile(path: string): Promise<NameLock> {
-  const folder = await nodeFileSystem.statusOf(dirname(path));
-  if (folder === null) throw new FileSystemError("ENOENT", "open", path);
-  // Hashed, because such a name may have at most 107 bytes.
-  const file = createHash("sha256").update(basename(path)).digest("hex").slice(0, 16);
-  const deadlineMs = performance.now() + LOCK_WAIT_MS;
+/** Makes the file that only one command can make. If a command is killed while it has it, somebody has to remove it. */
+async function makeLock(path: string, lock: string, deadlineMs: number): Promise<void> {
   for (;;) {
-    const taken = await takeName(`keys/${folder.identity}/${file}`);
-    if ("release" in taken) return taken;
-    if (performance.now() > deadlineMs) {
-      const who = taken.processId === null ? "another process" : `process ${taken.processId}`;
-      throw new ApiKeysError(`${path} is being changed by ${who}, so it was not changed: try again`);
+    try {
+      await (await nodeFileSystem.open(lock, "create")).close();
+      return;
+    } catch (error) {
+      if ((error as FileSystemError).code !== "EEXIST") throw error;
+      if (performance.now() > deadlineMs) {
+        const hint = `if no other command changes it now, remove ${lock}`;
+        throw new ApiKeysError(
+          `${path} is being changed by another command, so it was not changed: try again; ${hint}`,
+        );
+      }
     }
     await pause(LOCK_PAUSE_MS * (0.5 + Math.random()));
   }

@@ -14,7 +14,7 @@ import { isPlainObject } from "../../core/json/json.js";
 import { segmentBaseOf } from "../log/segment.js";
 import { StorageError } from "../storage-error.js";
 import { requireUsable } from "./directory-condition.js";
-import { lockDirectory } from "./directory-lock.js";
+import { type DirectoryLock, lockDirectory } from "./directory-lock.js";
 import { nodeFileSystem } from "./file-system.js";
 import { FileSystemError, isMissing } from "./file-system-error.js";
 import type { FileSystem } from "./file-system-interface.js";
@@ -43,8 +43,7 @@ export interface DataDirectory {
 }
 
 export interface LockedDataDirectory extends DataDirectory {
-  /** False when somebody has removed the lock's file. */
-  isLockIntact(): Promise<boolean>;
+  restoreLock: DirectoryLock["restore"];
 }
 
 export interface DataDirectoryOptions {
@@ -100,7 +99,7 @@ async function open(
     await fileSystem.syncDirectory(parentOf(path));
     if (!hasFormat) await syncAbove(fileSystem, parentOf(path));
     if (!hasFormat) await replaceFile(fileSystem, path, FORMAT_FILE, new TextEncoder().encode(FORMAT_TEXT));
-    return { path, ...paths, release: () => lock.release(), isLockIntact: () => lock.isIntact() };
+    return { path, ...paths, release: () => lock.release(), restoreLock: () => lock.restore() };
   } catch (error) {
     await lock.release();
     throw error;

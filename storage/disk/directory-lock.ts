@@ -13,20 +13,21 @@
  * listed. Both may find each other. So an entry answers a connection with whether its process holds the lock or still asks for it, and a
  * starter that met only askers tries again after a random pause.
  *
- * A person or a script may remove the files as leftovers. So every starter first takes a name that is no file (name-lock.ts). Where that name is
- * visible, a second process is refused before it has touched anything, whatever happened to the folder.
+ * A person or a script may remove the files as leftovers. So the holder looks from time to time, and enters again.
  */
 import { connect, createServer, type Server } from "node:net";
 import { StorageError } from "../storage-error.js";
 import { FileSystemError, isMissing } from "./file-system-error.js";
 import type { FileSystem } from "./file-system-interface.js";
-import { type NameHolder, type NameLock, takeName } from "./name-lock.js";
 import { TEMPORARY_SUFFIX } from "./whole-files.js";
 
 export interface DirectoryLock {
   release(): Promise<void>;
-  /** False when somebody has removed the lock's entry. A process that does not see the name (name-lock.ts) could then take the directory. */
-  isIntact(): Promise<boolean>;
+  /**
+   * Looks whether the lock's entry is still there, and enters again if not. `lost` when another process has taken the directory meanwhile, or when
+   * the directory itself is gone.
+   */
+  restore(): Promise<"intact" | "restored" | "lost">;
 }
 
 const ENTRY = /^(\d+)-[0-9a-f]{16}\.sock$/;
@@ -43,62 +44,51 @@ type EntryState = "dead" | "asking" | "holding";
  * @throws StorageError `directory_locked`; its params name the process id of the holder
  */
 export async function lockDirectory(fileSystem: FileSystem, directory: string): Promise<DirectoryLock> {
-  const name = await acquireName(fileSystem, directory);
-  try {
-    const entries = await lockByEntries(fileSystem, directory);
-    name.hold();
-    return {
-      isIntact: () => entries.isIntact(),
-      async release() {
-        await entries.release();
-        await name.release();
-      },
-    };
-  } catch (error) {
-    await name.release();
-    throw error;
-  }
-}
-
-async function acquireName(fileSystem: FileSystem, directory: string): Promise<NameLock> {
   const folder = directory.slice(0, directory.lastIndexOf("/")) || "/";
-  const status = await fileSystem.statusOf(folder);
-  if (status === null) throw new FileSystemError("ENOENT", "stat", folder);
-  for (let attempt = 1; ; attempt++) {
-    const taken = await takeName(status.identity);
-    if ("release" in taken) return taken;
-    if (taken.isHolding || attempt === MAXIMUM_ATTEMPTS) throw await lockedBy(fileSystem, directory, taken);
-    await pause();
-  }
+  const identity = (await fileSystem.statusOf(folder))?.identity;
+  if (identity === undefined) throw new FileSystemError("ENOENT", "stat", folder);
+  let own = await hold(fileSystem, directory);
+  let isReleased = false;
+  return {
+    async release() {
+      isReleased = true;
+      await own.leave();
+    },
+    async restore() {
+      if ((await fileSystem.statusOf(own.path))?.identity === own.identity) return "intact";
+      // A folder that was moved away is not made again.
+      if ((await fileSystem.statusOf(folder))?.identity !== identity) return "lost";
+      const before = own;
+      try {
+        own = await hold(fileSystem, directory);
+      } catch (error) {
+        if (error instanceof StorageError) return "lost";
+        throw error;
+      }
+      await (isReleased ? own : before).leave();
+      return "restored";
+    },
+  };
 }
 
-/** The error for a held lock. If the holder did not answer, its process id comes from its entry, if that exists. */
-async function lockedBy(fileSystem: FileSystem, directory: string, { processId }: NameHolder): Promise<StorageError> {
-  if (processId !== null) return locked(directory, processId);
-  const entries = await fileSystem.readDirectory(directory).catch(() => []);
-  const ids = entries.flatMap(({ name }) => ENTRY.exec(name)?.[1] ?? []);
-  return locked(directory, ids.length === 1 ? Number(ids[0]) : null);
-}
-
-function locked(place: string, processId: number | null): StorageError {
-  const who = processId === null ? "another process that does not answer" : `process ${processId}`;
-  return new StorageError("directory_locked", `the data directory is in use by ${who} (${place})`, {
+function locked(place: string, processId: number): StorageError {
+  return new StorageError("directory_locked", `the data directory is in use by process ${processId} (${place})`, {
     process_id: processId,
     directory: place,
   });
 }
 
-/** The part of the lock that consists of entries in the folder. */
-export async function lockByEntries(fileSystem: FileSystem, directory: string): Promise<DirectoryLock> {
+/** Enters when nobody else holds the lock. */
+async function hold(fileSystem: FileSystem, directory: string) {
   await fileSystem.makeDirectory(directory);
   const open = await fileSystem.openDirectory(directory);
   try {
     const own = await acquire(fileSystem, directory, open.shortPath);
     const path = `${directory}/${own.entry}`;
-    const entered = await fileSystem.statusOf(path);
     return {
-      isIntact: async () => (await fileSystem.statusOf(path))?.identity === entered?.identity,
-      async release() {
+      path,
+      identity: (await fileSystem.statusOf(path))?.identity,
+      async leave() {
         await own.leave();
         await open.close();
       },

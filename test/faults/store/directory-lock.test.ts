@@ -1,14 +1,22 @@
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { openDataDirectory } from "../../../storage/disk/data-directory.js";
-import { lockByEntries } from "../../../storage/disk/directory-lock.js";
+import { lockDirectory } from "../../../storage/disk/directory-lock.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import { checkStore } from "../../../storage/repair/check-store.js";
-import { hasNoCompiler, preloadedLibrary } from "../../helpers/preload/preloaded-library.js";
 import { startHelper } from "../../helpers/process/child-lines.js";
 import { runCommand } from "../../helpers/process/service-process.js";
 
@@ -17,8 +25,6 @@ function temporaryDirectory(t: { teardown(callback: () => void): void }): string
   t.teardown(() => rmSync(path, { recursive: true }));
   return path;
 }
-
-const notLinux = process.platform === "linux" ? false : "only Linux has names of sockets without files";
 
 t.test("a second process is refused and told who holds the directory", async (t) => {
   const path = temporaryDirectory(t);
@@ -73,48 +79,44 @@ t.test("of many that start at once exactly one gets the directory", async (t) =>
   t.comment(`10 races of 8: ${held} winners`);
 });
 
-t.test(
-  "of many that start at once exactly one gets the directory, also where only the lock's files are seen",
-  async (t) => {
-    const path = temporaryDirectory(t);
-    for (let round = 0; round < 5; round++) {
-      const settled = await Promise.allSettled(Array.from({ length: 8 }, () => lockByEntries(nodeFileSystem, path)));
-      const winners = settled.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
-      for (const result of settled)
-        if (result.status === "rejected") t.match(result.reason, { code: "directory_locked" });
-      t.equal(winners.length, 1, `round ${round}`);
-      for (const winner of winners) await winner.release();
-    }
-  },
-);
-
-t.test("whose lock was removed keeps the directory, and knows of it", { skip: notLinux }, async (t) => {
+t.test("whose lock was removed takes it again, unless another process has the directory by then", async (t) => {
   const path = temporaryDirectory(t);
   const own = await openDataDirectory({ path, creates: true });
-  t.ok(await own.isLockIntact());
+  t.equal(await own.restoreLock(), "intact");
   for (const removed of [`${path}/lock/${readdirSync(`${path}/lock`)[0]}`, `${path}/lock`]) {
     rmSync(removed, { recursive: true });
-    const other = startHelper("disk/lock-holder-process", [path]);
-    t.match(JSON.parse(await other.line(0)), { code: "directory_locked", params: { process_id: process.pid } });
-    await other.end("SIGKILL");
-    t.notOk(await own.isLockIntact());
+    t.equal(await own.restoreLock(), "restored");
+    await t.rejects(openDataDirectory({ path, creates: true }), {
+      ...{ code: "directory_locked", data: { params: { process_id: process.pid } } },
+    });
+    t.equal(await own.restoreLock(), "intact");
   }
-  t.notOk(readdirSync(path).includes("lock"), "the second one has made nothing");
+  rmSync(`${path}/lock`, { recursive: true });
+  const holder = startHelper("disk/lock-holder-process", [path]);
+  t.equal(await holder.line(0), "held");
+  t.equal(await own.restoreLock(), "lost");
   await own.release();
-  await (await openDataDirectory({ path, creates: true })).release();
+  await t.rejects(openDataDirectory({ path, creates: true }), { code: "directory_locked" });
+  await holder.end("SIGKILL");
 });
 
-t.test("who asks and never hangs up keeps nobody from letting go", { skip: notLinux }, async (t) => {
+t.test("a directory that was moved away gets no lock at its old place", async (t) => {
+  const path = `${temporaryDirectory(t)}/data`;
+  const own = await openDataDirectory({ path, creates: true });
+  renameSync(path, `${path}-moved`);
+  t.equal(await own.restoreLock(), "lost");
+  t.notOk(existsSync(path));
+  await own.release();
+});
+
+t.test("who asks and never hangs up keeps nobody from letting go", async (t) => {
   const path = temporaryDirectory(t);
   const own = await openDataDirectory({ path, creates: true });
-  const { dev, ino } = statSync(path, { bigint: true });
   const entry = `${path}/lock/${readdirSync(`${path}/lock`)[0]}`;
-  for (const name of [`\0inspection-results-service/${dev}:${ino}`, entry]) {
-    const asking = connect({ path: name, allowHalfOpen: true });
-    t.teardown(() => asking.destroy());
-    asking.resume();
-    await once(asking, "end");
-  }
+  const asking = connect({ path: entry, allowHalfOpen: true });
+  t.teardown(() => asking.destroy());
+  asking.resume();
+  await once(asking, "end");
   const released = own.release().then(() => "released");
   // Waited for only where it fails.
   t.equal(await Promise.race([released, delay(10_000, "hangs", { ref: false })]), "released");
@@ -138,26 +140,10 @@ t.test("a holder that is killed while it is asked has not held on", async (t) =>
       return entries;
     },
   };
-  const own = await lockByEntries(fileSystem, `${path}/lock`);
+  const own = await lockDirectory(fileSystem, `${path}/lock`);
   t.equal(readdirSync(`${path}/lock`).length, 1);
   await own.release();
 });
-
-t.test(
-  "where sockets may have no such names, the lock's files keep the directory",
-  { skip: notLinux || hasNoCompiler },
-  async (t) => {
-    const path = temporaryDirectory(t);
-    const env = { LD_PRELOAD: preloadedLibrary(t, "no-abstract-names") };
-    const holder = startHelper("disk/lock-holder-process", [path], env);
-    t.equal(await holder.line(0), "held");
-    const other = startHelper("disk/lock-holder-process", [path], env);
-    t.match(JSON.parse(await other.line(0)), { code: "directory_locked", params: { process_id: holder.processId } });
-    await other.end("SIGKILL");
-    await holder.end("SIGKILL");
-    await (await openDataDirectory({ path, creates: true })).release();
-  },
-);
 
 t.test("a directory with a long path can be held", async (t) => {
   const path = `${temporaryDirectory(t)}/${"long".repeat(40)}`;

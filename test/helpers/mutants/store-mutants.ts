@@ -474,14 +474,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: "storage/disk/data-directory",
   },
   {
-    name: "the directory's lock is not asked for beside its files",
-    file: "storage/disk/name-lock.js",
-    find: 'if (failure?.code === "EADDRINUSE")',
-    replace: "if (failure !== null) return NO_NAME; if (false)",
-    killer: "faults/store/directory-lock",
-  },
-  {
-    name: "the directory's lock is not asked for by its files",
+    name: "the directory's lock is not asked for",
     file: "storage/disk/directory-lock.js",
     find: "if (rival === null) {",
     replace: "if (true) {",

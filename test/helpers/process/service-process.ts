@@ -84,6 +84,7 @@ class Output {
     });
     child.stderr?.on("data", (chunk: Buffer) => {
       this.stderr += chunk;
+      this.onChange();
     });
     this.ended = new Promise((resolve) => {
       child.once("close", (code, signal) => {
@@ -157,9 +158,18 @@ export class ServiceProcess {
 
   /** Waits until stdout matches; rejects with what was printed when the process ends before. */
   untilStdout(pattern: RegExp): Promise<RegExpExecArray> {
+    return this.#untilPrinted("stdout", pattern);
+  }
+
+  /** As `untilStdout`, of stderr. */
+  untilStderr(pattern: RegExp): Promise<RegExpExecArray> {
+    return this.#untilPrinted("stderr", pattern);
+  }
+
+  #untilPrinted(where: "stdout" | "stderr", pattern: RegExp): Promise<RegExpExecArray> {
     return new Promise((resolve, reject) => {
       const look = () => {
-        const match = pattern.exec(this.#output.stdout);
+        const match = pattern.exec(this.#output[where]);
         if (match !== null) resolve(match);
         else if (this.#ended) {
           reject(new Error(`it ended before ${pattern}:\n${this.#output.stdout}\n${this.#output.stderr}`));

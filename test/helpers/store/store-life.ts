@@ -132,7 +132,7 @@ export class StoreLife {
         },
         makeSnapshot: snapshotsOn(fileSystem),
         sockets: {
-          lock: async () => ({ release: async () => {}, isIntact: async () => true }),
+          lock: async () => ({ release: async () => {}, restore: async () => "intact" as const }),
           listen: (link) => {
             this.#link = link;
           },

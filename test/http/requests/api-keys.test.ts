@@ -1,3 +1,5 @@
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import t from "tap";
@@ -12,7 +14,7 @@ import {
   parseKeys,
   withoutKeys,
 } from "../../../http/requests/api-keys.js";
-import { watchKeys } from "../../../http/requests/key-file.js";
+import { changeKeyFile, watchKeys } from "../../../http/requests/key-file.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import { onEveryFront } from "../../helpers/http/handler-server.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
@@ -27,6 +29,19 @@ t.test("a key is kept as a hash only, and every one is another", async (t) => {
   t.notMatch(text, key.slice(17), "the secret part is nowhere in the file");
   t.same(parseKeys(text), [stored]);
   t.not(createKey("read", AT).key, key);
+});
+
+t.test("a command that waits in vain for another one says which file to remove", async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "key-lock-"));
+  t.teardown(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, "keys.json");
+  writeFileSync(`${file}.lock`, "");
+  const message = `if no other command changes it now, remove ${file}.lock`;
+  await t.rejects(
+    changeKeyFile(file, "createIfMissing", () => [], 0),
+    { message: new RegExp(message) },
+  );
+  t.same(readdirSync(folder), ["keys.json.lock"]);
 });
 
 t.test("a file that `keys add` did not write is refused, without showing what it holds", async (t) => {

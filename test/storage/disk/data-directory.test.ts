@@ -4,7 +4,7 @@ import { openDataDirectory } from "../../../storage/disk/data-directory.js";
 import { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
-const lock = async () => ({ release: async () => {}, isIntact: async () => true });
+const lock = async () => ({ release: async () => {}, restore: async () => "intact" as const });
 
 function open(fileSystem: SimulatedDisk) {
   return openDataDirectory({ path: "/srv/data", creates: true, fileSystem, lock });

@@ -91,19 +91,20 @@ export class StoreWatch {
   async #lookAtLock(): Promise<void> {
     const { directory, wallUs, onChange, line } = this.#options;
     if (this.#lockFault !== null) return;
-    let isIntact: boolean;
+    let found: Awaited<ReturnType<typeof directory.restoreLock>>;
     try {
-      isIntact = await directory.isLockIntact();
+      found = await directory.restoreLock();
     } catch {
       // If the disk does not answer, the disk's row of health says so.
       return;
     }
-    if (isIntact || this.#isStopped) return;
+    if (found === "intact" || this.#isStopped) return;
+    if (found === "restored") return line("warn", "the lock of the data directory was removed: it was made again", {});
     this.#lockFault = since(
       wallUs(),
-      `the lock file in ${directory.path}/lock was removed: a service in another container could open this directory; restart the service`,
+      `the lock in ${directory.path}/lock was removed, and another process may have opened this directory: stop it, and restart the service`,
     );
-    line("error", "the lock file of the data directory was removed", { cause: this.#lockFault });
+    line("error", "the lock of the data directory is lost", { cause: this.#lockFault });
     onChange();
   }
 

@@ -13,6 +13,7 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { capturePath } from "../../../../storage/captures/capture-path.js";
+import { lockDirectory } from "../../../../storage/disk/directory-lock.js";
 import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
 import { FileSystemError } from "../../../../storage/disk/file-system-error.js";
 import { LOOK_INTERVAL_MS } from "../../../../workers/recorder/upkeep/store-watch.js";
@@ -52,17 +53,19 @@ async function look({ timers }: RecorderHarness): Promise<void> {
   await until(() => timers.armedFor(LOOK_INTERVAL_MS) >= looks, "the end of the look");
 }
 
-t.test("health says that the file of the lock was removed, and since when", async (t) => {
+t.test("a lock that was removed is made again; health says when another process has the directory", async (t) => {
   const directory = temporaryDirectory(t);
   const recorder = await RecorderHarness.start(t, directory);
-  t.match(recorder.row("log"), { status: "healthy" });
   rmSync(join(directory, "lock"), { recursive: true });
   await look(recorder);
-  t.match(recorder.row("log"), {
-    status: "degraded",
-    detail: /^since \d{4}-.*: the lock file in .* was removed/,
-  });
+  t.equal(readdirSync(join(directory, "lock")).length, 1);
+  t.match(recorder.row("log"), { status: "healthy" });
+  rmSync(join(directory, "lock"), { recursive: true });
+  const other = await lockDirectory(nodeFileSystem, join(directory, "lock"));
+  await look(recorder);
+  t.match(recorder.row("log"), { status: "degraded", detail: /^since \d{4}-.*: the lock in .* was removed/ });
   t.match(recorder.row("recorder"), { status: "healthy" });
+  await other.release();
 });
 
 const removals = {
