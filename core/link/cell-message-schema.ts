@@ -8,7 +8,7 @@ import { CANONICAL_UNITS, CHECK_STATUSES } from "../run/quality.js";
 import type { CellMessageType } from "./cell-message.js";
 import { UNIT_SYSTEMS } from "./change.js";
 
-/** JSON Schemas of the messages of the cell link. Unknown fields are refused; free-form values are checked in `parseCellMessage`. */
+/** JSON Schemas of the messages of the cell link. Unknown fields are refused; free-form values hold what JSON has, because only that is decoded. */
 type Schema = Record<string, unknown>;
 
 const uuid: Schema = { type: "string", pattern: UUID_V7_PATTERN, format: "uuid-time" };

@@ -1,8 +1,7 @@
 import type { ErrorObject } from "ajv";
 import { isPlainObject, type JsonValue } from "../json/json.js";
-import { findNonJson, pointerPart } from "../json/non-json.js";
+import { pointerPart } from "../json/non-json.js";
 import type { SchemaValidator } from "../json/schema-validators.js";
-import { LIMITS } from "../limits.js";
 import { formatTimeUs, TIME_LIMIT_US } from "../timestamps.js";
 import type { CellMessage, CellMessageType } from "./cell-message.js";
 import { CELL_MESSAGE_SCHEMAS } from "./cell-message-schema.js";
@@ -15,15 +14,11 @@ const MESSAGE_TYPES = Object.keys(CELL_MESSAGE_SCHEMAS) as CellMessageType[];
 /**
  * Checks the decoded MessagePack body of a message.
  *
- * @param depth how deep maps and lists nest below the body, if the decoder accepts only what JSON has. Without it every value is checked.
+ * @param body holds only what JSON has
  * @throws {RefusedError} invalid_message; its params give the field's `path` (JSON Pointer), the `value` sent and what is `allowed`
  */
-export function parseCellMessage(body: unknown, depth = Number.POSITIVE_INFINITY): CellMessage {
+export function parseCellMessage(body: unknown): CellMessage {
   if (!isPlainObject(body)) throw invalid("", Array.isArray(body) ? "array" : typeof body, "a map with string keys");
-  if (depth >= LIMITS.jsonDepth) {
-    const fault = findNonJson(body, 0);
-    if (fault !== undefined) throw invalid(fault.path, fault.value, fault.allowed);
-  }
   const type = body.type;
   const validate = typeof type === "string" ? VALIDATORS.get(type) : undefined;
   if (validate === undefined) throw invalid("/type", type, MESSAGE_TYPES);

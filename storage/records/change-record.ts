@@ -6,7 +6,7 @@
  * | 16 | cell changes | origin | `{changes: CellChange[]}` |
  * | 17 | run created | origin, run summary | `{changes: [run_created]}` |
  * | 18 | run delta | origin, run delta | `{changes: RunChange[]}` of one run |
- * | 19 | run ended | origin, run summary with its frame ids, captured bytes | `{run: RunState}` |
+ * | 19 | run ended | origin, run summary with its frame ids, captured bytes | `EmittedEvent[]`, and behind it `RunState` without them |
  * | 20 | refusal | origin | `{refusal: Refusal}` |
  *
  * Types 21 and 22 belong to webhooks: webhook-record.ts.
@@ -16,17 +16,13 @@ import { isUuidV7 } from "../../core/identifiers.js";
 import { isPlainObject } from "../../core/json/json.js";
 import type { CellChange, Change, RunEnded } from "../../core/link/change.js";
 import type { Refusal } from "../../core/link/refusal.js";
-import type { QualityCheck } from "../../core/run/quality.js";
 import { storedEnd } from "../../core/run/run-files.js";
 import { qualityStatusOf, type RunState, type RunSummary, summarizeRun } from "../../core/run/run-state.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
-import { encodeDeltaShared, encodeOrigin, encodeSummary } from "./index-encoder.js";
+import { encodeDelta, encodeOrigin, encodeSummary } from "./index-encoder.js";
 import { DELTA_KINDS } from "./index-layout.js";
-import { decodeMessagePack, messagePackField, messagePackParts } from "./message-pack.js";
-import { MessagePackEncoder } from "./message-pack-encoder.js";
+import { decodeMap, decodeMessagePackValues, encodeMessagePack } from "./message-pack.js";
 import { type Origin, RECORD_TYPE, RecordDecodeError, type RecordType, type StoredSummary } from "./record-index.js";
-
-const encoder = new MessagePackEncoder();
 
 export interface EncodedRecord {
   type: RecordType;
@@ -44,16 +40,6 @@ export function encodeChanges(
   changes: readonly Change[],
   run: RunState | undefined,
 ): EncodedRecord {
-  const { type, index, body } = encodeChangesShared(origin, changes, run);
-  return { type, index: index.slice(), body: Uint8Array.prototype.slice.call(body) };
-}
-
-/** As `encodeChanges`, but the bytes are valid only until the next call: the encoders use their memory again. The log copies them at once. */
-export function encodeChangesShared(
-  origin: Origin | null,
-  changes: readonly Change[],
-  run: RunState | undefined,
-): EncodedRecord {
   const [first] = changes;
   if (first === undefined) throw new Error("a record without changes");
   switch (first.kind) {
@@ -63,7 +49,7 @@ export function encodeChangesShared(
     case "program_put":
     case "program_deleted":
     case "producer_forgotten":
-      return { type: RECORD_TYPE.cellChanges, index: encodeOrigin(origin), body: encoder.encodeShared({ changes }) };
+      return { type: RECORD_TYPE.cellChanges, index: encodeOrigin(origin), body: encodeMessagePack({ changes }) };
     case "run_ended":
       return {
         type: RECORD_TYPE.runEnded,
@@ -78,7 +64,7 @@ export function encodeChangesShared(
           },
           first.run.emitted,
         ),
-        body: encoder.encodeShared({ run: first.run }),
+        body: encodeEndedRun(first.run),
       };
     default: {
       if (run === undefined) throw new Error(`${first.kind} without its run`);
@@ -86,33 +72,57 @@ export function encodeChangesShared(
         return {
           type: RECORD_TYPE.runCreated,
           index: encodeSummary(encodeOrigin(origin), summarizeRun(run), [], null),
-          body: encoder.encodeShared({ changes }),
+          body: encodeMessagePack({ changes }),
         };
       }
       return {
         type: RECORD_TYPE.runDelta,
-        index: encodeDeltaShared(origin, first, run.status),
-        body: encoder.encodeShared({ changes }),
+        index: encodeDelta(origin, first, run.status),
+        body: encodeMessagePack({ changes }),
       };
     }
   }
 }
 
 export function encodeRefusal(origin: Origin, refusal: Refusal): EncodedRecord {
-  return { type: RECORD_TYPE.refusal, index: encodeOrigin(origin), body: encoder.encode({ refusal }) };
+  return { type: RECORD_TYPE.refusal, index: encodeOrigin(origin), body: encodeMessagePack({ refusal }) };
+}
+
+/** The events stand first, so that they can be read without the rest of a large run. */
+function encodeEndedRun({ emitted = [], ...run }: RunState): Uint8Array {
+  return Buffer.concat([encodeMessagePack(emitted), encodeMessagePack(run)]);
 }
 
 /**
- * The events that an ended run emitted, from the body of its consolidated record. Nothing else of the body is decoded. An event's deliveries are
- * decoded only when they are used: there may be hundreds, and a page of deliveries needs such an event for each item.
+ * The events that an ended run emitted, from the body of its consolidated record. Nothing else of the body is decoded.
  *
  * @throws {RecordDecodeError} when `encodeChanges` cannot have made the body
  */
 export function decodeEmitted(body: Uint8Array): EmittedEvent[] {
-  return decoded(() => {
-    const emitted = messagePackField(body, ["run", "emitted"]);
-    return emitted === undefined ? [] : messagePackParts(emitted)?.map(decodeEvent);
-  });
+  return eventsOf(decodeValues(body, 1)[0]);
+}
+
+function eventsOf(value: unknown): EmittedEvent[] {
+  if (Array.isArray(value) && value.every(isEvent)) return value;
+  throw new RecordDecodeError("a run's end with events of another kind");
+}
+
+function isEvent(value: unknown): value is EmittedEvent {
+  const isMap = isPlainObject(value);
+  return isMap && typeof value.id === "string" && typeof value.payload === "string" && Array.isArray(value.deliveries);
+}
+
+/** At most so many of the values in a body. */
+function decodeValues(body: Uint8Array, most: number): unknown[] {
+  const values: unknown[] = [];
+  try {
+    for (const value of decodeMessagePackValues(body)) {
+      if (values.push(value) === most) break;
+    }
+  } catch (error) {
+    throw new RecordDecodeError(`the body is not MessagePack: ${String(error)}`);
+  }
+  return values;
 }
 
 /**
@@ -123,45 +133,11 @@ export function endedSummary(stored: StoredSummary, body: Uint8Array): RunSummar
   const { status, qualityStatus } = stored;
   if (qualityStatus !== undefined) return { ...stored, qualityStatus };
   try {
-    const bytes = messagePackField(body, ["run", "checks"]);
-    const checks = bytes === undefined ? [] : (decodeMessagePack(bytes) as QualityCheck[]);
+    const checks = decodeEndedRun(body).checks;
     return { ...stored, qualityStatus: qualityStatusOf({ status, checks }) };
   } catch {
     return { ...stored, qualityStatus: null };
   }
-}
-
-function decodeEvent(bytes: Uint8Array): EmittedEvent {
-  const parts = messagePackParts(bytes) ?? [];
-  const fields: [key: string, value: unknown][] = [];
-  let deliveries: Uint8Array | undefined;
-  for (let at = 0; at + 1 < parts.length; at += 2) {
-    const key = decodeMessagePack(parts[at] as Uint8Array) as string;
-    const value = parts[at + 1] as Uint8Array;
-    if (key === "deliveries") deliveries = value;
-    else fields.push([key, decodeMessagePack(value)]);
-  }
-  const event = Object.fromEntries(fields);
-  if (deliveries === undefined || typeof event.id !== "string" || typeof event.payload !== "string") {
-    throw new RecordDecodeError("a run's end with events of another kind");
-  }
-  const lazily = deliveries;
-  const get = (): unknown[] => decoded(() => decodeMessagePack(lazily));
-  return Object.defineProperty(event, "deliveries", { get, enumerable: true }) as unknown as EmittedEvent;
-}
-
-/** Decodes an array. */
-function decoded<T>(decode: () => unknown): T[] {
-  let value: unknown;
-  try {
-    value = decode();
-  } catch (error) {
-    throw error instanceof RecordDecodeError
-      ? error
-      : new RecordDecodeError(`the body is not MessagePack: ${String(error)}`);
-  }
-  if (!Array.isArray(value)) throw new RecordDecodeError("a run's end with events of another kind");
-  return value as T[];
 }
 
 /**
@@ -172,16 +148,13 @@ function decoded<T>(decode: () => unknown): T[] {
 export function decodeChanges(type: number, body: Uint8Array): Change[] {
   switch (type) {
     case RECORD_TYPE.runEnded: {
-      const run = decodeBody(body).run;
-      if (!isPlainObject(run) || !isId(run.id) || !RUN_LISTS.every((list) => Array.isArray(run[list]))) {
-        throw new RecordDecodeError("the record of a run's end has no run");
-      }
-      return [{ kind: "run_ended", runId: run.id, run: run as unknown as RunState } satisfies RunEnded];
+      const run = decodeEndedRun(body);
+      return [{ kind: "run_ended", runId: run.id, run } satisfies RunEnded];
     }
     case RECORD_TYPE.cellChanges:
     case RECORD_TYPE.runCreated:
     case RECORD_TYPE.runDelta: {
-      const { changes } = decodeBody(body);
+      const { changes } = decodeMap(body);
       const kinds = KINDS_OF[type];
       if (!Array.isArray(changes) || changes.length === 0) throw new RecordDecodeError("a record without changes");
       for (const change of changes) {
@@ -196,6 +169,15 @@ export function decodeChanges(type: number, body: Uint8Array): Change[] {
     default:
       throw new RecordDecodeError(`record type ${type} holds no changes`);
   }
+}
+
+function decodeEndedRun(body: Uint8Array): RunState {
+  const values = decodeValues(body, 3);
+  const emitted = eventsOf(values[0]);
+  const run = values[1];
+  const isRun = isPlainObject(run) && isId(run.id) && RUN_LISTS.every((list) => Array.isArray(run[list]));
+  if (!isRun || values.length > 2) throw new RecordDecodeError("the record of a run's end has no run, or more");
+  return { ...(run as unknown as RunState), ...(emitted.length > 0 && { emitted }) };
 }
 
 /** Whether a change names what it is about: folds need it, and paths of files are made from it. Its other fields are not checked. */
@@ -241,20 +223,9 @@ const RUN_LISTS = [
 
 /** @throws {RecordDecodeError} when `encodeRefusal` cannot have made the body */
 export function decodeRefusal(body: Uint8Array): Refusal {
-  const { refusal } = decodeBody(body);
+  const { refusal } = decodeMap(body);
   if (!isPlainObject(refusal) || typeof refusal.code !== "string") throw new RecordDecodeError("a refusal has no code");
   return refusal as unknown as Refusal;
-}
-
-function decodeBody(body: Uint8Array): Record<string, unknown> {
-  let value: unknown;
-  try {
-    value = decodeMessagePack(body);
-  } catch (error) {
-    throw new RecordDecodeError(`the body is not MessagePack: ${String(error)}`);
-  }
-  if (!isPlainObject(value)) throw new RecordDecodeError("the body is not a map");
-  return value;
 }
 
 const KINDS_OF: Record<16 | 17 | 18, readonly string[]> = {

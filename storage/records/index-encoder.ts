@@ -151,8 +151,8 @@ export function encodeSummary(
   return bytes;
 }
 
-/** The index section of a run delta, with its origin. It is valid until the next call of any encoder here. */
-export function encodeDeltaShared(
+/** The index section of a run delta, with its origin. */
+export function encodeDelta(
   origin: Origin | null,
   change: Exclude<RunChange, { kind: "run_created" }>,
   statusAfter: RunStatus,
@@ -164,7 +164,7 @@ export function encodeDeltaShared(
   scratch[at + 17] = DELTA_KINDS.indexOf(change.kind);
   if (change.kind === "frame_begun") writeUuid(change.frame.id, scratch, at + 18);
   else scratch.fill(0, at + 18, end);
-  const delta = scratch.subarray(0, end);
+  const delta = scratch.slice(0, end);
   if (change.kind !== "run_started" || change.event === undefined) return delta;
   return Buffer.concat([delta, encodeEvents([change.event])]);
 }

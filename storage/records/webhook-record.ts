@@ -45,8 +45,7 @@ import {
 import { EVENT_NAMES, ON_FAILURE_MODES, type Webhook } from "../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../core/webhook/webhook-change.js";
 import { NULL_LENGTH, named, setUint53, uint53 } from "./index-fields.js";
-import { decodeMessagePack } from "./message-pack.js";
-import { MessagePackEncoder } from "./message-pack-encoder.js";
+import { decodeMap, encodeMessagePack } from "./message-pack.js";
 import { RecordDecodeError } from "./record-decode-error.js";
 
 export const WEBHOOK_RECORD_TYPE = { webhook: 21, delivery: 22 } as const;
@@ -72,21 +71,20 @@ export interface DeliveryPlaces {
   readonly isPaused: boolean;
 }
 
-const encoder = new MessagePackEncoder();
 const textEncoder = new TextEncoder();
 const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export function encodeWebhookChange(change: WebhookChange): { type: 21 | 22; index: Uint8Array; body: Uint8Array } {
   if (change.kind === "delivery_put") {
     const { history, payload } = change;
-    return { type: 22, index: encodeDelivery(change.delivery), body: encoder.encode({ history, payload }) };
+    return { type: 22, index: encodeDelivery(change.delivery), body: encodeMessagePack({ history, payload }) };
   }
   const shown = change.kind === "webhook_put" ? { webhook: change.webhook } : { deleted: change.webhook };
   const text = textEncoder.encode(JSON.stringify(shown satisfies WebhookIndex));
   const index = new Uint8Array(ORIGIN_BYTES + text.length);
   index.set(text, ORIGIN_BYTES);
   const secret = change.kind === "webhook_put" ? change.secret : null;
-  return { type: 21, index, body: encoder.encode({ secret }) };
+  return { type: 21, index, body: encodeMessagePack({ secret }) };
 }
 
 /** @throws RecordDecodeError */
@@ -135,17 +133,6 @@ function attemptOf(stored: Record<string, unknown>): DeliveryAttempt {
   const { responseBody: body, responseHeaders: headers } = stored;
   const isCut = (typeof body === "string" && CUT_BODY.test(body)) || (isPlainObject(headers) && CUT_HEADERS in headers);
   return { ...(stored as unknown as DeliveryAttempt), responseTruncated: isCut };
-}
-
-function decodeMap(body: Uint8Array): Record<string, unknown> {
-  let value: unknown;
-  try {
-    value = decodeMessagePack(body);
-  } catch (error) {
-    throw new RecordDecodeError(`the body is not MessagePack: ${String(error)}`);
-  }
-  if (!isPlainObject(value)) throw new RecordDecodeError("the body is not a map");
-  return value;
 }
 
 function encodeDelivery(delivery: Delivery): Uint8Array {

@@ -20,7 +20,7 @@
  */
 import { LIMITS } from "../../core/limits.js";
 import type { Refusal } from "../../core/link/refusal.js";
-import { MessagePackEncoder } from "../../storage/records/message-pack-encoder.js";
+import { encodeMessagePack } from "../../storage/records/message-pack.js";
 import type { PayloadBuffers } from "./bounds/payload-buffers.js";
 
 export const PROTOCOL_VERSION = 1;
@@ -46,11 +46,9 @@ export interface FrameToSend {
   payload?: Uint8Array;
 }
 
-const encoder = new MessagePackEncoder({ omitsUndefined: true });
-
 /** The frame as buffers to write in order: header, body and padding in one, then the payload, which is not copied. */
 export function encodeFrame(frame: FrameToSend): Uint8Array[] {
-  const body = frame.body === undefined ? NO_BYTES : encoder.encodeShared(frame.body);
+  const body = frame.body === undefined ? NO_BYTES : encodeMessagePack(frame.body);
   const payload = frame.payload ?? NO_BYTES;
   const fault =
     faultOfSequence(frame.sequence) ??

@@ -1,18 +1,15 @@
 /**
- * Reads the body of a cell-link frame: MessagePack (https://github.com/msgpack/msgpack/blob/master/spec.md) that holds a map of
- * JSON values, and nothing else.
+ * Reads the body of a cell-link frame: MessagePack that holds a map of JSON values, and nothing else.
  *
- * The library's decoder is made for trusted input. It allocates what an array's head claims (5 bytes ask for 8 MB, and can nest), turns
- * number keys into text, keeps one of two equal keys, rounds 64-bit integers and repairs broken UTF-8. Each of these would store
- * something else than the producer sent, so here each is a fault that names its place.
+ * The library's decoder trusts its input. It takes the memory that a list's head claims (5 bytes can ask for 8 MB, and can nest), makes texts of
+ * number keys, keeps one of two equal keys, rounds integers of 64 bits and repairs broken UTF-8. Each of these would store something else than the
+ * producer sent. So the heads of all values are checked before it decodes them, and a fault names its place.
  */
 import { isUtf8 } from "node:buffer";
 import type { JsonObject, JsonValue } from "../../core/json/json.js";
+import { pointerPart } from "../../core/json/non-json.js";
 import { LIMITS } from "../../core/limits.js";
-import { MessagePackReader } from "../../storage/records/message-pack-reader.js";
-
-/** A free-form value may be some levels deep in its message (`check.metadata.x`). */
-const DEPTH_LIMIT = LIMITS.jsonDepth + 8;
+import { decodeMessagePack } from "../../storage/records/message-pack.js";
 
 export interface BodyFault {
   message: string;
@@ -20,19 +17,17 @@ export interface BodyFault {
   params: { path: string; value: JsonValue; allowed: string };
 }
 
-/** `depth` is the level of the deepest map or list. The body itself is at 0. */
-export type DecodedBody = { ok: true; body: JsonObject; depth: number } | { ok: false; fault: BodyFault };
+export type DecodedBody = { ok: true; body: JsonObject } | { ok: false; fault: BodyFault };
 
 /** Decodes a whole body. Bytes after the map are a fault too. Never throws for what the bytes contain. */
 export function decodeBody(bytes: Uint8Array): DecodedBody {
-  const reader = new Reader(bytes);
   try {
-    const body = reader.readBody();
-    return { ok: true, body, depth: reader.depth };
+    new BodyCheck(bytes).body();
   } catch (error) {
     if (!(error instanceof BodyFaultError)) throw error;
     return { ok: false, fault: error.fault };
   }
+  return { ok: true, body: decodeMessagePack(bytes) as JsonObject };
 }
 
 class BodyFaultError extends Error {
@@ -44,112 +39,169 @@ class BodyFaultError extends Error {
   }
 }
 
-class Reader extends MessagePackReader {
-  /** Keys and indexes that lead to the value being read. A fault names them as its path. */
+class BodyCheck {
+  readonly #bytes: Buffer;
+  /** Where the next byte is. */
+  #at = 0;
+  /** Keys and indexes that lead to the value that is checked. A fault names them as its path. */
   readonly #path: (string | number)[] = [];
-  #depth = 0;
 
   constructor(bytes: Uint8Array) {
-    super();
-    this.begin(bytes);
+    this.#bytes = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
-  get depth(): number {
-    return this.#depth;
-  }
-
-  readBody(): JsonObject {
-    const head = this.bytes[0];
+  body(): void {
+    const head = this.#bytes[0];
     if (head === undefined) this.#fail("an empty body", null, "a MessagePack map");
     if (!((head >= 0x80 && head <= 0x8f) || head === 0xde || head === 0xdf)) {
       this.#fail("a body that is not a map", head, "a MessagePack map");
     }
-    const body = this.readValue() as JsonObject;
-    if (this.at !== this.bytes.length) {
-      this.#fail("bytes after the map", this.bytes.length - this.at, "nothing after the map");
+    this.#value();
+    const left = this.#bytes.length - this.#at;
+    if (left !== 0) this.#fail("bytes after the map", left, "nothing after the map");
+  }
+
+  #value(): void {
+    const head = this.#head();
+    if (head <= 0x7f || head >= 0xe0) return;
+    if (head <= 0x8f) this.#map(head & 0x0f);
+    else if (head <= 0x9f) this.#list(head & 0x0f);
+    else if (head <= 0xbf) this.#text(head & 0x1f);
+    else this.#longValue(head);
+  }
+
+  #longValue(head: number): void {
+    switch (head) {
+      case 0xc0:
+      case 0xc2:
+      case 0xc3:
+        break;
+      case 0xca:
+        this.#float(this.#bytes.readFloatBE(this.#take(4)));
+        break;
+      case 0xcb:
+        this.#float(this.#bytes.readDoubleBE(this.#take(8)));
+        break;
+      case 0xcc:
+      case 0xcd:
+      case 0xce:
+        this.#take(1 << (head - 0xcc));
+        break;
+      case 0xd0:
+      case 0xd1:
+      case 0xd2:
+        this.#take(1 << (head - 0xd0));
+        break;
+      case 0xcf:
+        this.#integer(this.#bytes.readBigUInt64BE(this.#take(8)));
+        break;
+      case 0xd3:
+        this.#integer(this.#bytes.readBigInt64BE(this.#take(8)));
+        break;
+      case 0xd9:
+      case 0xda:
+      case 0xdb:
+        this.#text(this.#unsigned(1 << (head - 0xd9)));
+        break;
+      case 0xdc:
+      case 0xdd:
+        this.#list(this.#unsigned(2 << (head - 0xdc)));
+        break;
+      case 0xde:
+      case 0xdf:
+        this.#map(this.#unsigned(2 << (head - 0xde)));
+        break;
+      default:
+        // 0xc1 is never used; 0xc4 to 0xc6 are bin; 0xc7 to 0xc9 and 0xd4 to 0xd8 are ext.
+        this.#fail("a MessagePack type that JSON does not have", head, "JSON values only, no bin or ext");
     }
-    return body;
   }
 
-  #fail(what: string, value: JsonValue, allowed: string): never {
-    let path = "";
-    for (const part of this.#path) path += `/${String(part).replaceAll("~", "~0").replaceAll("/", "~1")}`;
-    const params = { path, value, allowed };
-    throw new BodyFaultError({ message: `${what}${path === "" ? "" : ` at ${path}`}: allowed is ${allowed}`, params });
-  }
-
-  protected override failAtEnd(length: number): never {
-    const left = this.bytes.length - this.at;
-    return this.#fail("a value that goes beyond the body", length, `at most the ${left} bytes left`);
-  }
-
-  protected override failOfType(head: number): never {
-    return this.#fail("a MessagePack type that JSON does not have", head, "JSON values only, no bin or ext");
-  }
-
-  protected override failOfKey(head: number): never {
-    return this.#fail("a key that is not a string", head, "string keys");
-  }
-
-  protected override float(value: number): number {
+  #float(value: number): void {
     if (!Number.isFinite(value)) this.#fail("a number that is not finite", String(value), "a finite number");
-    return value;
   }
 
-  protected override wideInteger(value: number, isSigned: boolean): number {
-    if (Number.isSafeInteger(value)) return value;
-    const at = this.at - 8;
-    const exact = isSigned ? this.bytes.readBigInt64BE(at) : this.bytes.readBigUInt64BE(at);
-    return this.#fail(
-      "an integer that no JSON number holds exactly",
-      String(exact),
-      "an integer between -2^53 and 2^53",
-    );
+  #integer(value: bigint): void {
+    if (Number.isSafeInteger(Number(value))) return;
+    const allowed = "an integer between -2^53 and 2^53";
+    this.#fail("an integer that no JSON number holds exactly", String(value), allowed);
   }
 
-  protected override textFrom(start: number): string {
-    const text = this.bytes.toString("utf8", start, this.at);
+  #list(count: number): void {
+    const depth = this.#enter(count, 1);
+    for (let nth = 0; nth < count; nth++) {
+      this.#path[depth] = nth;
+      this.#value();
+    }
+    this.#path.length = depth;
+  }
+
+  #map(count: number): void {
+    const depth = this.#enter(count, 2);
+    const keys = new Set<string>();
+    for (let nth = 0; nth < count; nth++) {
+      const key = this.#key();
+      if (key === "__proto__") this.#fail("the key __proto__", key, "any other key");
+      if (keys.has(key)) this.#fail("a key that occurs twice", key, "each key once");
+      keys.add(key);
+      this.#path[depth] = key;
+      this.#value();
+      this.#path.length = depth;
+    }
+  }
+
+  #key(): string {
+    const head = this.#head();
+    if (head >= 0xa0 && head <= 0xbf) return this.#text(head & 0x1f);
+    if (head < 0xd9 || head > 0xdb) this.#fail("a key that is not a string", head, "string keys");
+    return this.#text(this.#unsigned(1 << (head - 0xd9)));
+  }
+
+  /** @returns how deep the list or map lies */
+  #enter(count: number, bytesPerItem: number): number {
+    const depth = this.#path.length;
+    if (depth >= LIMITS.jsonDepth) {
+      this.#fail("a value nested too deeply", "…", `at most ${LIMITS.jsonDepth} levels deep`);
+    }
+    const left = this.#bytes.length - this.#at;
+    if (count * bytesPerItem > left) {
+      this.#fail("a count that goes beyond the body", count, `at most what the ${left} bytes left can hold`);
+    }
+    return depth;
+  }
+
+  #text(lengthBytes: number): string {
+    const start = this.#take(lengthBytes);
+    const text = this.#bytes.toString("utf8", start, this.#at);
     // As many characters as bytes, and no replacement character: the text is ASCII.
-    if (text.length === this.at - start && !text.includes("\ufffd")) return text;
-    const slice = this.bytes.subarray(start, this.at);
+    if (text.length === lengthBytes && !text.includes("\ufffd")) return text;
+    const slice = this.#bytes.subarray(start, this.#at);
     if (!isUtf8(slice)) this.#fail("text that is not UTF-8", slice.toString("latin1").slice(0, 64), "UTF-8");
     return text;
   }
 
-  protected override readList(count: number): JsonValue[] {
-    this.#enter(count, 1);
-    const items: JsonValue[] = [];
-    const depth = this.#path.length;
-    for (let i = 0; i < count; i++) {
-      this.#path[depth] = i;
-      items.push(this.readValue());
-    }
-    this.#path.length = depth;
-    return items;
+  #head(): number {
+    return this.#bytes[this.#take(1)] as number;
   }
 
-  protected override readMap(count: number): JsonObject {
-    this.#enter(count, 2);
-    const map: JsonObject = {};
-    const depth = this.#path.length;
-    for (let i = 0; i < count; i++) {
-      const key = this.readKey();
-      if (key === "__proto__") this.#fail("the key __proto__", key, "any other key");
-      if (Object.hasOwn(map, key)) this.#fail("a key that occurs twice", key, "each key once");
-      this.#path[depth] = key;
-      map[key] = this.readValue();
-      this.#path.length = depth;
-    }
-    return map;
+  #unsigned(lengthBytes: number): number {
+    return this.#bytes.readUIntBE(this.#take(lengthBytes), lengthBytes);
   }
 
-  #enter(count: number, bytesPerItem: number): void {
-    const depth = this.#path.length;
-    if (depth >= DEPTH_LIMIT) this.#fail("a value nested too deeply", depth, `at most ${DEPTH_LIMIT} levels`);
-    if (depth > this.#depth) this.#depth = depth;
-    const left = this.bytes.length - this.at;
-    if (count * bytesPerItem > left) {
-      this.#fail("a count that goes beyond the body", count, `at most what the ${left} bytes left can hold`);
+  /** Passes the next so many bytes; returns where they begin. */
+  #take(lengthBytes: number): number {
+    const at = this.#at;
+    const left = this.#bytes.length - at;
+    if (lengthBytes > left) {
+      this.#fail("a value that goes beyond the body", lengthBytes, `at most the ${left} bytes left`);
     }
+    this.#at = at + lengthBytes;
+    return at;
+  }
+
+  #fail(what: string, value: JsonValue, allowed: string): never {
+    const path = this.#path.map((part) => `/${pointerPart(String(part))}`).join("");
+    const message = `${what}${path === "" ? "" : ` at ${path}`}: allowed is ${allowed}`;
+    throw new BodyFaultError({ message, params: { path, value, allowed } });
   }
 }

@@ -14,7 +14,7 @@ import type { WebhookChange } from "../../core/webhook/webhook-change.js";
 import type { Log } from "../../storage/log/log.js";
 import type { CommittedBatch } from "../../storage/log/log-batch.js";
 import { recordLength } from "../../storage/log/record-format.js";
-import { encodeChangesShared, encodeRefusal } from "../../storage/records/change-record.js";
+import { encodeChanges, encodeRefusal } from "../../storage/records/change-record.js";
 import type { Origin } from "../../storage/records/record-index.js";
 import { encodeWebhookChange } from "../../storage/records/webhook-record.js";
 import { boundedRefusal } from "../cell-link/bounds/bounded-refusal.js";
@@ -204,7 +204,7 @@ export class RecordWriter {
     if (!decoded.ok) {
       throw new RefusedError("invalid_message", decoded.fault.message, { ...decoded.fault.params });
     }
-    const cellMessage = parseCellMessage(decoded.body, decoded.depth);
+    const cellMessage = parseCellMessage(decoded.body);
     if (this.#state.activeDocumentBytes > LIMITS.activeRunBytes)
       this.#refuseGrowth(cellMessage.type, message.body.length);
     return decideMessage(this.#state, cellMessage, payload, timeUs);
@@ -260,7 +260,7 @@ export class RecordWriter {
     payload?: Pick<MessagePayload, "file" | "lengthBytes">,
   ): number {
     const { log, endAppended, spend } = this.#options;
-    const record = encodeChangesShared(origin, changes, this.#runAfter(changes[0], timeUs));
+    const record = encodeChanges(origin, changes, this.#runAfter(changes[0], timeUs));
     const { type, index, body } = record;
     const needs = payload?.file;
     const sequence = log.append(

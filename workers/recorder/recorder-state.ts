@@ -42,8 +42,7 @@ import type { RecordContent } from "../../storage/log/log-options.js";
 import { LOG_RECORD_TYPE } from "../../storage/log/record-format.js";
 import { segmentName } from "../../storage/log/segment.js";
 import { decodeChanges, decodeRefusal } from "../../storage/records/change-record.js";
-import { decodeMessagePack } from "../../storage/records/message-pack.js";
-import { MessagePackEncoder } from "../../storage/records/message-pack-encoder.js";
+import { decodeMessagePack, encodeMessagePack } from "../../storage/records/message-pack.js";
 import { packValues, unpackValues } from "../../storage/records/packed-values.js";
 import {
   decodeIndex,
@@ -343,7 +342,7 @@ export class RecorderState implements World {
       lastRunId: this.#lastRunId,
       producers: this.producers.snapshot(),
     };
-    return { index: new Uint8Array(0), body: new MessagePackEncoder().encode(state) };
+    return { index: new Uint8Array(0), body: encodeMessagePack(state) };
   }
 
   /**

@@ -22,7 +22,7 @@ import {
 } from "../../../core/run/run-files.js";
 import { type ArtefactChange, foldRun, withArtefacts } from "../../../core/run/run-fold.js";
 import type { RunState } from "../../../core/run/run-state.js";
-import { MessagePackEncoder } from "../../../storage/records/message-pack-encoder.js";
+import { encodeMessagePack } from "../../../storage/records/message-pack.js";
 import { FRAME_ID, idOf, RUN_ID, worldWithRun } from "../../helpers/link/cell-messages.js";
 import { listOf } from "../../helpers/list-of.js";
 
@@ -222,7 +222,7 @@ t.test("the document's counted bytes hold everything that processing makes", asy
       (run.frames.at(-1) as typeof frame).lines = 1;
     }
     for (const of of openArtefacts(run)) foldRun(run, randomArtefact(random, of), 2 ** 51);
-    const bytes = new MessagePackEncoder().encode({ run }).length;
+    const bytes = encodeMessagePack({ run }).length;
     if (bytes > run.documentBytes) return void t.fail(`round ${round}: ${bytes} bytes, counted ${run.documentBytes}`);
     if (isProcessingOpen(run)) return void t.fail(`round ${round}: something is open`);
   }

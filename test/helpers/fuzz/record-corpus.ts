@@ -279,7 +279,7 @@ function evilRecords(createdIndex: Uint8Array): CorpusEntry[] {
 }
 
 /** `depth` array heads, each of which claims as many values as there are bytes in all: quadratic, if room is made for each claim. */
-export function nestedClaims(depth: number): Uint8Array {
+function nestedClaims(depth: number): Uint8Array {
   const bytes = new Uint8Array(5 * depth);
   const view = new DataView(bytes.buffer);
   for (let at = 0; at < bytes.length; at += 5) {

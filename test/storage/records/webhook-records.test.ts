@@ -13,7 +13,7 @@ import type { RecordLocation } from "../../../storage/log/log-batch.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../../storage/log/record-format.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
 import { encodeEvents, IndexedEvents } from "../../../storage/records/event-index.js";
-import { MessagePackEncoder } from "../../../storage/records/message-pack-encoder.js";
+import { encodeMessagePack } from "../../../storage/records/message-pack.js";
 import { decodeIndex, deliveryPart, RecordDecodeError } from "../../../storage/records/record-index.js";
 import {
   decodeDelivery,
@@ -179,8 +179,7 @@ t.test("attempts as earlier releases wrote them: their texts told of what was tr
   const { responseTruncated, ...older } = ATTEMPT;
   const truncated = (more: object): unknown => {
     const history = [{ ...older, ...more }];
-    return decodeDeliveryBody(new MessagePackEncoder().encode({ history, payload: null })).history[0]
-      ?.responseTruncated;
+    return decodeDeliveryBody(encodeMessagePack({ history, payload: null })).history[0]?.responseTruncated;
   };
   t.equal(truncated({}), false);
   t.equal(truncated({ responseBody: null, responseHeaders: null }), false);

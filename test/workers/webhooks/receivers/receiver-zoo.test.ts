@@ -1,7 +1,7 @@
 import t, { type Test } from "tap";
 import { createServiceClock } from "../../../../core/service-clock.js";
 import { verifyWebhook } from "../../../../core/webhook/verify-webhook.js";
-import { MessagePackEncoder } from "../../../../storage/records/message-pack-encoder.js";
+import { encodeMessagePack } from "../../../../storage/records/message-pack.js";
 import { decodeDeliveryBody } from "../../../../storage/records/webhook-record.js";
 import { resetConnection } from "../../../helpers/http/reset-connection.js";
 import { listOf } from "../../../helpers/list-of.js";
@@ -117,9 +117,7 @@ t.test("headers of any name are kept under keys that can be stored", async (t) =
   const kept = report?.attempt?.responseHeaders ?? {};
   t.same(Object.keys(kept), ["[__proto__]", "constructor", "content-length"]);
   t.match(kept, { "[__proto__]": "a, b", constructor: "c" });
-  const { history } = decodeDeliveryBody(
-    new MessagePackEncoder().encode({ history: [report?.attempt], payload: null }),
-  );
+  const { history } = decodeDeliveryBody(encodeMessagePack({ history: [report?.attempt], payload: null }));
   t.same(history[0]?.responseHeaders, kept);
 });
 
