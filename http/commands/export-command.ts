@@ -12,7 +12,6 @@ import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import { writeFully } from "../../storage/disk/whole-files.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { readRun, type StoredRun } from "../../storage/view/read-run.js";
-import { inputOf } from "../../workers/artefacts/pool/artefact-pool.js";
 import { artefactTasks } from "../../workers/artefacts/pool/artefact-tasks.js";
 import { entryBody } from "../downloads/entry-body.js";
 import { MadeFiles, type MakeArtefact } from "../downloads/made-files.js";
@@ -84,7 +83,7 @@ async function writeRun(
   const pathOf = (id: string, kind: CaptureKind): string => `${dataDirectory.capturesPath}/${capturePath(id, kind)}`;
   const open: OpenStoredSlices = (id, kind, slices) => reader.openSlices(pathOf(id, kind), slices);
   const tasks = artefactTasks(fileSystem);
-  const make: MakeArtefact = (name, input) => tasks[name](inputOf(input));
+  const make: MakeArtefact = (name, input) => tasks[name](input);
   const made = new MadeFiles({ make, open, capturePathOf: (id) => pathOf(id, "capture"), keptBytes: MADE_BYTES });
   const leftOut: string[] = [];
   let bytes = 0;

@@ -10,20 +10,18 @@ import { plyHeader, vertexBytes } from "../../core/capture/ply-header.js";
 import type { RunState } from "../../core/run/run-state.js";
 import { frameSource } from "../../workers/artefacts/frame/frame-source.js";
 import { heightExtents } from "../../workers/artefacts/frame/plane-crcs.js";
-import { lendMemory, newSharedMemory, type SharedMemory } from "../../workers/artefacts/kernel-memory.js";
-import type { LateInput } from "../../workers/artefacts/pool/artefact-pool.js";
-import type { MadePiece, TaskName, TaskOutput } from "../../workers/artefacts/pool/artefact-tasks.js";
+import type { TaskInput, TaskName, TaskOutput } from "../../workers/artefacts/pool/artefact-tasks.js";
 import { csvHeader } from "../../workers/artefacts/series/csv-encoder.js";
 import { ROWS_PER_BLOCK, type SeriesSource } from "../../workers/artefacts/series/series-source.js";
 import type { StreamBody } from "../replies/reply.js";
-import { MadePieces, type Piece } from "./made-pieces.js";
+import { MadePieces } from "./made-pieces.js";
 import { type MadeStreamOptions, madeStream, type PieceRequest } from "./made-stream.js";
 import type { OpenStoredSlices } from "./stored-stream.js";
 
 /** Runs a task of the pool for a waiting client. @throws StorageError, ServiceError */
 export type MakeArtefact = <N extends TaskName>(
   name: N,
-  input: LateInput<N>,
+  input: TaskInput<N>,
   request: PieceRequest,
 ) => Promise<TaskOutput<N>>;
 
@@ -34,16 +32,8 @@ export interface MadeFilesOptions {
   capturePathOf(runId: string): string;
   /** Limit of the cached pieces, in bytes. */
   keptBytes: number;
-  /** Limit of the free memories kept for later pieces, in bytes; a single one may exceed it. Default: `keptBytes`. */
-  freeBytes?: number;
   /** For tests: another size of the pieces of a PLY. */
   pieceBytes?: number;
-}
-
-interface FreeMemory {
-  memory: SharedMemory;
-  /** Length when it was put back; a thread that still uses it may make it grow. */
-  lengthBytes: number;
 }
 
 /** Largest piece of a PLY, unless a single line is larger. A thread makes it in a millisecond or two. */
@@ -52,12 +42,6 @@ const PIECE_BYTES = 4 * 1024 * 1024;
 export class MadeFiles {
   readonly #options: MadeFilesOptions;
   readonly #pieces: MadePieces;
-  /**
-   * Memories of pieces that nobody reads any more, smallest first. The largest is reused first: otherwise each of the small ones would grow
-   * with the next large piece.
-   */
-  readonly #memories: FreeMemory[] = [];
-  #freeBytes = 0;
 
   constructor(options: MadeFilesOptions) {
     this.#options = options;
@@ -87,18 +71,16 @@ export class MadeFiles {
     const path = this.#options.capturePathOf(run.id);
     const source = frameSource(frame, path);
     const extents = mask === null ? frame.batches : [...frame.batches, mask];
-    const piece: MadeStreamOptions["piece"] = (nth, request, use) => {
+    const piece: MadeStreamOptions["piece"] = (nth, request) => {
       const firstLine = nth * linesPerPiece;
       const endLine = Math.min(firstLine + linesPerPiece, lines);
       const lengthBytes = (ends[nth] as number) - (nth === 0 ? head.length : (ends[nth - 1] as number));
-      const make = async (own: PieceRequest): Promise<Piece> => {
+      const make = async (own: PieceRequest): Promise<Uint8Array> => {
         await this.#verify(`${frame.id} ${format}`, path, extents, own);
         const task = { ...source, batches: linesOnly(frame.batches, firstLine, endLine) };
-        return this.#pieceInMemory((lend) =>
-          this.#options.make("packPoints", () => ({ frame: task, mask, firstLine, endLine, lent: lend() }), own),
-        );
+        return this.#options.make("packPoints", { frame: task, mask, firstLine, endLine }, own);
       };
-      return this.#piece(`${frame.id} ${format} ${nth}`, lengthBytes, request, make, use);
+      return this.#piece(`${frame.id} ${format} ${nth}`, lengthBytes, request, make);
     };
     return madeStream({ head, ends, piece });
   }
@@ -115,16 +97,16 @@ export class MadeFiles {
     );
     const path = this.#options.capturePathOf(run.id);
     const source = frameSource(frame, path);
-    const piece: MadeStreamOptions["piece"] = (nth, request, use) => {
+    const piece: MadeStreamOptions["piece"] = (nth, request) => {
       const firstLine = nth * linesPerPiece * stride;
       const endLine = Math.min(firstLine + linesPerPiece * stride, frame.lines);
       const lengthBytes = (ends[nth] as number) - (nth === 0 ? head.length : (ends[nth - 1] as number));
-      const make = async (own: PieceRequest): Promise<Piece> => {
+      const make = async (own: PieceRequest): Promise<Uint8Array> => {
         await this.#verify(`${frame.id} heights`, path, heightExtents(frame), own);
         const task = { ...source, batches: linesOnly(frame.batches, firstLine, endLine) };
-        return { bytes: await this.#options.make("overview", { frame: task, firstLine, endLine, stride }, own) };
+        return this.#options.make("overview", { frame: task, firstLine, endLine, stride }, own);
       };
-      return this.#piece(`${frame.id} overview ${stride} ${nth}`, lengthBytes, request, make, use);
+      return this.#piece(`${frame.id} overview ${stride} ${nth}`, lengthBytes, request, make);
     };
     return madeStream({ head, ends, piece });
   }
@@ -132,10 +114,9 @@ export class MadeFiles {
   /** The preview of a frame that has none stored. @throws StorageError `capture_missing`, `capture_damaged` */
   preview(run: RunState, frame: FrameState): Promise<Uint8Array> {
     const source = frameSource(frame, this.#options.capturePathOf(run.id));
-    const make = async (signal: AbortSignal): Promise<Piece> => {
-      return { bytes: await this.#options.make("preview", source, { signal, isContinued: false }) };
-    };
-    return this.#pieces.get(`${frame.id} preview`, make, (bytes) => bytes.slice());
+    return this.#pieces.get(`${frame.id} preview`, (signal) =>
+      this.#options.make("preview", source, { signal, isContinued: false }),
+    );
   }
 
   /** @throws StorageError `capture_missing`, `capture_damaged` */
@@ -145,15 +126,15 @@ export class MadeFiles {
     if (csv === undefined) throw new Error(`step ${stepIndex} of run ${run.id} has no CSV`);
     const offsets = new Float64Array((await this.#read(run.id, csv.offsets)).buffer);
     const path = this.#options.capturePathOf(run.id);
-    const piece: MadeStreamOptions["piece"] = (rowBlock, request, use) => {
+    const piece: MadeStreamOptions["piece"] = (rowBlock, request) => {
       const lengthBytes = (offsets[rowBlock + 1] as number) - (offsets[rowBlock] as number);
       const id = `${run.id} ${stepIndex}`;
-      const make = async (own: PieceRequest): Promise<Piece> => {
+      const make = async (own: PieceRequest): Promise<Uint8Array> => {
         await this.#verify(id, path, appends, own);
         const task: SeriesSource = { path, channels, appends: rowsOnly(appends, rowBlock) };
-        return { bytes: await this.#options.make("writeSeries", { ...task, rowBlock }, own) };
+        return this.#options.make("writeSeries", { ...task, rowBlock }, own);
       };
-      return this.#piece(`${id} ${rowBlock}`, lengthBytes, request, make, use);
+      return this.#piece(`${id} ${rowBlock}`, lengthBytes, request, make);
     };
     return madeStream({ head: csvHeader(channels), ends: offsets.subarray(1), piece });
   }
@@ -170,72 +151,18 @@ export class MadeFiles {
     }
   }
 
-  #piece<T>(
+  #piece(
     key: string,
     lengthBytes: number,
     { signal, isContinued }: PieceRequest,
-    make: (own: PieceRequest) => Promise<Piece>,
-    use: (bytes: Uint8Array) => T,
-  ): Promise<T> {
-    const makeChecked = async (unwanted: AbortSignal): Promise<Piece> => {
+    make: (own: PieceRequest) => Promise<Uint8Array>,
+  ): Promise<Uint8Array> {
+    const makeChecked = async (unwanted: AbortSignal): Promise<Uint8Array> => {
       const made = await make({ signal: unwanted, isContinued });
-      const { length } = made.bytes;
-      if (length !== lengthBytes) throw new Error(`piece ${key} has ${length} bytes, not ${lengthBytes}`);
+      if (made.length !== lengthBytes) throw new Error(`piece ${key} has ${made.length} bytes, not ${lengthBytes}`);
       return made;
     };
-    return this.#pieces.get(key, makeChecked, use, signal);
-  }
-
-  /**
-   * Makes a piece in memory that is reused when nobody reads the piece any more. Page faults of new memory cost as much as packing the piece, and
-   * the garbage collector does not see the size of this memory.
-   */
-  async #pieceInMemory(make: (lend: () => SharedMemory) => Promise<MadePiece>): Promise<Piece> {
-    let lent: SharedMemory | undefined;
-    const lend = (): SharedMemory => {
-      lent = this.#freeMemory();
-      return lent;
-    };
-    let made: MadePiece;
-    try {
-      made = await make(lend);
-    } catch (error) {
-      // A thread may still be writing to it; its result is not used.
-      if (lent !== undefined) this.#putBack(lent);
-      throw error;
-    }
-    const { bytes, memory } = made;
-    const held = memory ?? lent;
-    if (held === undefined) return { bytes };
-    const release = (): void => this.#putBack(held);
-    if (bytes.buffer instanceof SharedArrayBuffer) return { bytes, heldBytes: held.buffer.byteLength, release };
-    release();
-    return { bytes };
-  }
-
-  #freeMemory(): SharedMemory {
-    for (let at = this.#memories.length - 1; at >= 0; at--) {
-      const { memory, lengthBytes } = this.#memories[at] as FreeMemory;
-      const state = lendMemory(memory);
-      if (state === "taken") continue;
-      this.#memories.splice(at, 1);
-      this.#freeBytes -= lengthBytes;
-      if (state === "ready") return memory;
-    }
-    return newSharedMemory();
-  }
-
-  #putBack(memory: SharedMemory): void {
-    const lengthBytes = memory.buffer.byteLength;
-    let at = this.#memories.length;
-    while (at > 0 && (this.#memories[at - 1] as FreeMemory).lengthBytes > lengthBytes) at--;
-    this.#memories.splice(at, 0, { memory, lengthBytes });
-    this.#freeBytes += lengthBytes;
-    // The largest one always stays: it can serve every piece.
-    const { keptBytes, freeBytes = keptBytes } = this.#options;
-    while (this.#freeBytes > freeBytes && this.#memories.length > 1) {
-      this.#freeBytes -= (this.#memories.shift() as FreeMemory).lengthBytes;
-    }
+    return this.#pieces.get(key, makeChecked, signal);
   }
 
   /**
@@ -243,12 +170,12 @@ export class MadeFiles {
    * @throws StorageError `capture_damaged`
    */
   async #verify(id: string, path: string, extents: readonly Extent[], own: PieceRequest): Promise<void> {
-    const verify = async (unwanted: AbortSignal): Promise<Piece> => {
+    const verify = async (unwanted: AbortSignal): Promise<Uint8Array> => {
       const plain = extents.map(({ offset, lengthBytes, crc32 }) => ({ offset, lengthBytes, crc32 }));
       await this.#options.make("verify", { path, extents: plain }, { ...own, signal: unwanted });
-      return { bytes: VERIFIED };
+      return VERIFIED;
     };
-    await this.#pieces.get(`${id} is verified`, verify, () => {}, own.signal);
+    await this.#pieces.get(`${id} is verified`, verify, own.signal);
   }
 }
 

@@ -3,48 +3,26 @@ import { LRUCache } from "lru-cache";
 /** Cost of a cache entry besides its bytes, rounded up. */
 const ENTRY_OVERHEAD_BYTES = 400;
 
-/** A piece of a file, and how to release its memory. */
-export interface Piece {
-  bytes: Uint8Array;
-  /** Bytes of memory that it takes, if more than its own length. */
-  heldBytes?: number;
-  /** Called once, when the piece is neither cached nor read. */
-  release?(): void;
-}
-
 interface Making {
-  entry: Promise<Entry>;
-  made: Entry | undefined;
+  piece: Promise<Uint8Array>;
   /** Aborted when nobody waits for the piece any more. */
   unwanted: AbortController;
   waiting: number;
 }
 
-interface Entry {
-  piece: Piece;
-  /** Readers that still wait for it. */
-  making: Making;
-  isKept: boolean;
-  isReleased: boolean;
-}
-
 /**
  * Makes pieces of files on demand and caches the last ones. A piece that several clients want at the same time is made once, and not at all if all
- * of them leave before. A piece can be read only within `get`, so that its memory can be reused as soon as it leaves the cache.
+ * of them leave before.
  */
 export class MadePieces {
-  readonly #kept: LRUCache<string, Entry>;
+  readonly #kept: LRUCache<string, Uint8Array>;
   readonly #making = new Map<string, Making>();
 
   /** @param keptBytes limit of the cache; a larger piece is not cached */
   constructor(keptBytes: number) {
     this.#kept = new LRUCache({
       maxSize: keptBytes,
-      sizeCalculation: ({ piece }) => Math.max(piece.bytes.byteLength, piece.heldBytes ?? 0) + ENTRY_OVERHEAD_BYTES,
-      dispose: (entry) => {
-        entry.isKept = false;
-        releaseUnread(entry);
-      },
+      sizeCalculation: ({ byteLength }) => byteLength + ENTRY_OVERHEAD_BYTES,
     });
   }
 
@@ -53,55 +31,41 @@ export class MadePieces {
   }
 
   /**
-   * The result of `use` for the piece with this key. `use` must neither change nor keep the bytes.
+   * The piece with this key, which nobody may change.
    *
    * @param make called if the piece is neither cached nor being made
    * @param signal when aborted, this client stops waiting
    */
-  async get<T>(
+  async get(
     key: string,
-    make: (signal: AbortSignal) => Promise<Piece>,
-    use: (bytes: Uint8Array) => T,
+    make: (signal: AbortSignal) => Promise<Uint8Array>,
     signal?: AbortSignal,
-  ): Promise<T> {
+  ): Promise<Uint8Array> {
     const kept = this.#kept.get(key);
-    if (kept !== undefined) return use(kept.piece.bytes);
+    if (kept !== undefined) return kept;
     const making = this.#making.get(key) ?? this.#start(key, make);
     making.waiting++;
     try {
-      const { piece } = await (signal === undefined ? making.entry : untilAborted(making.entry, signal));
-      return use(piece.bytes);
+      return await (signal === undefined ? making.piece : untilAborted(making.piece, signal));
     } finally {
       if (--making.waiting === 0) {
         // The next client starts again, as this attempt may end without a result.
         if (this.#making.get(key) === making) this.#making.delete(key);
         making.unwanted.abort();
-        if (making.made !== undefined) releaseUnread(making.made);
       }
     }
   }
 
-  #start(key: string, make: (signal: AbortSignal) => Promise<Piece>): Making {
+  #start(key: string, make: (signal: AbortSignal) => Promise<Uint8Array>): Making {
     const unwanted = new AbortController();
-    const entry = make(unwanted.signal).then((piece) => {
-      const made: Entry = { piece, making, isKept: true, isReleased: false };
+    const piece = make(unwanted.signal).then((made) => {
       this.#kept.set(key, made);
-      // The cache rejects a piece that is too large.
-      made.isKept = this.#kept.peek(key) === made;
-      making.made = made;
-      releaseUnread(made);
       return made;
     });
-    const making: Making = { entry, made: undefined, unwanted, waiting: 0 };
+    const making: Making = { piece, unwanted, waiting: 0 };
     this.#making.set(key, making);
     return making;
   }
-}
-
-function releaseUnread(entry: Entry): void {
-  if (entry.isKept || entry.isReleased || entry.making.waiting > 0) return;
-  entry.isReleased = true;
-  entry.piece.release?.();
 }
 
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {

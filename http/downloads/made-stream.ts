@@ -12,8 +12,8 @@ export interface MadeStreamOptions {
   head: Uint8Array;
   /** End position of each piece in the whole body; a piece may be empty. */
   ends: Float64Array;
-  /** The result of `use` for the bytes of a piece that is not empty. `use` must not keep the bytes. */
-  piece<T>(nth: number, request: PieceRequest, use: (bytes: Uint8Array) => T): Promise<T>;
+  /** A piece that is not empty. */
+  piece(nth: number, request: PieceRequest): Promise<Uint8Array>;
 }
 
 /**
@@ -28,7 +28,7 @@ export function madeStream({ head, ends, piece }: MadeStreamOptions): StreamBody
   const makeAhead = (nth: number): void => {
     if (nth >= ends.length || ends[nth] === (nth === 0 ? head.length : ends[nth - 1])) return;
     // An error is reported to the client that reads the piece.
-    piece(nth, { signal: released.signal, isContinued: true }, () => {}).catch(() => {});
+    piece(nth, { signal: released.signal, isContinued: true }).catch(() => {});
   };
   return {
     totalBytes,
@@ -39,19 +39,17 @@ export function madeStream({ head, ends, piece }: MadeStreamOptions): StreamBody
       if (headPart.length === lengthBytes || from === totalBytes) return headPart;
       const nth = firstAbove(ends, from);
       const start = nth === 0 ? head.length : (ends[nth - 1] as number);
-      const taken = await piece(nth, { signal, isContinued }, (bytes) => {
-        const part = bytes.subarray(from - start, from - start + lengthBytes - headPart.length);
-        const both = headPart.length + part.length;
-        // Copied, so that a slow client does not hold the piece.
-        const target = into?.subarray(0, both) ?? new Uint8Array(Buffer.allocUnsafeSlow(both).buffer);
-        target.set(headPart);
-        target.set(part, headPart.length);
-        return target;
-      });
+      const bytes = await piece(nth, { signal, isContinued });
       isContinued = true;
       if (lastNth >= 0 && nth > lastNth) makeAhead(nth + 1);
       lastNth = nth;
-      return taken;
+      const part = bytes.subarray(from - start, from - start + lengthBytes - headPart.length);
+      const both = headPart.length + part.length;
+      // Copied, so that a slow client does not hold the piece.
+      const target = into?.subarray(0, both) ?? new Uint8Array(Buffer.allocUnsafeSlow(both).buffer);
+      target.set(headPart);
+      target.set(part, headPart.length);
+      return target;
     },
     release: () => released.abort(),
   };

@@ -280,44 +280,8 @@ export function newSharedMemory(): SharedMemory {
   return memory;
 }
 
-/** Words (i32) of a memory where nothing is placed. Of one that is lent: how often it was taken since, and how often given back. */
-const TAKEN = 0;
-const GIVEN_BACK = 1;
-/** 64 random bits, by which a thread knows it again: what crosses between threads is a new object each time. */
+/** Words (i32) of a memory where nothing is placed: 64 random bits, by which a thread knows it again. What crosses between threads is a new object each time. */
 const IDENTITY = 2;
-
-/**
- * Takes the lent memory, if nobody has taken it since `lendMemory`; otherwise makes a new one. A task that is tried again cannot know
- * whether the thread that had it before has ended.
- */
-export function takeMemory(lent: SharedMemory): SharedMemory {
-  if (Atomics.add(lendingWords(lent), TAKEN, 1) === 0) return lent;
-  return takeMemory(newSharedMemory());
-}
-
-/** Gives back a taken memory, which the taker does not write any more. */
-export function giveBackMemory(memory: SharedMemory): void {
-  Atomics.add(lendingWords(memory), GIVEN_BACK, 1);
-}
-
-/**
- * Makes a memory ready for `takeMemory` again, if nobody writes to it. `lost`: it has been taken more than once, by a task that went again and may
- * be at it still.
- */
-export function lendMemory(memory: SharedMemory): "ready" | "taken" | "lost" {
-  const words = lendingWords(memory);
-  const taken = Atomics.load(words, TAKEN);
-  // A task that nobody waits for any more may still be about to take it: no word of a memory that was not taken is written.
-  if (taken === 0) return "ready";
-  if (taken > 1) return "lost";
-  if (Atomics.load(words, GIVEN_BACK) === 0) return "taken";
-  Atomics.store(words, GIVEN_BACK, 0);
-  return Atomics.compareExchange(words, TAKEN, 1, 0) === 1 ? "ready" : "lost";
-}
-
-function lendingWords({ buffer }: SharedMemory): Int32Array {
-  return new Int32Array(buffer, 0, 2);
-}
 
 /**
  * The kernels on a memory that other threads may compute on as well: with nothing laid out, as far as this one knows. A thread has one instance for a

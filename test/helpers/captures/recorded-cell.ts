@@ -27,7 +27,6 @@ import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../../s
 import { encodeChanges } from "../../../storage/records/change-record.js";
 import { encodeWebhookChange } from "../../../storage/records/webhook-record.js";
 import { View } from "../../../storage/view/view.js";
-import { inputOf } from "../../../workers/artefacts/pool/artefact-pool.js";
 import { artefactTasks } from "../../../workers/artefacts/pool/artefact-tasks.js";
 import { memoryFile } from "../disk/memory-file.js";
 import { newWork } from "../http/patient-client.js";
@@ -95,7 +94,7 @@ export class RecordedCell {
     // They share a memory: one at a time.
     let last: Promise<unknown> = Promise.resolve();
     this.make = (name, input) => {
-      const done = last.then(() => tasks[name](inputOf(input)));
+      const done = last.then(() => tasks[name](input));
       last = done.catch(() => {});
       return done;
     };

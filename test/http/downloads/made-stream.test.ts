@@ -20,9 +20,9 @@ function randomBody() {
   const body = madeStream({
     head,
     ends,
-    piece: async (nth, { isContinued }, use) => {
+    piece: async (nth, { isContinued }) => {
       asked.push({ nth, isContinued });
-      return use(pieces[nth] as Uint8Array);
+      return pieces[nth] as Uint8Array;
     },
   });
   return { body, whole: Buffer.concat([head, ...pieces]), pieces, asked };
@@ -84,10 +84,10 @@ t.test("whoever goes on to a second piece finds the next begun, and leaves nothi
   const body = madeStream({
     head: new Uint8Array(0),
     ends: Float64Array.of(10, 20, 30, 40),
-    piece: async (nth, { signal }, use) => {
+    piece: async (nth, { signal }) => {
       asked.push(nth);
       signals.push(signal);
-      return use(new Uint8Array(10));
+      return new Uint8Array(10);
     },
   });
   await body.read(0, 10);
@@ -116,7 +116,7 @@ t.test("the head goes out with the first piece: what fails is known before anyth
 t.test("what a client holds is no part of a piece that others keep, and lies where it wants it", async (t) => {
   const piece = new Uint8Array(100).fill(7);
   const options = { head: Buffer.from("head"), ends: Float64Array.of(104) };
-  const body = madeStream({ ...options, piece: async (_nth, _request, use) => use(piece) });
+  const body = madeStream({ ...options, piece: async () => piece });
   t.not((await body.read(10, 20)).buffer, piece.buffer);
   const into = new Uint8Array(64);
   const part = await body.read(2, 50, undefined, into);

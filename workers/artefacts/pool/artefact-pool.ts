@@ -2,7 +2,7 @@ import type { Timers } from "../../../core/timers.js";
 import type { TaskInput, TaskName, TaskOutput } from "./artefact-tasks.js";
 import type { TaskAnswer, TaskMessage } from "./artefact-thread.js";
 import { startThreads, type Threads } from "./piscina-threads.js";
-import { NO_THREAD, type TaskErrorData, taskFailure } from "./task-failures.js";
+import { NO_THREAD, type TaskErrorData } from "./task-failures.js";
 
 /** Who waits for a task: a client now, or nobody in particular. */
 export type TaskPriority = "client" | "background";
@@ -56,16 +56,8 @@ export interface RunOptions {
 /** A thread that takes longer to start is lost. It usually takes a fraction of a second, or some seconds on a busy machine. */
 const THREAD_START_MS = 60_000;
 
-/** The input, or a function that makes it when a thread is there, so that what it needs is not held while the task waits. */
-export type LateInput<N extends TaskName> = TaskInput<N> | (() => TaskInput<N>);
-
-export function inputOf<N extends TaskName>(input: LateInput<N>): TaskInput<N> {
-  return typeof input === "function" ? input() : input;
-}
-
 interface QueuedTask {
-  /** Makes the message. Called once, when a thread is there for it. */
-  message(): TaskMessage;
+  message: TaskMessage;
   priority: TaskPriority;
   isWanted: boolean;
   resolve(value: TaskOutput<TaskName>): void;
@@ -129,7 +121,7 @@ export class ArtefactPool {
   }
 
   /** @throws {TaskError} `queue_full`, `cancelled`, `closed`, `no_thread`, `worker_crashed`, `worker_stuck`, or the task's own code */
-  run<N extends TaskName>(name: N, input: LateInput<N>, options: RunOptions): Promise<TaskOutput<N>> {
+  run<N extends TaskName>(name: N, input: TaskInput<N>, options: RunOptions): Promise<TaskOutput<N>> {
     const { priority, signal, isContinued = false } = options;
     return new Promise((resolve, reject) => {
       const queue = this.#queues[priority];
@@ -143,7 +135,7 @@ export class ArtefactPool {
         finish();
       };
       const task: QueuedTask = {
-        message: () => ({ name, input: inputOf(input) }),
+        message: { name, input },
         priority,
         isWanted: true,
         resolve: (value) => settle(() => resolve(value as TaskOutput<N>)),
@@ -190,15 +182,7 @@ export class ArtefactPool {
 
   /** Never rejects. */
   async #execute(task: QueuedTask): Promise<void> {
-    let message: TaskMessage;
-    try {
-      message = task.message();
-    } catch (error) {
-      // There is no memory for what it takes hold of, say.
-      return task.reject(new TaskError(taskFailure(error)));
-    }
-    const { name } = message;
-    const { priority } = task;
+    const { message, priority } = task;
     const startedMs = performance.now();
     let answer: TaskAnswer | undefined;
     for (let attempt = 1; answer === undefined; attempt++) {
@@ -206,7 +190,7 @@ export class ArtefactPool {
       if (this.#isClosed) return task.reject(new TaskError(CLOSED));
       if (!("lost" in ended)) answer = ended;
       else {
-        this.#reportLost(ended.lost, name, attempt);
+        this.#reportLost(ended.lost, message.name, attempt);
         if (attempt > 1 || !task.isWanted) answer = { error: ended.lost };
       }
     }

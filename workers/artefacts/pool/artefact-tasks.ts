@@ -11,8 +11,8 @@
  * - preview: 256 KiB, or a line, and a line as f32; 1 MiB of counts and 640 x 640 samples, which the heap has
  * - overview: one line, and the same as f32; its piece, which the caller bounds
  * - countPoints: 256 KiB, or a line, and 4 bytes a line; it and the filter, in each of its threads, as much again for the luminance
- * - packPoints: its positions' room as vertices, which the caller bounds, twice where there is no WebAssembly; its positions' luminance,
- *   256 KiB, or a line, and again for luminance of 16 bits where there is no WebAssembly; and its part of the mask, twice
+ * - packPoints: its positions' room as vertices, which the caller bounds, and the points that there are; its positions' luminance, 256 KiB, or a line,
+ *   and again for luminance of 16 bits where there is no WebAssembly; and its part of the mask, twice
  * - indexSeries, writeSeries: one row block (ROWS_PER_BLOCK) raw, and as text, with room for the longest; where it is written, twice
  * - verify: 1 MiB, twice where a long extent comes behind a short one
  * Without WebAssembly the kernels' memory is copied to grow: until it is as large as a task needs, both are there.
@@ -27,7 +27,6 @@ import { loadGrid } from "../frame/frame-grid.js";
 import type { FrameSource } from "../frame/frame-source.js";
 import { type OverviewLines, packOverview } from "../frame/height-overview.js";
 import { readPart, verifyStored } from "../frame/stored-bytes.js";
-import { giveBackMemory, hasWasmKernels, joinMemory, type SharedMemory, takeMemory } from "../kernel-memory.js";
 import { encodeHeightMap, encodeLuminance } from "../picture/frame-pictures.js";
 import { encodePreview } from "../picture/preview-picture.js";
 import { indexSeries, type SeriesIndex, type SeriesSource, writeRowBlock } from "../series/series-source.js";
@@ -40,21 +39,11 @@ export interface PackPointsTask {
   mask: Extent | null;
   firstLine: number;
   endLine: number;
-  /** Memory for this piece alone. If an earlier attempt may still use it, new memory is made. */
-  lent: SharedMemory;
 }
 
 /** Asks for some lines of a frame's overview. The caller has verified the frame's heights. */
 export interface OverviewTask extends OverviewLines {
   frame: FrameSource;
-}
-
-/** A piece of a file. */
-export interface MadePiece {
-  /** In a buffer of their own or in `memory`. */
-  bytes: Uint8Array;
-  /** The lent memory, to be used again; null without WebAssembly. */
-  memory: SharedMemory | null;
 }
 
 /** Name → input and output of every task. */
@@ -65,7 +54,7 @@ export interface ArtefactTasks extends FilterPartTasks {
   preview: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
   overview: { input: OverviewTask; output: Uint8Array<ArrayBuffer> };
   countPoints: { input: FrameSource; output: Uint32Array<ArrayBuffer> };
-  packPoints: { input: PackPointsTask; output: MadePiece };
+  packPoints: { input: PackPointsTask; output: Uint8Array<ArrayBuffer> };
   indexSeries: { input: SeriesSource; output: SeriesIndex };
   writeSeries: { input: SeriesSource & { rowBlock: number }; output: Uint8Array<ArrayBuffer> };
   verify: { input: { path: string; extents: readonly Extent[] }; output: { verifiedBytes: number } };
@@ -76,9 +65,6 @@ export type TaskInput<N extends TaskName> = ArtefactTasks[N]["input"];
 export type TaskOutput<N extends TaskName> = ArtefactTasks[N]["output"];
 
 type TaskFunctions = { [N in TaskName]: (input: TaskInput<N>) => Promise<TaskOutput<N>> };
-
-/** A piece that fills a smaller share of its memory is copied, so that a few points do not hold all of it. */
-const LEAST_FILLED = 0.25;
 
 /** The tasks of one thread. They run one at a time and share its memory. */
 export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = new MemoryNeed()): TaskFunctions {
@@ -124,29 +110,19 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
   };
 }
 
-/**
- * Packs the points of the lines from `firstLine` up to `endLine`. Only their part of the mask is read; it has no CRC of its own. They are
- * packed in the lent memory, since a copy would take as long as packing.
- */
+/** Packs the points of the lines from `firstLine` up to `endLine`. Only their part of the mask is read; it has no CRC of its own. */
 async function packPoints(
   fileSystem: FileSystem,
-  threadMemory: ThreadMemory,
-  { frame: source, mask, firstLine, endLine, lent }: PackPointsTask,
-): Promise<MadePiece> {
+  memory: ThreadMemory,
+  { frame: source, mask, firstLine, endLine }: PackPointsTask,
+): Promise<Uint8Array<ArrayBuffer>> {
   const { planes, geometry, path } = source;
   const firstByte = Math.floor((firstLine * geometry.width) / 8);
   const endByte = Math.ceil((endLine * geometry.width) / 8);
   const bits = mask === null ? null : await readPart(fileSystem, path, mask.offset + firstByte, endByte - firstByte);
-  const memory = (await hasWasmKernels()) ? takeMemory(lent) : null;
-  const kernels = memory === null ? await threadMemory.fresh() : await joinMemory(memory);
-  try {
-    return await threadMemory.withFrameIn(kernels, source, async (_, planeLines) => {
-      const cloud = { planes, geometry, ...planeLines, mask: bits, maskFirstBit: 8 * firstByte };
-      const { at, lengthBytes } = await packCloud(kernels, cloud, firstLine, endLine);
-      const isOwn = memory === null || lengthBytes < LEAST_FILLED * memory.buffer.byteLength;
-      return { bytes: isOwn ? kernels.copyOf(at, lengthBytes) : kernels.bytes(at, lengthBytes), memory };
-    });
-  } finally {
-    if (memory !== null) giveBackMemory(memory);
-  }
+  return memory.withFrame(source, async (kernels, planeLines) => {
+    const cloud = { planes, geometry, ...planeLines, mask: bits, maskFirstBit: 8 * firstByte };
+    const { at, lengthBytes } = await packCloud(kernels, cloud, firstLine, endLine);
+    return kernels.copyOf(at, lengthBytes);
+  });
 }

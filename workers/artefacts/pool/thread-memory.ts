@@ -32,15 +32,7 @@ export class ThreadMemory {
 
   /** Opens a frame for a task and closes it afterwards. */
   async withFrame<T>(source: FrameSource, use: (memory: KernelMemory, frame: FrameReader) => Promise<T>): Promise<T> {
-    return this.withFrameIn(await this.fresh(), source, use);
-  }
-
-  /** As `withFrame`, with another memory than the thread's own. */
-  async withFrameIn<T>(
-    memory: KernelMemory,
-    source: FrameSource,
-    use: (memory: KernelMemory, frame: FrameReader) => Promise<T>,
-  ): Promise<T> {
+    const memory = await this.fresh();
     const frame = openFrame(this.#fileSystem, source, (at, length) => memory.bytes(at, length));
     try {
       return await use(memory, frame);

@@ -13,7 +13,7 @@ import {
 } from "../../../../workers/artefacts/filter/outlier-filter.js";
 import { SplitFilter } from "../../../../workers/artefacts/filter/split-filter.js";
 import { FILTER_BYTES, PICTURE_BYTES } from "../../../../workers/artefacts/frame/frame-limits.js";
-import { newSharedMemory, type SharedMemory, wasmKernels } from "../../../../workers/artefacts/kernel-memory.js";
+import { type SharedMemory, wasmKernels } from "../../../../workers/artefacts/kernel-memory.js";
 import type { RunOptions } from "../../../../workers/artefacts/pool/artefact-pool.js";
 import {
   type ArtefactTasks,
@@ -200,24 +200,22 @@ t.test("packing takes the vertices' room, their luminance, a block of heights, a
       [100, 500, mask],
     ] as const) {
       const { fileSystem, most } = heldAtReads();
-      const lent = newSharedMemory();
-      const { bytes, memory } = await artefactTasks(fileSystem).packPoints({
-        frame: source,
-        mask: of,
-        firstLine,
-        endLine,
-        lent,
-      });
+      const need = new ToldNeed();
+      const tasks = artefactTasks(fileSystem, need);
+      const task = { frame: source, mask: of, firstLine, endLine };
+      const bytes = await tasks.packPoints(task);
+      const besideBytes = most();
+      await tasks.packPoints(task);
+      const { usedBytes } = need;
       const positions = 1_200 * (endLine - firstLine);
       const maskBytes = of === null ? 0 : positions / 8;
       const room = (vertexBytes + lightBytes) * positions;
-      const usedBytes = lent.buffer.byteLength;
       const text = `${name}: ${usedBytes} bytes for ${positions} positions`;
-      // A page, and the coordinates and heights of a line.
-      const mostBytes = room + 256 * KIB + maskBytes + 64 * KIB + 10 * 1_200;
+      // The coordinates and heights of a line.
+      const mostBytes = room + 256 * KIB + maskBytes + 4 * KIB + 10 * 1_200;
       t.ok(usedBytes <= mostBytes && usedBytes > room, `${text}, at most ${mostBytes}`);
-      t.ok(memory === lent && bytes.buffer === lent.buffer, "nothing is copied");
-      t.ok(most() <= maskBytes, `${text}, ${most()} beside it`);
+      t.equal(bytes.buffer.byteLength, bytes.length, "and the points, no more");
+      t.ok(besideBytes <= maskBytes, `${text}, ${besideBytes} beside it`);
     }
   }
 });
