@@ -149,11 +149,8 @@ export const LIMITS = {
   answerHeaderMostBytes: 256 * KIB,
   /** The latest attempts of a delivery that are kept. There are at most 11 automatic ones, and any number of manual ones. */
   attemptsPerDelivery: 32,
-  /**
-   * Deliveries queued in memory. When the queue is full, further ones of a receiver that has its share queued stay in the log. So a receiver
-   * that is slower than events come still gets them all, later.
-   */
-  deliveryBacklog: { waiting: 500_000, waitingOfReceiver: 500 },
+  /** Bytes in memory of events whose deliveries wait: thousands of events. Others are read from the store in their turn. */
+  keptPayloadBytes: 64 * MIB,
   /** An event stands beside the run's document in one record. A larger event carries empty lists, and says so. */
   eventPayloadBytes: 12 * MIB,
 } as const;

@@ -3,7 +3,7 @@ import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { directoryBytes } from "../../storage/disk/whole-files.js";
 import { RecorderError, type RecorderHandle, startRecorder } from "../../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../../workers/recorder/recorder-messages.js";
-import { receiverPolicy, receiverRanges } from "../../workers/webhooks/receivers/receiver-policy.js";
+import { receiverPolicy, receiverRanges } from "../../workers/webhooks/dispatcher/receiver-policy.js";
 import { LargeDocuments } from "../documents/large-documents.js";
 import { SharedWork } from "../documents/shared-work.js";
 import { ThreadSlices } from "../documents/thread-slices.js";

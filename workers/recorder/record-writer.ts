@@ -63,7 +63,7 @@ export interface RecordWriterOptions {
   /** Makes the event for a transition; undefined if no webhook subscribes. `run` is the run after the transition. */
   emit(name: RunEventName, run: RunState, timeUs: number): EmittedEvent | undefined;
   /** The record with this event was appended. */
-  emitted(event: EmittedEvent, runId: string, sequence: number): void;
+  emitted(event: EmittedEvent, sequence: number): void;
 }
 
 interface InFlight {
@@ -279,7 +279,7 @@ export class RecordWriter {
       if (change.kind === "run_started") event = change.event;
       else if (change.kind === "run_ended") event = change.run.emitted?.at(-1);
       // An event of an earlier record has an earlier time.
-      if (event?.timeUs === timeUs && "runId" in change) this.#options.emitted(event, change.runId, sequence);
+      if (event?.timeUs === timeUs && "runId" in change) this.#options.emitted(event, sequence);
     }
   }
 

@@ -5,7 +5,7 @@ import type { LinkServer } from "../cell-link/link-server.js";
 import type { LoopDelay } from "../loop-delay.js";
 import type { SnapshotRequest } from "../snapshot/make-snapshot.js";
 import type { SnapshotWork } from "../snapshot/snapshot-worker.js";
-import type { startDispatcher } from "../webhooks/dispatcher-handle.js";
+import type { startDispatcher } from "../webhooks/dispatcher/dispatcher-handle.js";
 import type { ArtefactMaker } from "./captures/artefact-maker.js";
 import type { FrontToRecorder, RecorderToFront } from "./recorder-messages.js";
 

@@ -154,7 +154,7 @@ export class RecorderServices {
   committed(batch: CommittedBatch): void {
     this.#snapshots?.committed(batch);
     this.writer.committed(batch);
-    this.webhooks.deliveries.commits.committed(batch.lastSequence);
+    this.webhooks.deliveries.committed(batch.lastSequence);
   }
 
   /** Recording has ended: nothing that waits is committed any more. */
@@ -185,7 +185,7 @@ export class RecorderServices {
         endings.runEnded(runId);
       },
       emit: (name, run, timeUs) => this.webhooks.emit(name, run, timeUs),
-      emitted: (event, runId, sequence) => this.webhooks.deliveries.emitted(event, runId, sequence),
+      emitted: (event, sequence) => this.webhooks.deliveries.emitted(event, sequence),
     });
   }
 

@@ -7,7 +7,7 @@ import { StorageError } from "../../storage/storage-error.js";
 import { LinkListenError } from "../cell-link/link-server.js";
 import { watchLoopDelay } from "../loop-delay.js";
 import { startSnapshotWorker } from "../snapshot/snapshot-worker.js";
-import { startDispatcher } from "../webhooks/dispatcher-handle.js";
+import { startDispatcher } from "../webhooks/dispatcher/dispatcher-handle.js";
 import { FrontArtefactMaker } from "./captures/artefact-maker.js";
 import { Recorder } from "./recorder.js";
 import type { FrontToRecorder, RecorderErrorData, RecorderOptions, RecorderToFront } from "./recorder-messages.js";

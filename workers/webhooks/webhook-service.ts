@@ -1,6 +1,6 @@
 import { since } from "../../core/health.js";
 import type { RunState } from "../../core/run/run-state.js";
-import type { ServiceClock } from "../../core/service-clock.js";
+import { monotonicMs, type ServiceClock } from "../../core/service-clock.js";
 import { ServiceError } from "../../core/service-errors.js";
 import type { Timers } from "../../core/timers.js";
 import { emitRunEvent } from "../../core/webhook/emit-run-event.js";
@@ -12,8 +12,7 @@ import type { ReceiverOptions, RecorderToFront } from "../recorder/recorder-mess
 import type { RecorderState } from "../recorder/recorder-state.js";
 import { DeliveryScheduler } from "./deliveries/delivery-scheduler.js";
 import type { InlineAnswer, InlineRequest } from "./deliveries/tracked-delivery.js";
-import type { KeptWebhook } from "./deliveries/webhook-state.js";
-import type { DispatcherCallbacks, DispatcherHandle, startDispatcher } from "./dispatcher-handle.js";
+import type { DispatcherCallbacks, DispatcherHandle, startDispatcher } from "./dispatcher/dispatcher-handle.js";
 import { UuidSource } from "./uuid-source.js";
 import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
 import { WebhookWrites } from "./webhook-writes.js";
@@ -39,18 +38,9 @@ export interface WebhookServiceOptions {
   report(what: string, error: unknown): void;
 }
 
-/** Whether deliveries under way must go on with new settings, or not at all. */
-function affectsDeliveries(before: KeptWebhook, after: KeptWebhook | undefined): boolean {
-  if (after === undefined) return true;
-  const { url, enabled } = before.webhook;
-  return url !== after.webhook.url || enabled !== after.webhook.enabled || before.secret !== after.secret;
-}
-
 const NO_DISPATCHER: DispatcherHandle = {
   serving() {},
   deliver() {},
-  begin() {},
-  release() {},
   stop: () => Promise.resolve(),
 };
 
@@ -87,7 +77,7 @@ export class WebhookService {
     const dispatcher = options.startDispatcher?.(dispatcherOptions, callbacks, clock) ?? NO_DISPATCHER;
     this.dispatcherLoaded = dispatcher.loaded;
     this.deliveries = new DeliveryScheduler({
-      ...{ state: state.webhooks, timers, tick, newId, append, report },
+      ...{ state: state.webhooks, timers, tick, nowMs: monotonicMs, newId, append, report },
       onFaultChange: () => options.onDispatcherFault(),
       dispatcher,
       source: () => this.#source(),
@@ -181,13 +171,9 @@ export class WebhookService {
       return;
     }
     const timeUs = change.kind === "webhook_put" ? change.webhook.updatedAtUs : this.#options.clock.tick();
-    const { webhooks } = this.#options.state;
-    const before = webhooks.get(webhookId);
     const sequence = this.#options.append(change, timeUs);
     this.#lastSequence = sequence;
-    if (before !== undefined && affectsDeliveries(before, webhooks.get(webhookId))) {
-      this.deliveries.webhookChanged(webhookId);
-    }
+    this.deliveries.webhookChanged(webhookId);
     this.#replyWhenCommitted(sequence, done, reply);
   }
 

@@ -115,6 +115,11 @@ t.test(
       });
     }
     await fast.received(1);
+    const oneOf = ({ webhook_deliveries }: Run, name: string) =>
+      webhook_deliveries?.find(({ webhook_name }) => webhook_name === name);
+    const path = { path: { run_id: runId } };
+    await client.until("/runs/{run_id}", (json) => (oneOf(json, "down and back")?.attempts ?? 0) > 0, path);
+    const returned = await receiver(t, undefined, back.port);
     await Promise.all(
       Array.from({ length: 50 }, async () => {
         const test = await client.post("/webhooks/{webhook_id}/test", {
@@ -123,19 +128,12 @@ t.test(
         t.equal(test.delivered, true);
       }),
     );
-    const statusOf = ({ webhook_deliveries }: Run, name: string) =>
-      webhook_deliveries?.find(({ webhook_name }) => webhook_name === name)?.status;
-    const during = await client.until("/runs/{run_id}", (json) => statusOf(json, "fast") === "delivered", {
-      path: { run_id: runId },
-    });
-    t.equal(statusOf(during, "slow"), "pending", "which is still held");
+    const during = await client.until("/runs/{run_id}", (json) => oneOf(json, "fast")?.status === "delivered", path);
+    t.equal(oneOf(during, "slow")?.status, "pending", "which is still held");
     t.equal(during.webhook_delivery?.all_ok, false, "nothing failed, or not yet, and something is pending");
-    const returned = await receiver(t, undefined, back.port);
     for (const answer of held) answer();
 
-    const run = await client.until("/runs/{run_id}", (json) => json.webhook_delivery?.pending === 0, {
-      path: { run_id: runId },
-    });
+    const run = await client.until("/runs/{run_id}", (json) => json.webhook_delivery?.pending === 0, path);
     t.equal(run.status, "failed");
     t.same(
       run.event_log?.filter(({ event_type }) => /webhook/.test(event_type)),

@@ -1,24 +1,25 @@
 import type { Test } from "tap";
 import { createServiceClock, wallClockUs } from "../../../core/service-clock.js";
-import { type DispatcherHandle, startDispatcher } from "../../../workers/webhooks/dispatcher-handle.js";
-import type { DeliveryJob, DeliveryReport, DispatcherOptions } from "../../../workers/webhooks/dispatcher-messages.js";
+import type { DeliveryAttempt } from "../../../core/webhook/delivery.js";
+import { type DispatcherHandle, startDispatcher } from "../../../workers/webhooks/dispatcher/dispatcher-handle.js";
+import type { DeliveryJob, DispatcherOptions } from "../../../workers/webhooks/dispatcher/dispatcher-messages.js";
 
 const OPTIONS: DispatcherOptions = { serviceVersion: "1.2.3", allow: [], deny: [], extraCa: null };
 export const PAYLOAD = Buffer.from('{"event_id":"e","hello":"Wörld"}');
 
-/** The dispatcher thread, with its reports gathered by delivery. */
+/** The dispatcher thread, with what comes of its attempts. */
 export function startTestDispatcher(
   t: Test,
   options: Partial<DispatcherOptions> = {},
   clock = createServiceClock(wallClockUs),
 ) {
-  const reports = new Map<string, DeliveryReport[]>();
+  const attempts = new Map<string, DeliveryAttempt>();
   const waiting: (() => void)[] = [];
   const handle: DispatcherHandle = startDispatcher(
     { ...OPTIONS, ...options },
     {
       onReports(list) {
-        for (const report of list) reports.set(report.deliveryId, [...(reports.get(report.deliveryId) ?? []), report]);
+        for (const { deliveryId, attempt } of list) attempts.set(deliveryId, attempt);
         for (const resolve of waiting.splice(0)) resolve();
       },
       onFailure: (message) => t.fail(message),
@@ -34,27 +35,20 @@ export function startTestDispatcher(
       {
         ...{
           deliveryId,
-          afterId: null,
-          eventId: `e${made}`,
-          eventName: "ProgramFailed",
-          url,
-          window: null,
-          secret: null,
-          payload: PAYLOAD,
+          ...{ eventId: `e${made}`, eventName: "ProgramFailed", url, secret: null, payload: PAYLOAD },
         },
-        ...{ firstAttemptNumber: 1, attempts: 1, timeoutMs: 3000, backoffMs: 0, ...more },
+        ...{ attemptNumber: 1, timeoutMs: 3000, windowLeftMs: 10_000, ...more },
       },
     ]);
     return deliveryId;
   };
-  /** All reports of a delivery, once it has ended. */
-  const end = async (deliveryId: string): Promise<DeliveryReport[]> => {
+  /** The attempt, once it has ended. */
+  const end = async (deliveryId: string): Promise<DeliveryAttempt> => {
     for (;;) {
-      const list = reports.get(deliveryId) ?? [];
-      const last = list.at(-1)?.next.kind ?? "retry";
-      if (last !== "retry" && last !== "attempt") return list.filter(({ attempt }) => attempt !== null);
+      const attempt = attempts.get(deliveryId);
+      if (attempt !== undefined) return attempt;
       await new Promise<void>((resolve) => waiting.push(resolve));
     }
   };
-  return { handle, deliver, end, hasEnded: (id: string) => reports.has(id) };
+  return { handle, deliver, end, hasEnded: (id: string) => attempts.has(id) };
 }

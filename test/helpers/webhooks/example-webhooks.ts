@@ -5,7 +5,6 @@ import type { RunEventName } from "../../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import type { EventSource } from "../../../core/webhook/webhook-event.js";
 import type { InlineAnswer } from "../../../workers/webhooks/deliveries/tracked-delivery.js";
-import type { DeliveryJob } from "../../../workers/webhooks/dispatcher-messages.js";
 import type { WebhookRequest } from "../../../workers/webhooks/webhook-requests.js";
 import { WebhookWrites } from "../../../workers/webhooks/webhook-writes.js";
 import { FIXTURE_VERSION, type RecordedCell } from "../captures/recorded-cell.js";
@@ -125,18 +124,24 @@ export class ExampleWebhooks {
     const bench = this.#bench;
     for (;;) {
       bench.settle();
-      const [job] = bench.jobs.values();
+      const [deliveryId] = bench.jobs.keys();
       if (bench.wanted.length > 0) bench.answerContent();
-      else if (job !== undefined) this.#attempt(job);
+      else if (deliveryId !== undefined) this.#attempt(deliveryId);
+      else if (bench.scheduler.figures.running > 0) this.#pause();
       else return;
     }
   }
 
-  #attempt({ deliveryId, backoffMs }: DeliveryJob): void {
+  #attempt(deliveryId: string): void {
     const isTaken = this.refusals === 0;
     if (!isTaken) this.refusals--;
-    this.#bench.attempt(deliveryId, isTaken, false, isTaken ? TAKEN : REFUSED);
-    // Another attempt follows by itself.
-    if (this.#bench.jobs.has(deliveryId)) this.timeUs += backoffMs * 1000;
+    this.#bench.attempt(deliveryId, isTaken, isTaken ? TAKEN : REFUSED);
+  }
+
+  /** Until the next attempt of a delivery that waits for it. */
+  #pause(): void {
+    const pauseMs = 100;
+    this.timeUs += pauseMs * 1000;
+    this.#bench.timers.advance(pauseMs);
   }
 }

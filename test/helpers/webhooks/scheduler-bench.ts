@@ -9,8 +9,8 @@ import { DeliveryScheduler } from "../../../workers/webhooks/deliveries/delivery
 import type { DeliverySchedulerOptions } from "../../../workers/webhooks/deliveries/scheduler-options.js";
 import type { InlineAnswer, InlineRequest } from "../../../workers/webhooks/deliveries/tracked-delivery.js";
 import { WebhookState } from "../../../workers/webhooks/deliveries/webhook-state.js";
-import type { DispatcherHandle } from "../../../workers/webhooks/dispatcher-handle.js";
-import type { DeliveryJob, DeliveryReport } from "../../../workers/webhooks/dispatcher-messages.js";
+import type { DispatcherHandle } from "../../../workers/webhooks/dispatcher/dispatcher-handle.js";
+import type { DeliveryJob } from "../../../workers/webhooks/dispatcher/dispatcher-messages.js";
 import { ManualTimers } from "../recorder/manual-timers.js";
 import { WEBHOOK } from "./webhook-fixtures.js";
 
@@ -19,9 +19,6 @@ export type SchedulerRecord = { event: EmittedEvent; runId: string } | { change:
 
 export const RUN_ID = "019bb000-0000-7000-8000-0000000000b1";
 const START_US = 1_800_000_000_000_000;
-/** What the dispatcher tells of a delivery that it was asked to break off. */
-export const BEGUN_WINDOW = { endMs: 10_000, nextAttemptMs: 3_000 } as const;
-
 /** A UUIDv7 that counts. */
 export function countedId(n: number): string {
   return `019bb000-0000-7000-8000-${n.toString(16).padStart(12, "0")}`;
@@ -42,11 +39,10 @@ export class SchedulerBench {
   readonly scheduler: DeliveryScheduler;
   readonly records: SchedulerRecord[];
   isDispatcherStopped = false;
-  /** Jobs that the dispatcher has. */
+  /** Attempts that the dispatcher makes. */
   readonly jobs = new Map<string, DeliveryJob>();
-  readonly released = new Set<string>();
-  /** Content that the front was asked for. */
-  readonly wanted: string[] = [];
+  /** Content that the front was asked for, and how many records it had been sent by then. */
+  readonly wanted: { id: string; records: number }[] = [];
   committed: number;
   viewed: number;
   /** The next append throws. */
@@ -72,27 +68,20 @@ export class SchedulerBench {
           this.jobs.set(job.deliveryId, job);
         }
       },
-      begin: (id) => {
-        const job = this.jobs.get(id);
-        if (job !== undefined) this.jobs.set(id, { ...job, afterId: null });
-      },
-      release: (id) => {
-        if (this.jobs.has(id)) this.released.add(id);
-      },
       stop: () => {
         this.isDispatcherStopped = true;
         return Promise.resolve();
       },
     };
     this.scheduler = new DeliveryScheduler({
-      ...{ state: this.state, dispatcher, timers: this.timers, tick: this.tick },
+      ...{ state: this.state, dispatcher, timers: this.timers, nowMs: () => this.timers.nowMs(), tick: this.tick },
       newId: () => countedId(this.#ids++),
       source: () => ({ serviceVersion: "1", cell: { kioskSerialNumber: null, unitSystem: "metric" } }),
       append: (change) => {
         if (this.isFull) throw new Error("the log is full");
         return this.put(change);
       },
-      askForContent: (id) => this.wanted.push(id),
+      askForContent: (id) => this.wanted.push({ id, records: this.committed }),
       report: () => {},
       onFaultChange: () => {},
       ...options,
@@ -115,10 +104,10 @@ export class SchedulerBench {
     this.put({ kind: "webhook_put", webhook, secret });
   }
 
-  emit(webhooks: readonly Webhook[]): EmittedEvent {
+  emit(webhooks: readonly Webhook[], padding = ""): EmittedEvent {
     const id = countedId(this.#ids++);
     const event: EmittedEvent = {
-      ...{ id, name: "ProgramCompleted", timeUs: this.tick(), payload: `{"event_id":"${id}"}` },
+      ...{ id, name: "ProgramCompleted", timeUs: this.tick(), payload: `{"event_id":"${id}"}${padding}` },
       deliveries: webhooks.map((webhook) => ({
         ...{ id: countedId(this.#ids++), webhookId: webhook.id, onFailureMode: webhook.onFailureMode },
       })),
@@ -131,7 +120,7 @@ export class SchedulerBench {
   emitted(event: EmittedEvent, runId: string): void {
     this.records.push({ event, runId });
     this.state.begin(runId, [event]);
-    this.scheduler.emitted(event, runId, this.records.length);
+    this.scheduler.emitted(event, this.records.length);
   }
 
   /** All that is appended becomes durable and is seen. */
@@ -142,7 +131,7 @@ export class SchedulerBench {
 
   commit(sequence: number): void {
     this.committed = sequence;
-    this.scheduler.commits.committed(sequence);
+    this.scheduler.committed(sequence);
   }
 
   view(sequence: number): void {
@@ -172,69 +161,37 @@ export class SchedulerBench {
 
   /** The front answers what it was asked for first. */
   answerContent(): void {
-    const id = this.wanted.shift() as string;
-    const content = this.stored(id, this.viewed);
+    const { id, records } = this.wanted.shift() as { id: string; records: number };
+    const content = this.stored(id, records);
     if (this.isUnreadable(id)) this.scheduler.content(id, { kind: "unreadable", reason: "EIO" });
     else this.scheduler.content(id, content === undefined ? { kind: "unknown" } : { kind: "content", content });
   }
 
-  /** An attempt of a job ends, and what follows by the rules of the dispatcher is reported. */
-  attempt(deliveryId: string, isTaken: boolean, isLast: boolean, answer: Partial<DeliveryAttempt> = {}): void {
-    const job = this.jobs.get(deliveryId) as DeliveryJob;
-    const startedAtUs = this.tick();
-    const error = isTaken ? null : "the receiver answered 500";
-    const attempt: DeliveryAttempt = {
-      ...{ attemptNumber: job.firstAttemptNumber, startedAtUs, completedAtUs: this.tick(), error },
-      ...{
-        statusCode: isTaken ? 204 : 500,
-        responseHeaders: {},
-        responseBody: "",
-        responseTruncated: false,
-        ...answer,
-      },
-    };
-    const isRetried = !isTaken && !isLast && job.attempts > 1;
-    const next: DeliveryReport["next"] = isTaken
-      ? { kind: "delivered" }
-      : !isRetried
-        ? { kind: "failed" }
-        : this.released.has(deliveryId)
-          ? { kind: "released", window: BEGUN_WINDOW }
-          : { kind: "retry", atUs: startedAtUs + 1_000_000 };
-    this.jobs.delete(deliveryId);
-    this.released.delete(deliveryId);
-    if (next.kind === "retry") {
-      const [firstAttemptNumber, attempts] = [job.firstAttemptNumber + 1, job.attempts - 1];
-      this.jobs.set(deliveryId, { ...job, firstAttemptNumber, attempts });
-    }
-    this.scheduler.reports([{ deliveryId, attempt, next }]);
+  answerAllContent(): void {
+    while (this.wanted.length > 0) this.answerContent();
   }
 
-  /** The pause of a delivery is over: its next attempt begins. */
-  beginAttempt(deliveryId: string): void {
-    if (!this.jobs.has(deliveryId)) throw new Error(`${deliveryId} is not being made`);
-    this.scheduler.reports([{ deliveryId, attempt: null, next: { kind: "attempt" } }]);
+  /** The attempt under way ends. */
+  attempt(deliveryId: string, isTaken: boolean, answer: Partial<DeliveryAttempt> = {}): void {
+    const { attemptNumber } = this.jobs.get(deliveryId) as DeliveryJob;
+    this.jobs.delete(deliveryId);
+    const attempt: DeliveryAttempt = {
+      ...{ attemptNumber, startedAtUs: this.tick(), completedAtUs: this.tick() },
+      ...{ error: isTaken ? null : "the receiver answered 500", statusCode: isTaken ? 204 : 500 },
+      ...{ responseHeaders: {}, responseBody: "", responseTruncated: false, ...answer },
+    };
+    this.scheduler.reports([{ deliveryId, attempt }]);
+  }
+
+  /** Refuses attempts, without pauses in between, until none follows. */
+  refuse(deliveryId: string): void {
+    while (this.jobs.has(deliveryId)) this.attempt(deliveryId, false);
   }
 
   /** A manual retry, as the front asks for it. */
   retry(deliveryId: string, answer: InlineAnswer): InlineRequest | undefined {
     const { webhookId } = this.stored(deliveryId)?.delivery ?? { webhookId: countedId(0) };
     return this.scheduler.retry(deliveryId, webhookId, answer);
-  }
-
-  /** One that follows another and was released before its turn. */
-  endBehind(deliveryId: string): void {
-    if (!this.released.delete(deliveryId)) throw new Error(`${deliveryId} is not released`);
-    const { window } = this.jobs.get(deliveryId) as DeliveryJob;
-    this.jobs.delete(deliveryId);
-    this.scheduler.reports([{ deliveryId, attempt: null, next: { kind: "released", window } }]);
-  }
-
-  /** A pause that was released ends without an attempt. */
-  endPause(deliveryId: string): void {
-    if (!this.released.delete(deliveryId)) throw new Error(`${deliveryId} is not released`);
-    this.jobs.delete(deliveryId);
-    this.scheduler.reports([{ deliveryId, attempt: null, next: { kind: "released", window: BEGUN_WINDOW } }]);
   }
 
   /** One thing that may happen next, chosen at random; false when there is none. `onAttempt` decides whether the receiver takes it. */
@@ -245,9 +202,8 @@ export class SchedulerBench {
     }
     if (this.viewed < this.committed) options.push(() => this.view(random.integer(this.viewed + 1, this.committed)));
     if (this.wanted.length > 0) options.push(() => this.answerContent());
-    for (const job of this.jobs.values()) {
-      options.push(() => this.attempt(job.deliveryId, onAttempt(job), random.chance(0.3)));
-    }
+    for (const job of this.jobs.values()) options.push(() => this.attempt(job.deliveryId, onAttempt(job)));
+    if (this.timers.armed > 0) options.push(() => this.timers.advance(500));
     if (options.length === 0) return false;
     random.pick(options)();
     return true;

@@ -1,87 +1,90 @@
+import { LIMITS } from "../../../core/limits.js";
 import { ServiceError } from "../../../core/service-errors.js";
 import type { Delivery } from "../../../core/webhook/delivery.js";
 import { newDelivery } from "../../../core/webhook/emit-run-event.js";
 import type { Webhook } from "../../../core/webhook/webhook.js";
 import { type EventSource, testEventPayload } from "../../../core/webhook/webhook-event.js";
-import type { BegunWindow, DeliveryJob } from "../dispatcher-messages.js";
-import type { EventPayload } from "./event-payloads.js";
-import type { Tracked } from "./tracked-delivery.js";
-import type { KeptWebhook, WebhookState } from "./webhook-state.js";
+import type { DeliveryJob } from "../dispatcher/dispatcher-messages.js";
+import type { TrackedDelivery } from "./tracked-delivery.js";
+import type { KeptWebhook } from "./webhook-state.js";
 
-/** What to do with a delivery that was taken from its queue. Nothing else of it is under way. */
+/** What `proceed` does. */
 export type DeliveryAction =
-  /** Attempt it, at most so often. */
-  | { kind: "attempt"; kept: KeptWebhook; attempts: number }
+  /** Attempt it now, within the rest of its window. */
+  | { kind: "attempt"; kept: KeptWebhook; windowEndMs: number }
   /** Ask the front for its stored content. */
   | { kind: "load" }
-  /** Fail it, if it has not ended: no attempt follows. */
-  | { kind: "give_up"; lastError: string }
+  /** End it without a further attempt. If it is pending, it fails. */
+  | { kind: "give_up"; lastError: string | null }
   /** Only for an inline attempt: nothing, since the receiver has taken it. */
   | { kind: "delivered" };
 
-/** The action for a delivery that nobody waits for. */
-export type AutomaticAction = Exclude<DeliveryAction, { kind: "delivered" }>;
-
-const LOAD: AutomaticAction = { kind: "load" };
-const DELIVERED: DeliveryAction = { kind: "delivered" };
-const DELETED = "the webhook was deleted";
-
-export function automaticAction({ delivery, payload }: Tracked, state: WebhookState): AutomaticAction {
-  if (delivery === null || payload === null) return LOAD;
-  const kept = state.get(delivery.webhookId);
-  const isTest = delivery.eventName === "WebhookTest";
-  if (kept === undefined) return { kind: "give_up", lastError: DELETED };
-  if (!kept.webhook.enabled && !isTest) return { kind: "give_up", lastError: "the webhook was disabled" };
-  const attempts = isTest ? 1 : 1 + kept.webhook.maxRetries;
-  return { kind: "attempt", kept, attempts: Math.max(1, attempts - delivery.attempts) };
+/**
+ * What to do with a delivery whose turn has come. An inline attempt is made even if the webhook is disabled.
+ *
+ * @param kept the webhook as it is now; undefined when it was deleted
+ */
+export function nextAction(tracked: TrackedDelivery, kept: KeptWebhook | undefined, nowMs: number): DeliveryAction {
+  const { delivery, payload, windowEndMs } = tracked;
+  const isInline = tracked.place === "inline";
+  if (delivery === null || payload === null) return { kind: "load" };
+  if (isInline && delivery.status === "delivered") return { kind: "delivered" };
+  if (kept === undefined) return { kind: "give_up", lastError: "the webhook was deleted" };
+  if (!isInline && stopsDelivery(tracked, kept)) {
+    return { kind: "give_up", lastError: "the webhook was disabled" };
+  }
+  const newEndMs = nowMs + LIMITS.dispatchWindowMs;
+  if (isInline || windowEndMs === null) return { kind: "attempt", kept, windowEndMs: newEndMs };
+  // The pause has ended too late, for example on a busy machine.
+  if (nowMs >= windowEndMs) return { kind: "give_up", lastError: delivery.lastError };
+  return { kind: "attempt", kept, windowEndMs };
 }
 
-/** The action for a delivery that somebody waits for. It is attempted even if its webhook is disabled. */
-export function inlineAction({ delivery, payload }: Tracked, state: WebhookState): DeliveryAction {
-  if (delivery === null || payload === null) return LOAD;
-  if (delivery.status === "delivered") return DELIVERED;
-  const kept = state.get(delivery.webhookId);
-  return kept === undefined ? { kind: "give_up", lastError: DELETED } : { kind: "attempt", kept, attempts: 1 };
-}
-
-/** The answer to a request for an attempt whose webhook was deleted. */
-export function webhookDeleted({ id, webhookId }: Tracked): ServiceError {
-  const params = { field: "delivery_id", in: "path", value: id, webhook_id: webhookId };
-  return new ServiceError("webhook_deleted", "the delivery's webhook was deleted", params);
+/** Whether the webhook, as it is now, ends the delivery's automatic attempts. */
+export function stopsDelivery({ delivery }: TrackedDelivery, kept: KeptWebhook | undefined): boolean {
+  return kept === undefined || (!kept.webhook.enabled && delivery?.eventName !== "WebhookTest");
 }
 
 /**
- * The dispatcher's job for a delivery.
- *
- * @param window what is left of its window; null: a new one
- * @param afterId the delivery whose end it waits for; null: it begins at once
+ * When the next automatic attempt is due after one that has failed; null if none follows: that was the last one, or the pause would end at
+ * or after the window's end.
  */
-export function jobOf(
-  tracked: Tracked,
-  { webhook, secret }: KeptWebhook,
-  attempts: number,
-  window: BegunWindow | null,
-  afterId: string | null,
-): DeliveryJob {
-  const { delivery, payload } = tracked as { delivery: Delivery; payload: EventPayload };
+export function pauseEndMs(
+  { delivery, windowEndMs }: Pick<TrackedDelivery, "delivery" | "windowEndMs">,
+  attemptsMade: number,
+  { maxRetries, retryBackoffSeconds }: Pick<Webhook, "maxRetries" | "retryBackoffSeconds">,
+  nowMs: number,
+): number | null {
+  if (delivery === null || windowEndMs === null) return null;
+  const attempts = delivery.eventName === "WebhookTest" ? 1 : 1 + maxRetries;
+  const endMs = nowMs + retryBackoffSeconds * 1000;
+  return attemptsMade < attempts && endMs < windowEndMs ? endMs : null;
+}
+
+/** The dispatcher's job for the next attempt. */
+export function jobOf(tracked: TrackedDelivery, { webhook, secret }: KeptWebhook, windowLeftMs: number): DeliveryJob {
+  const { delivery, payload } = tracked as { delivery: Delivery; payload: Uint8Array };
   return {
     deliveryId: tracked.id,
-    afterId,
+    attemptNumber: delivery.attempts + 1,
     eventId: delivery.eventId,
     eventName: delivery.eventName,
     url: webhook.url,
     secret,
-    window,
-    firstAttemptNumber: delivery.attempts + 1,
-    attempts,
     timeoutMs: webhook.deliveryTimeoutSeconds * 1000,
-    backoffMs: webhook.retryBackoffSeconds * 1000,
-    payload: payload.bytes,
+    windowLeftMs,
+    payload,
   };
 }
 
+/** The answer to a request for an attempt whose webhook was deleted. */
+export function webhookDeleted({ id, webhookId }: TrackedDelivery): ServiceError {
+  const params = { field: "delivery_id", in: "path", value: id, webhook_id: webhookId };
+  return new ServiceError("webhook_deleted", "the delivery's webhook was deleted", params);
+}
+
 /** The answer to a request for a delivery that the front could not read. @param isUnknown there is no such delivery */
-export function notReadError({ id }: Tracked, isUnknown: boolean): ServiceError {
+export function notReadError({ id }: TrackedDelivery, isUnknown: boolean): ServiceError {
   const params = { field: "delivery_id", in: "path", value: id };
   if (isUnknown) return new ServiceError("delivery_not_found", "no delivery has this id", params);
   return new ServiceError("internal_error", "the delivery's stored data cannot be read", params);

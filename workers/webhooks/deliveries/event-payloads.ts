@@ -1,30 +1,38 @@
-/** The bytes of an event. All its deliveries and both threads share them, and they are posted unchanged. */
-export interface EventPayload {
-  /** In shared memory, so that they are not copied for the dispatcher. */
-  readonly bytes: Uint8Array;
-  /** Number of deliveries that hold it. */
-  users: number;
-}
+import { LIMITS } from "../../../core/limits.js";
 
-export function eventPayload(text: string): EventPayload {
-  const bytes = new Uint8Array(new SharedArrayBuffer(Buffer.byteLength(text)));
-  bytes.set(Buffer.from(text));
-  return { bytes, users: 0 };
-}
-
-/** Counts the bytes of the payloads that deliveries hold. */
+/** The bytes of events whose deliveries wait. The deliveries of one event share them, and so do both threads. */
 export class EventPayloads {
+  readonly #events = new Map<string, { bytes: Uint8Array; deliveries: number }>();
   #keptBytes = 0;
 
   get keptBytes(): number {
     return this.#keptBytes;
   }
 
-  hold(payload: EventPayload): void {
-    if (payload.users++ === 0) this.#keptBytes += payload.bytes.length;
+  /** Keeps an event's payload, if there is room, until so many deliveries have ended. */
+  keep(eventId: string, text: string, deliveries: number): void {
+    const length = Buffer.byteLength(text);
+    if (this.#keptBytes + length > LIMITS.keptPayloadBytes) return;
+    this.#events.set(eventId, { bytes: payloadBytes(text), deliveries });
+    this.#keptBytes += length;
   }
 
-  release(payload: EventPayload): void {
-    if (--payload.users === 0) this.#keptBytes -= payload.bytes.length;
+  get(eventId: string): Uint8Array | null {
+    return this.#events.get(eventId)?.bytes ?? null;
   }
+
+  /** A delivery of the event has ended. */
+  ended(eventId: string): void {
+    const event = this.#events.get(eventId);
+    if (event === undefined || --event.deliveries > 0) return;
+    this.#events.delete(eventId);
+    this.#keptBytes -= event.bytes.length;
+  }
+}
+
+/** In shared memory, so that they are not copied for the dispatcher. They are posted unchanged. */
+export function payloadBytes(text: string): Uint8Array {
+  const bytes = new Uint8Array(new SharedArrayBuffer(Buffer.byteLength(text)));
+  bytes.set(Buffer.from(text));
+  return bytes;
 }

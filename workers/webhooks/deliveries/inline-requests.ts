@@ -1,8 +1,8 @@
 import { LIMITS } from "../../../core/limits.js";
 import { ServiceError } from "../../../core/service-errors.js";
 import type { Timers } from "../../../core/timers.js";
-import type { CommitWaits } from "../commit-waits.js";
-import type { InlineAnswer, InlineRequest, Tracked } from "./tracked-delivery.js";
+import type { SequenceWaits } from "./sequence-waits.js";
+import type { InlineAnswer, InlineRequest, TrackedDelivery } from "./tracked-delivery.js";
 
 /** After so long an attempt under way has ended, and there is room for another request. */
 const RETRY_AFTER_SECONDS = LIMITS.dispatchWindowMs / 1000;
@@ -13,14 +13,14 @@ const RETRY_AFTER_SECONDS = LIMITS.dispatchWindowMs / 1000;
  */
 export class InlineRequests {
   readonly #timers: Timers;
-  readonly #commits: CommitWaits;
+  readonly #commits: SequenceWaits;
   #isStopped = false;
   readonly #counts = new Map<string, number>();
   #count = 0;
   readonly #onOverdue: (request: InlineRequest) => void;
 
   /** @param onOverdue called for a request that has waited as long as it may and has not begun */
-  constructor(timers: Timers, commits: CommitWaits, onOverdue: (request: InlineRequest) => void) {
+  constructor(timers: Timers, commits: SequenceWaits, onOverdue: (request: InlineRequest) => void) {
     this.#timers = timers;
     this.#commits = commits;
     this.#onOverdue = onOverdue;
@@ -34,36 +34,30 @@ export class InlineRequests {
   /** Whether another request for this receiver may wait. Otherwise it is refused. */
   admits(webhookId: string, answer: InlineAnswer): boolean {
     const error = this.#isStopped ? stopping() : this.#refusal(webhookId);
-    if (error === undefined) return true;
-    answer({ error });
-    return false;
+    if (error !== undefined) answer({ error });
+    return error === undefined;
   }
 
   #refusal(webhookId: string): ServiceError | undefined {
     const waiting = this.#counts.get(webhookId) ?? 0;
     if (waiting < LIMITS.inlineOfReceiver) return undefined;
-    return new ServiceError(
-      "unavailable",
-      `${waiting} tests and retries of this receiver wait already, the most allowed`,
-      {
-        retry_after_seconds: RETRY_AFTER_SECONDS,
-      },
-    );
+    const why = `${waiting} tests and retries of this receiver wait already, the most allowed`;
+    return new ServiceError("unavailable", why, { retry_after_seconds: RETRY_AFTER_SECONDS });
   }
 
-  add(tracked: Tracked, answer: InlineAnswer): InlineRequest {
+  add(tracked: TrackedDelivery, answer: InlineAnswer): InlineRequest {
     const { webhookId } = tracked;
     this.#counts.set(webhookId, (this.#counts.get(webhookId) ?? 0) + 1);
     this.#count++;
     const request: InlineRequest = { tracked, answer, timer: null, isAnswered: false };
     request.timer = this.#timers.set(() => this.#onOverdue(request), LIMITS.inlineWaitMs);
-    tracked.addRequest(request);
+    tracked.requests.push(request);
     return request;
   }
 
   /** The attempt of the delivery's first request begins now. */
-  begin(tracked: Tracked): void {
-    const request = tracked.takeRequest() as InlineRequest;
+  begin(tracked: TrackedDelivery): void {
+    const request = tracked.requests.shift() as InlineRequest;
     this.#clear(request);
     tracked.current = request;
   }
@@ -82,12 +76,12 @@ export class InlineRequests {
   }
 
   /** Refuses all requests of the delivery whose attempts have not begun. */
-  refuseAll(tracked: Tracked, error: ServiceError): void {
-    for (const request of tracked.takeRequests()) this.answer(request, { error });
+  refuseAll(tracked: TrackedDelivery, error: ServiceError): void {
+    for (const request of tracked.requests.splice(0)) this.answer(request, { error });
   }
 
   /** Answers a request once the delivery's latest record is committed. */
-  answerRecorded(request: InlineRequest, { id, sequence, isRecorded }: Tracked): void {
+  answerRecorded(request: InlineRequest, { id, sequence, isRecorded }: TrackedDelivery): void {
     this.#commits.add(sequence, (isCommitted) => {
       const error = new ServiceError("unavailable", "the outcome could not be recorded", {});
       this.answer(request, isCommitted && isRecorded ? { deliveryId: id } : { error });
@@ -95,18 +89,17 @@ export class InlineRequests {
   }
 
   /** Admits no more requests, and refuses those of these deliveries whose attempts have not begun. */
-  stop(deliveries: Iterable<Tracked>): void {
+  stop(deliveries: Iterable<TrackedDelivery>): void {
     this.#isStopped = true;
     for (const tracked of deliveries) this.refuseAll(tracked, stopping());
   }
 
   /** As `stop`. Also refuses requests whose attempts were cut short or will not be recorded. */
-  abandon(deliveries: Iterable<Tracked>): void {
+  abandon(deliveries: Iterable<TrackedDelivery>): void {
     this.#isStopped = true;
     for (const tracked of deliveries) {
-      const error = stopping();
-      this.refuseAll(tracked, error);
-      if (tracked.current !== null) this.answer(tracked.current, { error });
+      this.refuseAll(tracked, stopping());
+      if (tracked.current !== null) this.answer(tracked.current, { error: stopping() });
       tracked.current = null;
     }
   }

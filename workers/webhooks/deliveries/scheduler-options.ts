@@ -1,7 +1,7 @@
 import type { Timers } from "../../../core/timers.js";
 import type { DeliveryPut } from "../../../core/webhook/webhook-change.js";
 import type { EventSource } from "../../../core/webhook/webhook-event.js";
-import type { DispatcherHandle } from "../dispatcher-handle.js";
+import type { DispatcherHandle } from "../dispatcher/dispatcher-handle.js";
 import type { WebhookState } from "./webhook-state.js";
 
 /** What surrounds the scheduler. */
@@ -9,6 +9,8 @@ export interface DeliverySchedulerOptions {
   state: WebhookState;
   dispatcher: DispatcherHandle;
   timers: Timers;
+  /** Monotonic, in milliseconds. */
+  nowMs(): number;
   tick(): number;
   newId(timeUs: number): string;
   source(): EventSource;
@@ -19,6 +21,4 @@ export interface DeliverySchedulerOptions {
   report(what: string, error: unknown): void;
   /** Called when `fault` has changed. */
   onFaultChange(): void;
-  /** Default: the limits of `LIMITS`. */
-  backlog?: { waiting: number; waitingOfReceiver: number };
 }

@@ -1,6 +1,5 @@
 import type { Timers } from "../../../core/timers.js";
 import { formatTimeUs } from "../../../core/timestamps.js";
-import type { Tracked } from "./tracked-delivery.js";
 
 /** Pause before they are read again for the first time. It doubles each time that one of them still cannot be read. */
 const FIRST_PAUSE_MS = 5_000;
@@ -9,8 +8,8 @@ const LONGEST_PAUSE_MS = 300_000;
 export interface UnreadableDeliveriesOptions {
   timers: Timers;
   tick(): number;
-  /** Reads it again. */
-  again(tracked: Tracked): void;
+  /** Reads it again, unless it is being read already. */
+  again(deliveryId: string): void;
   /** Called when `fault` has changed. */
   onChange(): void;
   report(what: string, error: unknown): void;
@@ -23,7 +22,7 @@ export interface UnreadableDeliveriesOptions {
 export class UnreadableDeliveries {
   readonly #options: UnreadableDeliveriesOptions;
   /** All of them, including those that are being read again. */
-  readonly #members = new Set<Tracked>();
+  readonly #ids = new Set<string>();
   #sinceUs = 0;
   #reason = "";
   #pauseMs = FIRST_PAUSE_MS;
@@ -34,34 +33,34 @@ export class UnreadableDeliveries {
   }
 
   get count(): number {
-    return this.#members.size;
+    return this.#ids.size;
   }
 
   /** Text for people; null while there is none. */
   get fault(): string | null {
-    const { size } = this.#members;
+    const { size } = this.#ids;
     if (size === 0) return null;
     const deliveries = size === 1 ? "1 delivery waits" : `${size} deliveries wait`;
     return `since ${formatTimeUs(this.#sinceUs)} ${deliveries}, because stored data cannot be read: ${this.#reason}`;
   }
 
-  add(tracked: Tracked, reason: string): void {
+  add(deliveryId: string, reason: string): void {
     const { timers, tick, report, onChange } = this.#options;
-    if (this.#members.size === 0) {
+    if (this.#ids.size === 0) {
       this.#sinceUs = tick();
       this.#reason = reason;
-      report(`the stored data of delivery ${tracked.id} cannot be read: it is tried again`, new Error(reason));
+      report(`the stored data of delivery ${deliveryId} cannot be read: it is tried again`, new Error(reason));
     }
-    const isNew = !this.#members.has(tracked);
-    this.#members.add(tracked);
+    const isNew = !this.#ids.has(deliveryId);
+    this.#ids.add(deliveryId);
     this.#timer ??= timers.set(() => this.#readAgain(), this.#pauseMs);
     if (isNew) onChange();
   }
 
   /** Removes a delivery that has been read, if it is one of them. */
-  remove(tracked: Tracked): void {
-    if (!this.#members.delete(tracked)) return;
-    if (this.#members.size === 0) {
+  remove(deliveryId: string): void {
+    if (!this.#ids.delete(deliveryId)) return;
+    if (this.#ids.size === 0) {
       this.#options.timers.clear(this.#timer);
       this.#timer = null;
       this.#pauseMs = FIRST_PAUSE_MS;
@@ -72,7 +71,7 @@ export class UnreadableDeliveries {
   #readAgain(): void {
     this.#timer = null;
     this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
-    for (const tracked of this.#members) if (tracked.phase === "unreadable") this.#options.again(tracked);
     // Those that are being read already come back here by themselves if that fails.
+    for (const deliveryId of this.#ids) this.#options.again(deliveryId);
   }
 }

@@ -51,9 +51,9 @@ export class WebhookState {
     return this.#pending.values();
   }
 
-  /** A pending delivery in the form in which it is kept. */
-  keptPending(deliveryId: string): Delivery | BegunDelivery | undefined {
-    return this.#pending.get(deliveryId);
+  pendingDelivery(deliveryId: string): Delivery | undefined {
+    const kept = this.#pending.get(deliveryId);
+    return kept instanceof BegunDelivery ? kept.toDelivery() : kept;
   }
 
   isPending(deliveryId: string): boolean {

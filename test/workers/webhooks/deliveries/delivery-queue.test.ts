@@ -1,0 +1,99 @@
+import t from "tap";
+import { createRandom } from "../../../../core/random.js";
+import { DeliveryQueue, IN_ALL, PER_RECEIVER } from "../../../../workers/webhooks/deliveries/delivery-queue.js";
+
+function takeAll(queue: DeliveryQueue<string>): string[] {
+  const taken: string[] = [];
+  for (let one = queue.take(); one !== undefined; one = queue.take()) taken.push(one);
+  return taken;
+}
+
+t.test("oldest first within a receiver, at most so many of it", async (t) => {
+  const queue = new DeliveryQueue<string>();
+  for (let i = 0; i < 20; i++) queue.add("a", `a${i}`);
+  t.same(
+    takeAll(queue),
+    Array.from({ length: PER_RECEIVER }, (_, i) => `a${i}`),
+  );
+  queue.ended("a");
+  t.same(takeAll(queue), [`a${PER_RECEIVER}`]);
+  t.equal(queue.waitingCount, 20 - PER_RECEIVER - 1);
+});
+
+t.test("receivers take turns; the deliveries of one event begin in the order in which they are added", async (t) => {
+  const queue = new DeliveryQueue<string>();
+  const order = ["c", "a", "b"];
+  queue.add("a", "before");
+  t.same(takeAll(queue), ["before"]);
+  for (const event of [0, 1]) for (const receiver of order) queue.add(receiver, `${receiver}${event}`);
+  t.same(takeAll(queue), ["c0", "a0", "b0", "c1", "a1", "b1"], "also if one of a receiver is under way");
+});
+
+t.test("receivers that hold all places open cost another one nothing", async (t) => {
+  const queue = new DeliveryQueue<string>();
+  for (let receiver = 0; receiver < 20; receiver++) {
+    for (let i = 0; i < 50; i++) queue.add(`slow${receiver}`, `slow${receiver} ${i}`);
+  }
+  t.equal(takeAll(queue).length, IN_ALL);
+  queue.add("fast", "fast 0");
+  queue.add("fast", "fast 1");
+  t.same(takeAll(queue), ["fast 0"], "its first place is always free");
+  queue.ended("fast");
+  t.same(takeAll(queue), ["fast 1"]);
+  queue.ended("fast");
+  queue.ended("slow7");
+  t.equal(takeAll(queue).length, 1, "a place that became free is used");
+});
+
+t.test("one that waits can be removed", async (t) => {
+  const queue = new DeliveryQueue<string>();
+  for (const one of ["a0", "a1", "a2"]) queue.add("a", one);
+  const remove = (receiverId: string, id: string) => queue.remove(receiverId, (one) => one === id);
+  remove("a", "a1");
+  remove("a", "a1");
+  remove("b", "a2");
+  t.equal(queue.waitingCount, 2);
+  t.same(takeAll(queue), ["a0", "a2"]);
+  remove("a", "a2");
+  t.equal(queue.runningCount, 2, "it runs");
+});
+
+t.test("against a plain model: bounds hold, nothing is lost, nobody who may run is left waiting", async (t) => {
+  const seed = 41;
+  const random = createRandom(seed);
+  const queue = new DeliveryQueue<string>();
+  const waiting = new Map<string, string[]>();
+  const running = new Map<string, number>();
+  const runningOf = (receiver: string): number => running.get(receiver) ?? 0;
+  let inAll = 0;
+  for (let round = 0; round < 30_000; round++) {
+    const receiver = `r${random.integer(0, 99)}`;
+    if (random.chance(0.55)) {
+      queue.add(receiver, `${receiver} ${round}`);
+      waiting.set(receiver, [...(waiting.get(receiver) ?? []), `${receiver} ${round}`]);
+    } else if (runningOf(receiver) > 0) {
+      queue.ended(receiver);
+      running.set(receiver, runningOf(receiver) - 1);
+      inAll--;
+    }
+    for (const taken of takeAll(queue)) {
+      const from = taken.split(" ")[0] as string;
+      running.set(from, runningOf(from) + 1);
+      inAll++;
+      const isFirst = waiting.get(from)?.shift() === taken;
+      if (!isFirst || runningOf(from) > PER_RECEIVER || (inAll > IN_ALL && runningOf(from) !== 1)) {
+        t.fail(`seed ${seed}, round ${round}: ${taken}`);
+        return;
+      }
+    }
+    const left = [...waiting].find(
+      ([one, { length }]) => length > 0 && (runningOf(one) === 0 || (runningOf(one) < PER_RECEIVER && inAll < IN_ALL)),
+    );
+    const waitingInAll = [...waiting.values()].reduce((sum, { length }) => sum + length, 0);
+    if (left !== undefined || queue.runningCount !== inAll || queue.waitingCount !== waitingInAll) {
+      t.fail(`seed ${seed}, round ${round}: ${left?.[0]} waits`);
+      return;
+    }
+  }
+  t.pass(`30,000 rounds from seed ${seed}, ${inAll} running, ${queue.waitingCount} waiting at the end`);
+});

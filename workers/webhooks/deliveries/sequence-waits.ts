@@ -1,0 +1,25 @@
+/** Callbacks that wait until records have come so far: to the disk, or to the front's view. */
+export class SequenceWaits {
+  /** In order of their records. */
+  readonly #waiting: { sequence: number; resume: (hasCome: boolean) => void }[] = [];
+  #sequence = 0;
+
+  /** Calls `resume(true)` when the record has come, `resume(false)` if it never will. */
+  add(sequence: number, resume: (hasCome: boolean) => void): void {
+    if (sequence <= this.#sequence) resume(true);
+    else this.#waiting.push({ sequence, resume });
+  }
+
+  /** Records up to this one have come. */
+  reached(sequence: number): void {
+    this.#sequence = Math.max(this.#sequence, sequence);
+    let count = 0;
+    while (count < this.#waiting.length && this.#waiting[count]!.sequence <= sequence) count++;
+    for (const { resume } of this.#waiting.splice(0, count)) resume(true);
+  }
+
+  /** No more records come. */
+  abandon(): void {
+    for (const { resume } of this.#waiting.splice(0)) resume(false);
+  }
+}
