@@ -1,6 +1,6 @@
 /**
- * Most deliveries under way: to one receiver, and in all. Receivers are independent, so each may always have one. A larger `IN_ALL` only
- * opens more connections: measured, two hundred receivers are served no faster.
+ * Most deliveries under way: to one receiver, and in all. Receivers are independent, so each may always have one. A larger `IN_ALL` opens
+ * more connections.
  */
 export const PER_RECEIVER = 8;
 export const IN_ALL = 128;
