@@ -66,7 +66,8 @@ async function compile() {
   }
   // All that is not the product may use the types that have just been made. The bundler of the console does not read them.
   if (isOk() && !isProduct) {
-    steps.push(...(await Promise.all(["tsconfig.json", "http/console/tsconfig.json"].map(typed))));
+    const projects = ["tsconfig.json", "http/console/tsconfig.json", "workers/artefacts/assembly/tsconfig.json"];
+    steps.push(...(await Promise.all(projects.map(typed))));
   }
   return [...steps, await page];
 }

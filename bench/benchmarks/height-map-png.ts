@@ -1,6 +1,6 @@
 import { heightSource, type MadeFrame } from "../../test/helpers/captures/made-frames.js";
 import { readGreyPng } from "../../test/helpers/captures/png-reader.js";
-import { wasmKernels } from "../../workers/artefacts/kernel-memory.js";
+import { newKernelMemory } from "../../workers/artefacts/kernel-memory.js";
 import { encodeHeightMap } from "../../workers/artefacts/picture/frame-pictures.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { BENCH_FRAMES, type BenchFrame, openOn, REPEATED, repeated } from "../load/frames/bench-frames.js";
@@ -21,7 +21,7 @@ interface Sharp {
 
 async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBenchmark> {
   const { width, lines } = frame.geometry;
-  const memory = await wasmKernels();
+  const memory = await newKernelMemory();
   const round = (encode: () => Promise<Uint8Array>) => async (): Promise<RoundSample> => {
     let bytes = 0;
     const sample = await repeated(context.size, async () => {

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { loadFrame, type MadeFrame } from "../../test/helpers/captures/made-frames.js";
 import { filterOutliers } from "../../workers/artefacts/filter/outlier-filter.js";
-import { wasmKernels } from "../../workers/artefacts/kernel-memory.js";
+import { newKernelMemory } from "../../workers/artefacts/kernel-memory.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
 import { BENCH_FRAMES, type BenchFrame, frameXyz, openOn, REPEATED, repeated } from "../load/frames/bench-frames.js";
 import { startPython } from "../peers/python-peer.js";
@@ -23,7 +23,7 @@ for line in sys.stdin:
 
 async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBenchmark> {
   const { xyz, positions } = frameXyz(frame);
-  const memory = await wasmKernels();
+  const memory = await newKernelMemory();
   let firstMask: Uint8Array | undefined;
   const check = (mask: Uint8Array): void => {
     firstMask ??= mask;

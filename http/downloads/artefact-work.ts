@@ -4,7 +4,6 @@ import { ServiceError } from "../../core/service-errors.js";
 import type { Timers } from "../../core/timers.js";
 import { formatTimeUs } from "../../core/timestamps.js";
 import { StorageError } from "../../storage/storage-error.js";
-import { SplitFilter } from "../../workers/artefacts/filter/split-filter.js";
 import {
   ArtefactPool,
   type ArtefactPoolOptions,
@@ -61,7 +60,6 @@ export interface ArtefactWorkOptions extends Pick<ArtefactPoolOptions, "threads"
 export class ArtefactWork {
   readonly #options: ArtefactWorkOptions;
   readonly #pool: ArtefactPool;
-  readonly #filter: SplitFilter;
   readonly #durations = new Map<string, { labels: { task: string; outcome: string }; durations: DurationCounts }>();
   /** Tasks that failed and have not succeeded since, by subject; the newest is last. */
   readonly #failures = new Map<string, { atUs: number; text: string }>();
@@ -74,7 +72,6 @@ export class ArtefactWork {
       taskTimeoutMs: taskLimitMs,
       onOutcome: (outcome) => this.#note(outcome),
     });
-    this.#filter = new SplitFilter(this.#pool);
   }
 
   /** Runs a task for a waiting client. */
@@ -98,9 +95,7 @@ export class ArtefactWork {
   /** Runs a task for the recorder, at lower priority than those of clients. Never rejects. */
   async makeForRecorder({ name, input }: TaskMessage): Promise<TaskAnswer> {
     try {
-      const options = { priority: "background" } as const;
-      const isFilter = name === "filter" && "geometry" in input;
-      return { value: await (isFilter ? this.#filter.run(input, options) : this.#pool.run(name, input, options)) };
+      return { value: await this.#pool.run(name, input, { priority: "background" }) };
     } catch (error) {
       const { code, message } = error instanceof TaskError ? error : taskFailure(error);
       if (code === "capture_damaged") this.#options.onReadDamage(new StorageError(code, message));
@@ -168,11 +163,8 @@ function subjectOf({ name, input }: TaskMessage): string {
 }
 
 function taskLimitMs({ name, input }: TaskMessage): number {
-  if (name === "filterTogether" && "frame" in input) return filterLimitMs(input.frame.geometry);
-  return name === "filter" && "geometry" in input ? filterLimitMs(input.geometry) : TASK_MS;
-}
-
-function filterLimitMs({ width, lines }: { width: number; lines: number }): number {
+  if (name !== "filter" || !("geometry" in input)) return TASK_MS;
+  const { width, lines } = input.geometry;
   return TASK_MS + width * lines * FILTERED_POSITION_MS;
 }
 

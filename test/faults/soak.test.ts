@@ -10,7 +10,7 @@ import t from "tap";
 import { createRandom, type Random } from "../../core/random.js";
 import { formatTimeUs } from "../../core/timestamps.js";
 import { filterOutliers } from "../../workers/artefacts/filter/outlier-filter.js";
-import { typeScriptKernels } from "../../workers/artefacts/kernel-memory.js";
+import { newKernelMemory } from "../../workers/artefacts/kernel-memory.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { frameOf, loadFrame } from "../helpers/captures/made-frames.js";
 import { readGreyPng } from "../helpers/captures/png-reader.js";
@@ -121,7 +121,7 @@ const masks = new Map<number, Promise<Uint8Array>>();
 async function maskOf(width: number): Promise<Uint8Array> {
   const values = new Uint16Array(width * LINES).fill(257);
   const frame = frameOf("plate", "u16", { width, lines: LINES, xPitchMm: 0.01, yPitchMm: 0.02 }, values);
-  const memory = typeScriptKernels();
+  const memory = await newKernelMemory();
   return filterOutliers(memory, await loadFrame(memory, frame)).bits;
 }
 

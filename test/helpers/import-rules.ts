@@ -71,11 +71,14 @@ export function targetOf(path: string, specifier: string): string | undefined {
   return name.replace(/\.js$/, ".ts");
 }
 
-/** The same, where `files` hold it: what the build makes has no source, only a declaration, and a component is a .tsx. */
+/**
+ * The same, where `files` hold it: what the build makes has no source, only a declaration, a component is a .tsx, and AssemblyScript names its
+ * sources without an extension.
+ */
 function sourceOf(files: SourceFiles, path: string, specifier: string): string | undefined {
   const target = targetOf(path, specifier);
   if (target === undefined || files.has(target)) return target;
-  const others = [target.replace(/\.ts$/, ".d.ts"), `${target}x`];
+  const others = [target.replace(/\.ts$/, ".d.ts"), `${target}x`, `${target}.ts`];
   return others.find((other) => files.has(other)) ?? target;
 }
 

@@ -3,7 +3,7 @@ import t, { type Test } from "tap";
 import type { CloudArtefact, CsvArtefact, Extent, FrameState, SeriesState } from "../../../core/capture/capture.js";
 import { formatTimeUs } from "../../../core/timestamps.js";
 import { filterOutliers } from "../../../workers/artefacts/filter/outlier-filter.js";
-import { typeScriptKernels } from "../../../workers/artefacts/kernel-memory.js";
+import { newKernelMemory } from "../../../workers/artefacts/kernel-memory.js";
 import { loadFrame, type MadeFrame, plainHeights } from "../../helpers/captures/made-frames.js";
 import { readPly } from "../../helpers/captures/ply-reader.js";
 import { readGreyPng } from "../../helpers/captures/png-reader.js";
@@ -57,7 +57,7 @@ function plainVertices(frame: MadeFrame, keeps: (position: number) => boolean): 
 let wantedClouds: Promise<Map<string, number[][]>> | undefined;
 
 async function plainClouds({ frames }: ProcessedCell): Promise<Map<string, number[][]>> {
-  const memory = typeScriptKernels();
+  const memory = await newKernelMemory();
   const clouds = new Map<string, number[][]>();
   for (const [frameId, frame] of frames) {
     const { bits } = filterOutliers(memory, await loadFrame(memory, frame));

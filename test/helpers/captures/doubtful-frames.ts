@@ -1,14 +1,17 @@
 import { createRandom } from "../../../core/random.js";
 import { filterOutliers } from "../../../workers/artefacts/filter/outlier-filter.js";
-import { typeScriptKernels } from "../../../workers/artefacts/kernel-memory.js";
+import { newKernelMemory } from "../../../workers/artefacts/kernel-memory.js";
 import { frameOf, loadFrame, type MadeFrame } from "./made-frames.js";
 
 /**
  * Two frames that differ in one height, by the least step of an f32: in the one its point stays, in the other it is an outlier. So in both its
  * distance is as near to the threshold as can be, and far within the doubt that distances in f32 leave.
  */
-export async function doubtfulFrames(seed: number): Promise<[stays: MadeFrame, leaves: MadeFrame]> {
-  const [width, lines] = [61, 53];
+export async function doubtfulFrames(
+  seed: number,
+  width = 61,
+  lines = 53,
+): Promise<[stays: MadeFrame, leaves: MadeFrame]> {
   const at = 25 * width + 30;
   const random = createRandom(seed);
   const heights = Float32Array.from({ length: width * lines }, () => random.normal() * 0.02);
@@ -17,7 +20,7 @@ export async function doubtfulFrames(seed: number): Promise<[stays: MadeFrame, l
     pattern[0] = bits;
     return frameOf(`a point at ${heights[at]}`, "f32", { width, lines }, heights);
   };
-  const memory = typeScriptKernels();
+  const memory = await newKernelMemory();
   const stays = async (bits: number): Promise<boolean> => {
     const mask = filterOutliers(memory, await loadFrame(memory, frame(bits)));
     return ((mask.bits[at >> 3] as number) & (1 << (at & 7))) !== 0;

@@ -7,7 +7,7 @@ import type { RunState } from "../../../core/run/run-state.js";
 import { MadeFiles } from "../../../http/downloads/made-files.js";
 import type { OpenStoredSlices } from "../../../http/downloads/stored-stream.js";
 import { countCloudPoints, packCloud } from "../../../workers/artefacts/cloud/point-cloud.js";
-import { typeScriptKernels } from "../../../workers/artefacts/kernel-memory.js";
+import { newKernelMemory } from "../../../workers/artefacts/kernel-memory.js";
 import { ArtefactPool } from "../../../workers/artefacts/pool/artefact-pool.js";
 import { heightSource, planeSource, surfaceFrame } from "../../helpers/captures/made-frames.js";
 import { storedFrame } from "../../helpers/captures/stored-frame.js";
@@ -27,7 +27,7 @@ t.test("every client has its own bytes, however they come and go", async (t) => 
   const random = createRandom(seed);
   const made = surfaceFrame(seed, WIDTH, LINES);
   const { source } = storedFrame(join(t.testdir(), "capture"), made);
-  const memory = typeScriptKernels();
+  const memory = await newKernelMemory();
   const cloudSource = () => {
     memory.reset();
     const luminance = planeSource(memory, made.luminance as Uint8Array, WIDTH);

@@ -10,13 +10,8 @@ const ONE = 0x8000_0000;
 /** x^8. */
 const BYTE = 0x0080_0000;
 
-/** @returns the CRC-32 of two byte strings, one after the other, from the CRC-32 of each */
-export function combineCrc32(crc: number, nextCrc: number, nextLengthBytes: number): number {
-  return crc32Combiner(nextLengthBytes)(crc, nextCrc);
-}
-
 /**
- * `combineCrc32` for many second parts of one length. The sum is its own inverse: from the CRC-32 of the first part and of the whole it
+ * Makes the CRC-32 of two byte strings, one after the other, from the CRC-32 of each, for second parts of one length. The sum is its own inverse: from the CRC-32 of the first part and of the whole it
  * also makes the CRC-32 of the second part.
  */
 export function crc32Combiner(nextLengthBytes: number): (crc: number, nextCrc: number) => number {

@@ -4,7 +4,7 @@ import { MEMORY_BYTES } from "../kernel-memory.js";
 import type { TaskInput, TaskName } from "../pool/artefact-tasks.js";
 
 /** Bytes for each position, from the table in artefact-tasks.ts, and a margin for the edges of narrow frames. */
-export const FILTER_BYTES = { lanes: 8.4, again: 16.7, noise: 29 } as const;
+export const FILTER_BYTES = { lanes: 8.3, doubtful: 12.3, noise: 29 } as const;
 /** Bytes for a picture's samples, the filter byte of every line, and what a strip takes more that cannot be compressed. */
 export const PICTURE_BYTES = { heightMap: 2.004, luminance: 1.002 } as const;
 
@@ -17,10 +17,9 @@ export function tooLargeText(name: TaskName, input: TaskInput<TaskName>): string
     case "heightMap":
     case "luminance":
       return `${has} a picture of more than about ${millions(PICTURE_BYTES[name])} does not fit into 2 GiB of memory`;
-    case "filter":
-    case "filterTogether": {
-      const [lanes, again, noise] = [FILTER_BYTES.lanes, FILTER_BYTES.again, FILTER_BYTES.noise].map(millions);
-      return `${has} the filter's 2 GiB of memory fit about ${lanes}, ${again} with doubtful points, ${noise} of noise`;
+    case "filter": {
+      const [lanes, doubtful, noise] = [FILTER_BYTES.lanes, FILTER_BYTES.doubtful, FILTER_BYTES.noise].map(millions);
+      return `${has} the filter's 2 GiB of memory fit about ${lanes}, ${doubtful} with doubtful points, ${noise} of noise`;
     }
     default:
       return undefined;

@@ -25,13 +25,7 @@ export function frameSource(frame: FrameState, path: string): FrameSource {
 
 export interface FrameReader {
   heights: LineSource;
-  /** Computes CRCs from this line on. Before it is called, they begin with the first line. */
-  checkFrom(firstLine: number): void;
-  /** CRC-32 of the heights read so far, from the line where checking begins. Only reads that continue the last one count. */
-  heightsCrc32(): number;
   luminance: LineSource;
-  /** The same for the luminance; 0 if there is none. */
-  luminanceCrc32(): number;
   /** Reads lines of the luminance only for their CRC, into memory of its own. */
   checkLuminance(firstLine: number, endLine: number): void;
   close(): void;
@@ -64,13 +58,7 @@ export function openFrame(
       heights.read(firstLine, count, bytesAt(at, count * heightBytes));
       if (heights.isWhole) verifyHeights(source, heights.crc32);
     },
-    checkFrom: (firstLine) => {
-      heights.checkFrom(firstLine);
-      lights.checkFrom(firstLine);
-    },
-    heightsCrc32: () => heights.crc32,
     luminance: async (firstLine, count, at) => readLights(firstLine, count, bytesAt(at, count * luminanceBytes)),
-    luminanceCrc32: () => lights.crc32,
     checkLuminance: (firstLine, endLine) => {
       if (luminanceBytes === 0) return;
       const linesPerBlock = Math.max(1, Math.floor(CHECKED_BYTES / luminanceBytes));
@@ -89,13 +77,13 @@ export function openFrame(
 const CHECKED_BYTES = 256 * 1024;
 
 /** @throws StorageError `capture_damaged` if this is not the CRC-32 of the whole plane of heights */
-export function verifyHeights({ path, batches }: FrameSource, crc32: number): void {
+function verifyHeights({ path, batches }: FrameSource, crc32: number): void {
   if (crc32 === batches.at(-1)?.heightCrc32) return;
   throw damagedCapture(path, batches[0]?.offset ?? 0, "the plane does not match its CRC");
 }
 
 /** @throws StorageError `capture_damaged` if this is not the CRC-32 of the whole plane of luminance, which is 0 without one */
-export function verifyLuminance({ path, planes, geometry, batches }: FrameSource, crc32: number): void {
+function verifyLuminance({ path, planes, geometry, batches }: FrameSource, crc32: number): void {
   if (planes.luminance === undefined || crc32 === luminanceCrc(planes, geometry.width, batches)) return;
   throw damagedCapture(path, batches[0]?.offset ?? 0, "the luminance does not match its CRC");
 }
@@ -108,8 +96,7 @@ class PlaneReader {
   readonly #offsetInBatch: (batch: LineBatch) => number;
   /** First line of every batch. */
   readonly #firstLines: number[] = [];
-  /** The lines that the CRC covers. Only reads that continue the last one count. */
-  #checkedFrom = 0;
+  /** How many lines the CRC covers, from the first on. Only reads that continue the last one count. */
   #checkedLines = 0;
   #crc = 0;
 
@@ -127,17 +114,11 @@ class PlaneReader {
 
   /** True if the CRC covers the whole plane. */
   get isWhole(): boolean {
-    return this.#checkedFrom === 0 && this.#checkedLines === this.#source.geometry.lines;
+    return this.#checkedLines === this.#source.geometry.lines;
   }
 
   get crc32(): number {
     return this.#crc;
-  }
-
-  checkFrom(firstLine: number): void {
-    this.#checkedFrom = firstLine;
-    this.#checkedLines = firstLine;
-    this.#crc = 0;
   }
 
   read(firstLine: number, count: number, into: Uint8Array): void {

@@ -3,12 +3,12 @@
  * lowest entropy in every eighth of its lines, and is one deflate block with a Huffman code of its own, made for what these lines hold, over
  * literals and repetitions of the pixel before (matches at its distance). Every strip ends at a byte, by an empty stored block, and is one
  * IDAT. Pictures of height and luminance have little else that deflate could find, and this is several times as fast as zlib's fastest.
- * assembly/png/strip-coding.ts does it; without WebAssembly zlib codes the strips.
+ * assembly/png/strip-coding.ts does it.
  *
  * Memory: some three times a strip (448 KiB at most, or one line), 288 KiB of codes, and the picture as it is coded so far, twice at the end. The room
  * that is reserved for it is that of its samples.
  */
-import { constants, crc32, deflateSync } from "node:zlib";
+import { crc32 } from "node:zlib";
 import type { KernelMemory } from "../kernel-memory.js";
 
 /** At most: fewer strips have fewer codes to make, and a longer one has its samples no more in the cache beside its pairs of codes. */
@@ -23,14 +23,13 @@ const GREY = 0;
 const INDEXED = 3;
 /** Deflate with a window of 32 KiB, no dictionary. */
 const ZLIB_HEADER = Uint8Array.of(0x78, 0x01);
-const SUB = 1;
 /** What assembly/png/strip-coding.ts works with. */
 const WORK_BYTES = 288 * 1024;
 /** The longest header of a block, and some bytes that are written beyond the last. */
 const BLOCK_HEADER_BYTES = 1024;
 /** Behind a stored block's three bits and what is left of their byte: its length, 0, and the complement. */
 const EMPTY_BLOCK_LENGTHS = [0, 0, 0xff, 0xff];
-/** What a strip that cannot be made smaller takes more, beside a thousandth of itself: heads of stored blocks, ours and zlib's. */
+/** What a strip that cannot be made smaller takes more, beside a thousandth of itself: heads of stored blocks. */
 const STORED_OVERHEAD_BYTES = 64;
 
 export interface PngPicture {
@@ -160,7 +159,7 @@ class StripCoder {
     for (let at = 0; at < before.length; at += this.pitch) before.fill(0, at, at + 2);
     const stripBytes = this.linesPerStrip * (this.#lineBytes + 1);
     this.#filteredAt = memory.allocate(stripBytes + 32);
-    this.#workAt = memory.allocate(memory.wasm === null ? 4 : WORK_BYTES);
+    this.#workAt = memory.allocate(WORK_BYTES);
     this.#adler = 1;
     this.storedBytes = stripBytes + (stripBytes >> 10) + STORED_OVERHEAD_BYTES;
     this.roomBytes = 2 * stripBytes + BLOCK_HEADER_BYTES;
@@ -168,10 +167,8 @@ class StripCoder {
 
   /** Writes the strip as part of the stream; gives its bytes. */
   code(lines: number, at: number): number {
-    const { wasm } = this.#memory;
-    if (wasm === null) return this.#codeByZlib(lines, at);
-    const bpp = this.#bytesPerPixel;
-    return wasm.codeStrip(this.samplesAt, this.pitch, this.#lineBytes, lines, bpp, this.#filteredAt, this.#workAt, at);
+    const samples = [this.samplesAt, this.pitch, this.#lineBytes, lines, this.#bytesPerPixel] as const;
+    return this.#memory.kernels.codeStrip(...samples, this.#filteredAt, this.#workAt, at);
   }
 
   /** What ends the stream. */
@@ -188,40 +185,4 @@ class StripCoder {
   set #adler(checksum: number) {
     this.#memory.words(this.#workAt, 1)[0] = checksum;
   }
-
-  /** Sub, and Huffman codes alone: zlib's search for matches costs more than it finds here. */
-  #codeByZlib(lines: number, to0: number): number {
-    const filtered = new Uint8Array(lines * (this.#lineBytes + 1));
-    const samples = this.#memory.bytes(this.samplesAt, lines * this.pitch);
-    const bpp = this.#bytesPerPixel;
-    for (let line = 0; line < lines; line++) {
-      const from = line * this.pitch;
-      const to = line * (this.#lineBytes + 1);
-      filtered[to] = SUB;
-      for (let at = 0; at < this.#lineBytes; at++) {
-        filtered[to + 1 + at] = (samples[from + at] as number) - (at < bpp ? 0 : (samples[from + at - bpp] as number));
-      }
-    }
-    this.#adler = adlerOf(filtered, this.#adler);
-    const options = { level: 1, strategy: constants.Z_HUFFMAN_ONLY, finishFlush: constants.Z_SYNC_FLUSH };
-    // Without zlib's header; a sync flush ends in an empty stored block too.
-    const coded = deflateSync(filtered, options).subarray(ZLIB_HEADER.length);
-    this.#memory.bytes(to0, coded.length).set(coded);
-    return coded.length;
-  }
-}
-
-/** Adler-32 (RFC 1950), continued from `before`. */
-function adlerOf(bytes: Uint8Array, before: number): number {
-  let a = before & 0xffff;
-  let b = before >>> 16;
-  for (let from = 0; from < bytes.length; from += 5552) {
-    for (const byte of bytes.subarray(from, from + 5552)) {
-      a += byte;
-      b += a;
-    }
-    a %= 65_521;
-    b %= 65_521;
-  }
-  return ((b << 16) | a) >>> 0;
 }

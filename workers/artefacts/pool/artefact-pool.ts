@@ -105,11 +105,6 @@ export class ArtefactPool {
     );
   }
 
-  /** Threads that each priority may have. */
-  get threads(): number {
-    return this.#options.threads;
-  }
-
   /** Tasks that threads have. */
   get running(): number {
     return this.#running.client + this.#running.background;

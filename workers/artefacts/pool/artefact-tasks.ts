@@ -1,28 +1,24 @@
 /**
  * What the pool computes: pure functions from stored bytes to bytes. A task names its file and extents and reads by itself, so that the
  * queue is small however large the captures are. Peak memory of a task, beside the kernels' code, for a frame of n positions:
- * - filter: 4 n for z (and 16 positions more on every side), n / 8 for tiles, 4 n for distances and n / 8 for the mask, twice; 8 n more where
- *   distances in f32 do not decide; 29 n in all where heights are noise (frame-limits.ts has the frames that this is too much for)
- * - filterTogether (filter-parts.ts): the same memory, which the threads share, with 4 bytes a line; for each thread 64 KiB raw, or one line, and what
- *   it measures and marks a part of the lines with: 2 KiB and the part's mask, or where distances in f32 do not decide 44 KiB more, or 84
- *   where heights or pitches are not for lanes; up to 124 or 164 where lines lie far closer together than columns
+ * - filter: 4 n for z (and 16 positions more on every side), n / 8 for tiles, n / 8 for the mask, twice, and 4 n for distances; 8 n instead of these
+ *   where distances in f32 do not decide; 29 n in all where heights are noise (frame-limits.ts has the frames that this is too much for)
  * - heightMap, luminance: 2.5 MiB, or six lines where these are more, and room for the picture as its samples are (2 n, n), of which the
  *   system gives what is written; and the picture
  * - preview: 256 KiB, or a line, and a line as f32; 1 MiB of counts and 640 x 640 samples, which the heap has
  * - overview: one line, and the same as f32; its piece, which the caller bounds
- * - countPoints: 256 KiB, or a line, and 4 bytes a line; it and the filter, in each of its threads, as much again for the luminance
- * - packPoints: its positions' room as vertices, which the caller bounds, and the points that there are; its positions' luminance, 256 KiB, or a line,
- *   and again for luminance of 16 bits where there is no WebAssembly; and its part of the mask, twice
+ * - countPoints: 256 KiB, or a line, and 4 bytes a line; it and the filter as much again for the luminance
+ * - packPoints: its positions' room as vertices, which the caller bounds, and the points that there are; its positions' luminance, 256 KiB, or a line;
+ *   and its part of the mask, twice
  * - indexSeries, writeSeries: one row block (ROWS_PER_BLOCK) raw, and as text, with room for the longest; where it is written, twice
  * - verify: 1 MiB, twice where a long extent comes behind a short one
- * Without WebAssembly the kernels' memory is copied to grow: until it is as large as a task needs, both are there.
  */
 import type { Extent } from "../../../core/capture/capture.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
+import { countLineBits } from "../cloud/line-counts.js";
 import { countCloudPoints, packCloud } from "../cloud/point-cloud.js";
-import { type FilteredCloud, type FilterPartTasks, filterParts, withLineCounts } from "../filter/filter-parts.js";
-import { filterOutliers } from "../filter/outlier-filter.js";
+import { filterOutliers, type OutlierMask } from "../filter/outlier-filter.js";
 import { loadGrid } from "../frame/frame-grid.js";
 import type { FrameSource } from "../frame/frame-source.js";
 import { type OverviewLines, packOverview } from "../frame/height-overview.js";
@@ -46,8 +42,13 @@ export interface OverviewTask extends OverviewLines {
   frame: FrameSource;
 }
 
+/** The filter's mask, and how many points of every line it keeps. */
+export interface FilteredCloud extends OutlierMask {
+  lineCounts: Uint32Array<ArrayBuffer>;
+}
+
 /** Name → input and output of every task. */
-export interface ArtefactTasks extends FilterPartTasks {
+export interface ArtefactTasks {
   filter: { input: FrameSource; output: FilteredCloud };
   heightMap: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
   luminance: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
@@ -75,9 +76,9 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
         const grid = await loadGrid(kernels, source.planes.height, source.geometry, heights);
         // The filter needs the heights only, but without a good luminance no point of the PLY can be sent.
         checkLuminance(0, source.geometry.lines);
-        return withLineCounts(filterOutliers(kernels, grid), source.geometry);
+        const mask = filterOutliers(kernels, grid);
+        return { ...mask, lineCounts: countLineBits(mask.bits, grid.width, grid.lines) };
       }),
-    ...filterParts(fileSystem),
     heightMap: (source) =>
       memory.withFrame(source, (kernels, { heights }) =>
         encodeHeightMap(kernels, source.planes.height, source.geometry, heights),
@@ -99,7 +100,7 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
     countPoints: (source) =>
       memory.withFrame(source, async (kernels, planeLines) => {
         const { planes, geometry } = source;
-        const counts = await countCloudPoints(kernels, { planes, geometry, ...planeLines, mask: null });
+        const counts = await countCloudPoints(kernels, { planes, geometry, heights: planeLines.heights });
         planeLines.checkLuminance(0, geometry.lines);
         return counts;
       }),

@@ -2,7 +2,7 @@
 
 import { lowerThreadPriority } from "../../thread-priority.js";
 import { tooLargeText } from "../frame/frame-limits.js";
-import { hasWasmKernels, MemoryLimitError } from "../kernel-memory.js";
+import { loadKernels, MemoryLimitError } from "../kernel-memory.js";
 import { artefactTasks, type TaskInput, type TaskName, type TaskOutput } from "./artefact-tasks.js";
 import { moved, threadTask } from "./piscina-threads.js";
 import { buffersOf } from "./task-buffers.js";
@@ -19,7 +19,7 @@ export type TaskAnswer = { value: TaskOutput<TaskName> } | { error: TaskErrorDat
 lowerThreadPriority(10);
 const tasks = artefactTasks();
 // The kernels' file is read now: later there may be no descriptor for it.
-hasWasmKernels().catch(() => {});
+loadKernels().catch(() => {});
 
 export default threadTask(async ({ name, input }: TaskMessage): Promise<TaskAnswer> => {
   try {

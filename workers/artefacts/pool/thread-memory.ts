@@ -1,6 +1,6 @@
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { type FrameReader, type FrameSource, openFrame } from "../frame/frame-source.js";
-import { hasWasmKernels, type KernelMemory, typeScriptKernels, wasmKernels } from "../kernel-memory.js";
+import { type KernelMemory, newKernelMemory } from "../kernel-memory.js";
 import type { MemoryNeed } from "./memory-need.js";
 
 /** The kernels' memory of one thread. Its tasks use it one after the other. */
@@ -16,7 +16,7 @@ export class ThreadMemory {
 
   /** The memory for the next task, with nothing in it. A memory that has grown too large is replaced. */
   async fresh(): Promise<KernelMemory> {
-    this.#memory ??= createMemory();
+    this.#memory ??= newKernelMemory();
     const ready = await this.#memory.catch((error) => {
       this.#memory = undefined;
       throw error;
@@ -40,8 +40,4 @@ export class ThreadMemory {
       frame.close();
     }
   }
-}
-
-async function createMemory(): Promise<KernelMemory> {
-  return (await hasWasmKernels()) ? wasmKernels().catch(typeScriptKernels) : typeScriptKernels();
 }

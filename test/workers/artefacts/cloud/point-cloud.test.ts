@@ -4,9 +4,10 @@ import t, { type Test } from "tap";
 import { type HeightDtype, itemBytes } from "../../../../core/capture/capture.js";
 import { plyHeader, vertexBytes } from "../../../../core/capture/ply-header.js";
 import { createRandom, type Random } from "../../../../core/random.js";
+import { countLineBits } from "../../../../workers/artefacts/cloud/line-counts.js";
 import { type CloudSource, countCloudPoints, packCloud } from "../../../../workers/artefacts/cloud/point-cloud.js";
 import { filterOutliers } from "../../../../workers/artefacts/filter/outlier-filter.js";
-import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../../workers/artefacts/kernel-memory.js";
+import { type KernelMemory, newKernelMemory } from "../../../../workers/artefacts/kernel-memory.js";
 import {
   frameOf,
   heightSource,
@@ -21,10 +22,7 @@ import { readPly } from "../../../helpers/captures/ply-reader.js";
 import { pythonWith, runPython, skipWithout } from "../../../helpers/captures/python-checker.js";
 
 const FRAME_ID = "01932f3a-7c2b-7a10-8000-000000000001";
-const kernels: [name: string, memory: KernelMemory][] = [
-  ["TypeScript", typeScriptKernels()],
-  ["WebAssembly", await wasmKernels()],
-];
+const memory = await newKernelMemory();
 
 function sourceOf(memory: KernelMemory, frame: MadeFrame, mask: Uint8Array | null): CloudSource {
   memory.reset();
@@ -40,10 +38,11 @@ async function packed(memory: KernelMemory, source: CloudSource, firstLine: numb
 }
 
 async function cloudFile(memory: KernelMemory, frame: MadeFrame, mask: Uint8Array | null): Promise<Buffer> {
-  const counts = await countCloudPoints(memory, sourceOf(memory, frame, mask));
-  const points = counts.reduce((sum, count) => sum + count, 0);
   const body = await packed(memory, sourceOf(memory, frame, mask), 0, frame.geometry.lines);
-  t.equal(body.length, points * vertexBytes(frame.planes), `${frame.name}: the size is known from the counts`);
+  const points = body.length / vertexBytes(frame.planes);
+  const counts = await countCloudPoints(memory, sourceOf(memory, frame, null));
+  const all = counts.reduce((sum, count) => sum + count, 0);
+  if (mask === null) t.equal(points, all, `${frame.name}: the size is known from the counts`);
   return Buffer.concat([plyHeader({ id: FRAME_ID, ...frame, ...frame.geometry }, points, mask !== null), body]);
 }
 
@@ -103,14 +102,12 @@ t.test("vertices are the valid points in scan order, and those of the mask", asy
   for (const frame of frames()) {
     const bits = random.bytes(Math.ceil((frame.geometry.width * frame.geometry.lines) / 8));
     for (const mask of [null, bits]) {
-      for (const [name, memory] of kernels) {
-        const cloud = readPly(await cloudFile(memory, frame, mask));
-        t.same(cloud.vertices, wantedVertices(frame, mask), `${name}: ${frame.name}`);
-        t.match(
-          cloud.comments[0],
-          new RegExp(`^frame ${FRAME_ID}, units mm, filter ${mask === null ? "none" : "stat.*20.*2.0"}`),
-        );
-      }
+      const cloud = readPly(await cloudFile(memory, frame, mask));
+      t.same(cloud.vertices, wantedVertices(frame, mask), frame.name);
+      t.match(
+        cloud.comments[0],
+        new RegExp(`^frame ${FRAME_ID}, units mm, filter ${mask === null ? "none" : "stat.*20.*2.0"}`),
+      );
     }
   }
 });
@@ -124,17 +121,15 @@ t.test("the header says how vertices came about, and to where floats keep every 
       readPly(file).vertices.map(([, , z]) => Math.round(((z as number) - frame.planes.height.offset_mm) / scale_mm)),
     );
   const size = { width: 12, lines: 5, xPitchMm: 0.02, yPitchMm: 1e-7, xOriginMm: -2e5, yOriginMm: 12.5 };
-  for (const [, memory] of kernels) {
-    const near = frameOf("near", "i32", size, values, { scale_mm, offset_mm: limitMm - 1 });
-    t.same(readPly(await cloudFile(memory, near, null)).comments.slice(1), [
-      `offset_mm -200000 12.5 ${limitMm - 1}`,
-      "scale_mm 0.02 1e-7 0.0001",
-      "a float has 24 bits: beyond 2^23 times its scale_mm a coordinate loses steps, which the NPY has",
-    ]);
-    t.same(await raws(near, memory), values, "raw values can be had back");
-    const far = frameOf("far", "i32", size, values, { scale_mm, offset_mm: 4 * limitMm });
-    t.notSame(await raws(far, memory), values);
-  }
+  const near = frameOf("near", "i32", size, values, { scale_mm, offset_mm: limitMm - 1 });
+  t.same(readPly(await cloudFile(memory, near, null)).comments.slice(1), [
+    `offset_mm -200000 12.5 ${limitMm - 1}`,
+    "scale_mm 0.02 1e-7 0.0001",
+    "a float has 24 bits: beyond 2^23 times its scale_mm a coordinate loses steps, which the NPY has",
+  ]);
+  t.same(await raws(near, memory), values, "raw values can be had back");
+  const far = frameOf("far", "i32", size, values, { scale_mm, offset_mm: 4 * limitMm });
+  t.notSame(await raws(far, memory), values);
 });
 
 /** Raw values of a type: the least, the greatest, and any. */
@@ -151,7 +146,7 @@ const RAW: Record<HeightDtype, { ends: [least: number, greatest: number]; any(ra
   },
 };
 
-t.test("heights of every type, scale, offset and set of codes are the same f32 by both kernels", async (t) => {
+t.test("heights of every type, scale, offset and set of codes are the f32 that the plainest code gives", async (t) => {
   const seed = Number(process.env.SEED ?? 20_261_122);
   t.comment(`seed ${seed}`);
   const random = createRandom(seed);
@@ -184,25 +179,29 @@ t.test("heights of every type, scale, offset and set of codes are the same f32 b
       frame.luminance = random.bytes(2 * values.length);
     }
     const mask = random.chance(0.5) ? null : random.bytes(Math.ceil(values.length / 8));
-    const clouds = await Promise.all(kernels.map(([, memory]) => cloudFile(memory, frame, mask)));
-    if (!(clouds[0] as Buffer).equals(clouds[1] as Buffer)) t.fail(`the kernels differ: ${frame.name}`);
-    const vertices = readPly(clouds[0] as Buffer).vertices;
+    const vertices = readPly(await cloudFile(memory, frame, mask)).vertices;
     if (JSON.stringify(vertices) !== JSON.stringify(wantedVertices(frame, mask))) t.fail(frame.name);
   }
 });
 
-t.test(
-  "lines of several blocks, whose masks begin within a byte, are those of the whole, and of both kernels",
-  async (t) => {
-    const random = createRandom(77);
-    const [width, lines] = [501, 600];
-    const surface = surfaceFrame(9, width, lines);
-    const words = Array.from({ length: width * lines }, () => random.integer(-9, 9));
-    const single = frameOf("single", "f32", { width, lines }, words, { invalid: [3] });
-    const word = frameOf("word", "i32", { width, lines }, words, { invalid: [-9, 3] });
-    for (const frame of [surface, single, word]) await blocksAreTheWhole(t, frame, random);
-  },
-);
+t.test("lines of several blocks, whose masks begin within a byte, are those of the whole", async (t) => {
+  const random = createRandom(77);
+  const [width, lines] = [501, 600];
+  const surface = surfaceFrame(9, width, lines);
+  const words = Array.from({ length: width * lines }, () => random.integer(-9, 9));
+  const single = frameOf("single", "f32", { width, lines }, words, { invalid: [3] });
+  const word = frameOf("word", "i32", { width, lines }, words, { invalid: [-9, 3] });
+  for (const frame of [surface, single, word]) await blocksAreTheWhole(t, frame, random);
+});
+
+/** The bits of the mask that are of points. */
+function maskOfPoints(frame: MadeFrame, mask: Uint8Array): Uint8Array {
+  const bits = mask.slice();
+  for (const [at, z] of plainHeights(frame).entries()) {
+    if (z === Number.POSITIVE_INFINITY) bits[at >> 3] = (bits[at >> 3] as number) & ~(1 << (at & 7));
+  }
+  return bits;
+}
 
 async function blocksAreTheWhole(t: Test, frame: MadeFrame, random: Random): Promise<void> {
   const { width, lines } = frame.geometry;
@@ -213,80 +212,38 @@ async function blocksAreTheWhole(t: Test, frame: MadeFrame, random: Random): Pro
   const [firstLine, endLine] = [77, 590];
   const firstByte = Math.floor((firstLine * width) / 8);
   const part = mask.subarray(firstByte, Math.ceil((endLine * width) / 8));
-  const clouds: Buffer[] = [];
-  for (const [name, memory] of kernels) {
-    const counts = await countCloudPoints(memory, sourceOf(memory, frame, mask));
-    const bytesOf = (first: number, end: number): number =>
-      counts.subarray(first, end).reduce((sum, count) => sum + count, 0) * vertexBytes(frame.planes);
-    const whole = await packed(memory, sourceOf(memory, frame, mask), 0, lines);
-    const source = { ...sourceOf(memory, frame, part), maskFirstBit: 8 * firstByte };
-    const some = await packed(memory, source, firstLine, endLine);
-    const from = bytesOf(0, firstLine);
-    t.ok(some.equals(whole.subarray(from, from + bytesOf(firstLine, endLine))), name);
-    const blocks = { ...sourceOf(memory, frame, mask), blockBytes: 7_000 };
-    t.ok((await packed(memory, blocks, 0, lines)).equals(whole), `${name}, in small blocks`);
-    clouds.push(whole);
-  }
-  t.ok(clouds[0]?.equals(clouds[1] as Buffer));
-  const points = (clouds[0] as Buffer).length / vertexBytes(frame.planes);
+  const counts = countLineBits(maskOfPoints(frame, mask), width, lines);
+  const bytesOf = (first: number, end: number): number =>
+    counts.subarray(first, end).reduce((sum, count) => sum + count, 0) * vertexBytes(frame.planes);
+  const whole = await packed(memory, sourceOf(memory, frame, mask), 0, lines);
+  const source = { ...sourceOf(memory, frame, part), maskFirstBit: 8 * firstByte };
+  const some = await packed(memory, source, firstLine, endLine);
+  const from = bytesOf(0, firstLine);
+  t.ok(some.equals(whole.subarray(from, from + bytesOf(firstLine, endLine))));
+  const blocks = { ...sourceOf(memory, frame, mask), blockBytes: 7_000 };
+  t.ok((await packed(memory, blocks, 0, lines)).equals(whole), "in small blocks");
+  const points = whole.length / vertexBytes(frame.planes);
   const { vertices } = readPly(
-    Buffer.concat([plyHeader({ id: FRAME_ID, ...frame, ...frame.geometry }, points, true), clouds[0] as Buffer]),
+    Buffer.concat([plyHeader({ id: FRAME_ID, ...frame, ...frame.geometry }, points, true), whole]),
   );
   const wanted = wantedVertices(frame, mask);
   t.equal(vertices.length, wanted.length);
   t.equal(JSON.stringify(vertices), JSON.stringify(wanted), "all of them");
 }
 
-t.test(
-  "points are packed from raw heights in WebAssembly, but for those of 16 bits with more than two codes",
-  async (t) => {
-    const memory = await wasmKernels();
-    const called: string[] = [];
-    const { wasm } = memory;
-    if (wasm === null) throw new Error("these are the kernels in WebAssembly");
-    const told = new Proxy(wasm, {
-      get(kernels, name: keyof typeof wasm) {
-        called.push(name);
-        return kernels[name];
-      },
-    });
-    Object.assign(memory, { wasm: told, kernels: told });
-    for (const [dtype, invalid, packer] of [
-      ["u16", [0, 1], "packShorts"],
-      ["i16", [-5], "packShorts"],
-      ["i16", [1, 2, 3], "packPoints"],
-      ["i32", [1, 2, 3], "packWords"],
-      ["f32", [1, 2, 3], "packWords"],
-    ] as const) {
-      called.length = 0;
-      const frame = frameOf(dtype, dtype, { width: 9, lines: 3 }, new Array<number>(27).fill(7), {
-        invalid: [...invalid],
-      });
-      frame.planes.luminance = { dtype: "u16", bits: 12 };
-      frame.luminance = new Uint8Array(2 * 27);
-      await packed(memory, sourceOf(memory, frame, null), 0, 3);
-      const kernels = new Set(called.filter((name) => name.startsWith("pack") || name === "mapLuminance"));
-      const wanted = packer === "packPoints" ? [packer, "mapLuminance"] : [packer];
-      t.same(kernels, new Set(wanted), `${dtype}, ${invalid.length} codes`);
-    }
-  },
-);
-
 t.test("any lines joined are the whole", async (t) => {
   const frame = surfaceFrame(5, 70, 41);
-  for (const [name, memory] of kernels) {
-    const whole = await packed(memory, sourceOf(memory, frame, null), 0, 41);
-    const parts: Uint8Array[] = [];
-    for (const [first, end] of [
-      [0, 1],
-      [1, 1],
-      [1, 20],
-      [20, 41],
-    ] as const) {
-      parts.push(await packed(memory, sourceOf(memory, frame, null), first, end));
-    }
-    t.ok(Buffer.concat(parts).equals(whole), name);
+  const whole = await packed(memory, sourceOf(memory, frame, null), 0, 41);
+  const parts: Uint8Array[] = [];
+  for (const [first, end] of [
+    [0, 1],
+    [1, 1],
+    [1, 20],
+    [20, 41],
+  ] as const) {
+    parts.push(await packed(memory, sourceOf(memory, frame, null), first, end));
   }
+  t.ok(Buffer.concat(parts).equals(whole));
 });
 
 const ASCII = "../shared/data/formats/ply";
@@ -378,15 +335,12 @@ t.test("other readers read the same points, all of them and those of the filter"
   const files: string[] = [];
   const filled: string[] = [];
   let intensities = 0;
-  const [, wasm] = kernels[1] as (typeof kernels)[number];
   for (const frame of [...(await realFrames(t)), surfaceFrame(1, 200, 100), ...frames()]) {
-    const { bits, inliers, points } = filterOutliers(wasm, await loadFrame(wasm, frame));
+    const { bits, inliers, points } = filterOutliers(memory, await loadFrame(memory, frame));
     for (const [mask, count] of [
       [null, points],
       [bits, inliers],
     ] as const) {
-      const [byTypeScript, byWasm] = await Promise.all(kernels.map(([, memory]) => cloudFile(memory, frame, mask)));
-      t.ok((byWasm as Buffer).equals(byTypeScript as Buffer), `${frame.name}: both kernels`);
       const { xyz, intensity } = wantedColumns(frame, mask);
       t.equal(xyz.length, 3 * count, `${frame.name}: ${count} points`);
       if (intensity.length > 0) intensities++;
@@ -394,7 +348,7 @@ t.test("other readers read the same points, all of them and those of the filter"
       // Open3D refuses a cloud without a point.
       if (count > 0) filled.push(file);
       files.push(file);
-      writeFileSync(file, byWasm as Buffer);
+      writeFileSync(file, await cloudFile(memory, frame, mask));
       writeFileSync(`${file}.xyz`, xyz);
       writeFileSync(`${file}.light`, intensity);
     }

@@ -1,18 +1,7 @@
 import t from "tap";
 import { createRandom } from "../../../../core/random.js";
-import { fillTables, lateralRange, layOutGrid, placeGrid } from "../../../../workers/artefacts/filter/grid-layout.js";
-import { typeScriptKernels } from "../../../../workers/artefacts/kernel-memory.js";
-import {
-  GRID_WORDS,
-  OFFSET_BOUNDS,
-  OFFSET_COLUMNS,
-  OFFSET_COUNT,
-  OFFSET_LINES,
-  OFFSET_STEPS,
-  PADDING,
-  TILE_MAXIMA,
-  TILE_MINIMA,
-} from "../../../../workers/artefacts/kernels/neighbour-search.js";
+import { layOutGrid, PADDING } from "../../../../workers/artefacts/filter/grid-layout.js";
+import { newKernelMemory } from "../../../../workers/artefacts/kernel-memory.js";
 
 const MOST_OFFSETS = 160;
 
@@ -44,7 +33,7 @@ t.test("the table of offsets has the nearest ones there are, each beside the opp
   const seed = Number(process.env.SEED ?? 20_261_125);
   t.comment(`seed ${seed}`);
   const random = createRandom(seed);
-  const memory = typeScriptKernels();
+  const memory = await newKernelMemory();
   const pitches = [0.1, 0.1, 0.024, 1e-3, 0.73, 5, 1e-9];
   for (let nth = 0; nth < 60; nth++) {
     const geometry = {
@@ -59,12 +48,11 @@ t.test("the table of offsets has the nearest ones there are, each beside the opp
     memory.bytes(memory.allocate(60_000), 60_000).fill(0x7b);
     memory.reset();
     const grid = layOutGrid(memory, geometry);
-    const words = memory.words(grid.address, GRID_WORDS);
-    const count = words[OFFSET_COUNT] as number;
-    const [columns, rows, steps] = [OFFSET_COLUMNS, OFFSET_LINES, OFFSET_STEPS].map((word) =>
-      memory.words(words[word] as number, count),
+    const { count } = grid.offsets;
+    const [columns, rows, steps] = [grid.offsets.columns, grid.offsets.lines, grid.offsets.steps].map((at) =>
+      memory.words(at, count),
     ) as [Int32Array, Int32Array, Int32Array];
-    const bounds = memory.doubles(words[OFFSET_BOUNDS] as number, count);
+    const bounds = memory.doubles(grid.offsets.bounds, count);
     const xs = coordinatesMm(width, xOriginMm, xPitchMm);
     const ys = coordinatesMm(lines, yOriginMm, yPitchMm);
     t.same([...bounds], plainBounds(xs, ys), what);
@@ -91,40 +79,57 @@ t.test("the table of offsets has the nearest ones there are, each beside the opp
       if (!Buffer.from(squares.slice().buffer).equals(Buffer.from(wanted.buffer))) t.fail(`${what}: squares of ${k}`);
     }
     const whole = (all: Float32Array): number => (all.at(-1) as number) - (all[0] as number);
-    t.same(
-      lateralRange(memory, grid),
-      {
-        offsetCount: count,
-        leastSquared: Math.min(leastGap(xs, 1), leastGap(ys, 1)) ** 2,
-        greatestSquared: whole(xs) ** 2 + whole(ys) ** 2,
-      },
-      "the range of lateral distances",
-    );
+    const { leastSquaredMm, greatestSquaredMm } = grid;
+    const wanted = [Math.min(leastGap(xs, 1), leastGap(ys, 1)) ** 2, whole(xs) ** 2 + whole(ys) ** 2];
+    t.same([leastSquaredMm, greatestSquaredMm], wanted, "the range of lateral distances");
   }
 });
 
-t.test("heights may be put in between placing a grid and filling its tables", async (t) => {
-  const memory = typeScriptKernels();
-  const geometry = { width: 21, lines: 13, xPitchMm: 0.1, yPitchMm: 0.2, xOriginMm: 0, yOriginMm: 0 };
-  const grid = placeGrid(memory, geometry);
-  const { zs, stride, width, lines } = grid;
-  const at = (line: number): number => zs + 4 * line * stride;
-  for (let line = 0; line < lines; line++) memory.singles(at(line), width).fill(line + 1);
-  memory.kernels.boundTiles(grid.address, 0);
-  memory.kernels.boundTiles(grid.address, 1);
-  const bounded = memory.bytes(0, memory.usedBytes).slice();
-  fillTables(memory, grid, geometry);
-  for (let line = 0; line < lines; line++) {
-    if (memory.singles(at(line), width).some((z) => z !== line + 1)) t.fail(`line ${line}`);
-    const between = memory.singles(at(line) + 4 * width, 2 * PADDING);
-    if (between.some((z) => z !== Number.POSITIVE_INFINITY)) t.fail(`behind line ${line}`);
+t.test("heights have nothing around them, and tiles are bounded by those that are points", async (t) => {
+  const memory = await newKernelMemory();
+  const random = createRandom(12);
+  for (const [width, lines] of [
+    [1, 1],
+    [8, 8],
+    [53, 31],
+    [130, 17],
+  ] as const) {
+    const what = `${width} x ${lines}`;
+    memory.reset();
+    memory.bytes(memory.allocate(200_000), 200_000).fill(0x7b);
+    memory.reset();
+    const grid = layOutGrid(memory, { width, lines, xPitchMm: 0.1, yPitchMm: 0.2, xOriginMm: 0, yOriginMm: 0 });
+    const heightsOf = (line: number): Float32Array =>
+      memory.singles(grid.zs + 4 * line * grid.stride - 4 * PADDING, grid.stride);
+    for (let line = 0; line < lines; line++) {
+      for (let column = 0; column < width; column++) {
+        heightsOf(line)[PADDING + column] = random.chance(0.4) ? Number.POSITIVE_INFINITY : random.normal() * 3;
+      }
+    }
+    for (let line = -PADDING; line < lines + PADDING; line++) {
+      const inside = line < 0 || line >= lines ? 0 : width;
+      const around = [...heightsOf(line).subarray(0, PADDING), ...heightsOf(line).subarray(PADDING + inside)];
+      if (around.some((z) => z !== Number.POSITIVE_INFINITY)) t.fail(`${what}: around line ${line}`);
+    }
+    const points = memory.kernels.boundTiles(grid.address);
+    const wanted = Array.from({ length: grid.tiles.count }, () => ({ points: 0, least: Infinity, most: -Infinity }));
+    for (let line = 0; line < lines; line++) {
+      for (let column = 0; column < width; column++) {
+        const z = heightsOf(line)[PADDING + column] as number;
+        const tile = wanted[Math.floor(line / 8) * Math.ceil(width / 8) + Math.floor(column / 8)];
+        if (z === Number.POSITIVE_INFINITY || tile === undefined) continue;
+        tile.points++;
+        tile.least = Math.min(tile.least, z);
+        tile.most = Math.max(tile.most, z);
+      }
+    }
+    t.equal(
+      points,
+      wanted.reduce((sum, tile) => sum + tile.points, 0),
+      what,
+    );
+    const { count, minima, maxima } = grid.tiles;
+    const [least, most] = [wanted.map((tile) => tile.least), wanted.map((tile) => tile.most)];
+    t.same([[...memory.singles(minima, count)], [...memory.singles(maxima, count)]], [least, most], what);
   }
-  memory.kernels.boundTiles(grid.address, 0);
-  memory.kernels.boundTiles(grid.address, 1);
-  const tiles = (bytes: Uint8Array): Uint8Array => {
-    const words = memory.words(grid.address, GRID_WORDS);
-    const [minima, maxima] = [words[TILE_MINIMA] as number, words[TILE_MAXIMA] as number];
-    return Buffer.concat([bytes.slice(minima, minima + 24), bytes.slice(maxima, maxima + 24)]);
-  };
-  t.same(tiles(memory.bytes(0, memory.usedBytes)), tiles(bounded), "tiles are bounded as they were before");
 });

@@ -1,7 +1,7 @@
 import { crc32 } from "node:zlib";
 import t from "tap";
 import { createRandom } from "../../../../core/random.js";
-import { combineCrc32 } from "../../../../workers/artefacts/frame/crc-combination.js";
+import { crc32Combiner } from "../../../../workers/artefacts/frame/crc-combination.js";
 
 t.test("the CRC of parts joined is that of the whole, however long they are", async (t) => {
   const seed = Number(process.env.SEED ?? 20_261_124);
@@ -10,12 +10,12 @@ t.test("the CRC of parts joined is that of the whole, however long they are", as
   for (let nth = 0; nth < 300; nth++) {
     const bytes = random.bytes(random.integer(0, 3_000));
     const at = random.integer(0, bytes.length);
-    const combined = combineCrc32(crc32(bytes.subarray(0, at)), crc32(bytes.subarray(at)), bytes.length - at);
+    const combined = crc32Combiner(bytes.length - at)(crc32(bytes.subarray(0, at)), crc32(bytes.subarray(at)));
     if (combined !== crc32(bytes)) t.fail(`${at} of ${bytes.length} bytes: ${combined}`);
   }
-  t.equal(combineCrc32(crc32("12345"), crc32("6789"), 4), 0xcbf43926, "the check value of CRC-32");
-  t.equal(combineCrc32(0, 0x1234_5678, 5), 0x1234_5678, "nothing before");
-  t.equal(combineCrc32(0x9234_5678, 0, 0), 0x9234_5678, "nothing behind");
+  t.equal(crc32Combiner(4)(crc32("12345"), crc32("6789")), 0xcbf43926, "the check value of CRC-32");
+  t.equal(crc32Combiner(5)(0, 0x1234_5678), 0x1234_5678, "nothing before");
+  t.equal(crc32Combiner(0)(0x9234_5678, 0), 0x9234_5678, "nothing behind");
 });
 
 t.test("the CRC of zeros of more bytes than 2^32 is that of their halves", async (t) => {
@@ -24,13 +24,13 @@ t.test("the CRC of zeros of more bytes than 2^32 is that of their halves", async
   let lengthBytes = 1 << 16;
   const steps: [number, number][] = [];
   while (lengthBytes < 2 ** 34) {
-    crc = combineCrc32(crc, crc, lengthBytes);
+    crc = crc32Combiner(lengthBytes)(crc, crc);
     lengthBytes *= 2;
     steps.push([lengthBytes, crc]);
   }
   const [, twice] = steps[0] as [number, number];
   t.equal(twice, crc32(new Uint8Array(1 << 17)));
   const quarter = steps.at(-3) as [number, number];
-  const three = combineCrc32((steps.at(-2) as [number, number])[1], quarter[1], quarter[0]);
-  t.equal(combineCrc32(three, quarter[1], quarter[0]), crc);
+  const three = crc32Combiner(quarter[0])((steps.at(-2) as [number, number])[1], quarter[1]);
+  t.equal(crc32Combiner(quarter[0])(three, quarter[1]), crc);
 });

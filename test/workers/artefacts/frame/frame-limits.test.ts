@@ -4,28 +4,15 @@ import { crc32 } from "node:zlib";
 import t from "tap";
 import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
 import type { FileSystem, StoreFile } from "../../../../storage/disk/file-system-interface.js";
-import { FilterStages } from "../../../../workers/artefacts/filter/filter-parts.js";
-import {
-  filterOutliers,
-  planAgain,
-  planFilter,
-  scratchBytes,
-} from "../../../../workers/artefacts/filter/outlier-filter.js";
-import { SplitFilter } from "../../../../workers/artefacts/filter/split-filter.js";
+import { filterOutliers } from "../../../../workers/artefacts/filter/outlier-filter.js";
 import { FILTER_BYTES, PICTURE_BYTES } from "../../../../workers/artefacts/frame/frame-limits.js";
-import { type SharedMemory, wasmKernels } from "../../../../workers/artefacts/kernel-memory.js";
-import type { RunOptions } from "../../../../workers/artefacts/pool/artefact-pool.js";
-import {
-  type ArtefactTasks,
-  artefactTasks,
-  type TaskInput,
-  type TaskName,
-  type TaskOutput,
-} from "../../../../workers/artefacts/pool/artefact-tasks.js";
+import { newKernelMemory } from "../../../../workers/artefacts/kernel-memory.js";
+import { type ArtefactTasks, artefactTasks } from "../../../../workers/artefacts/pool/artefact-tasks.js";
 import { MemoryNeed } from "../../../../workers/artefacts/pool/memory-need.js";
 import { csvRoomBytes } from "../../../../workers/artefacts/series/csv-encoder.js";
 import { ROWS_PER_BLOCK } from "../../../../workers/artefacts/series/series-source.js";
-import { frameOf, loadFrame, type MadeFrame, noiseFrame, surfaceFrame } from "../../../helpers/captures/made-frames.js";
+import { doubtfulFrames } from "../../../helpers/captures/doubtful-frames.js";
+import { loadFrame, type MadeFrame, noiseFrame, surfaceFrame } from "../../../helpers/captures/made-frames.js";
 import { storedFrame } from "../../../helpers/captures/stored-frame.js";
 import { collectGarbage } from "../../../helpers/process/held-memory.js";
 
@@ -112,14 +99,13 @@ t.test("the filter takes as many bytes a position as the limits say, and not far
   const folder = t.testdir();
   const stored = storedFrame(join(folder, "run.cap"), SURFACE);
   judge("lanes", SURFACE, await peaks(folder)("filter", stored.source));
-  const memory = await wasmKernels();
+  const memory = await newKernelMemory();
   const noise = noiseFrame(5, 600, 600);
   filterOutliers(memory, await loadFrame(memory, noise));
   judge("noise", noise, memory.usedBytes);
-  const grid = await loadFrame(memory, SURFACE);
-  planAgain(memory, { ...planFilter(memory, grid), way: "lanes" });
-  // And the mask, which comes behind.
-  judge("again", SURFACE, memory.usedBytes + (1_200 * 1_000) / 8);
+  const [doubtful] = await doubtfulFrames(41, 600, 500);
+  filterOutliers(memory, await loadFrame(memory, doubtful));
+  judge("doubtful", doubtful, memory.usedBytes);
 });
 
 t.test("pictures and counts take no more than the table says", async (t) => {
@@ -219,81 +205,3 @@ t.test("packing takes the vertices' room, their luminance, a block of heights, a
     }
   }
 });
-
-/** The pool of a filter by several threads, whose turns are taken here, one after the other; it tells how large the memory becomes that they share. */
-class NearPool {
-  readonly threads = 2;
-  readonly names: TaskName[] = [];
-  usedBytes = 0;
-  /** Beside the memory. */
-  most = 0;
-  #last: Promise<unknown> = Promise.resolve();
-
-  run<N extends TaskName>(name: N, input: TaskInput<N>, _options: RunOptions): Promise<TaskOutput<N>> {
-    const done = this.#last.then(async () => {
-      const held = heldAtReads();
-      const task = artefactTasks(held.fileSystem)[name] as (one: TaskInput<N>) => Promise<TaskOutput<N>>;
-      const output = await task(input);
-      this.usedBytes = (input as { memory: SharedMemory }).memory.buffer.byteLength;
-      this.most = Math.max(this.most, held.most());
-      return output;
-    });
-    this.#last = done.catch(() => {});
-    return done;
-  }
-}
-
-t.test("threads that filter together take the filter's memory, and what each reads and measures with", async (t) => {
-  const path = join(t.testdir(), "run.cap");
-  const { next } = FilterStages.prototype;
-  t.teardown(() => Object.assign(FilterStages.prototype, { next }));
-  for (const [name, frame] of [
-    ["lanes", SURFACE],
-    ["again", SURFACE],
-    ["noise", noiseFrame(5, 600, 600)],
-  ] as const) {
-    const stages: string[] = [];
-    FilterStages.prototype.next = function (stage) {
-      const isInDoubt = name === "again" && stage.kind === "mark" && !stage.isAgain;
-      const following = isInDoubt ? { stage: this.planAgain(stage) } : next.call(this, stage);
-      stages.push("alone" in following ? "alone" : following.stage.kind);
-      return following;
-    };
-    const { source } = storedFrame(path, frame);
-    const { width, lines } = frame.geometry;
-    const pool = new NearPool();
-    await new SplitFilter(pool, 1).run(source, { priority: "background" });
-    const again = name === "again" ? ["measure", "mark"] : [];
-    const marked = name === "noise" ? [] : ["mark", ...again];
-    t.same(stages, ["load", "measure", ...marked, "alone"], name);
-    const measuring = 2 * (name === "again" ? 2 + 44 + 4 : 4) * KIB;
-    const ofThreads = 2 * 65 * KIB + measuring + 4 * lines;
-    const most = FILTER_BYTES[name] * width * lines + edgeBytes(frame) + ofThreads + 64 * KIB;
-    t.ok(pool.usedBytes <= most && pool.usedBytes > 0.9 * most, `${name}: ${pool.usedBytes} bytes of ${most}`);
-    t.ok(pool.most <= 256 * KIB, `${name}: ${pool.most} beside it`);
-  }
-});
-
-t.test(
-  "a part measures with 2 KiB, 44 or 84 KiB, or up to 124 or 164 where lines lie far closer together than columns",
-  async (t) => {
-    const memory = await wasmKernels();
-    const scratch = async (way: "lanes" | "near" | "exactLanes", yPitchMm: number): Promise<number> => {
-      const size = { width: 60, lines: 50, xPitchMm: 0.1, yPitchMm };
-      const grid = await loadFrame(memory, frameOf("flat", "f32", size, new Float32Array(3_000)));
-      return scratchBytes(memory, { grid, way, distances: 0 });
-    };
-    t.ok((await scratch("lanes", 0.1)) <= 2 * KIB);
-    for (const [way, usually, atMost] of [
-      ["exactLanes", 44, 124],
-      ["near", 84, 164],
-    ] as const) {
-      const usual = await scratch(way, 0.1);
-      t.ok(usual <= usually * KIB && usual > (usually - 4) * KIB, `${way}: ${usual}`);
-      const all: number[] = [];
-      for (const pitch of [1, 0.05, 0.02, 0.01, 1e-3, 1e-6]) all.push(await scratch(way, pitch));
-      const most = Math.max(...all);
-      t.ok(most <= atMost * KIB && most > (atMost - 4) * KIB, `${way}: ${all}`);
-    }
-  },
-);

@@ -5,7 +5,7 @@ import { crc32 } from "node:zlib";
 import t, { type Test } from "tap";
 import { itemBytes } from "../../../../core/capture/capture.js";
 import { createRandom, type Random } from "../../../../core/random.js";
-import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../../workers/artefacts/kernel-memory.js";
+import { type KernelMemory, newKernelMemory } from "../../../../workers/artefacts/kernel-memory.js";
 import { encodeHeightMap, encodeLuminance } from "../../../../workers/artefacts/picture/frame-pictures.js";
 import {
   frameOf,
@@ -21,10 +21,7 @@ import {
 import { PngError, readGreyPng } from "../../../helpers/captures/png-reader.js";
 import { pythonWith, runPython, skipWithout } from "../../../helpers/captures/python-checker.js";
 
-const kernels: [name: string, memory: KernelMemory][] = [
-  ["TypeScript", typeScriptKernels()],
-  ["WebAssembly", await wasmKernels()],
-];
+const memory = await newKernelMemory();
 
 function heightMap(memory: KernelMemory, frame: MadeFrame): Promise<Uint8Array> {
   memory.reset();
@@ -131,32 +128,28 @@ function deepFrames(): MadeFrame[] {
 t.test("height maps hold the samples that they should", async (t) => {
   for (const frame of smallFrames()) {
     const wanted = wantedSamples(frame);
-    for (const [name, memory] of kernels) {
-      const picture = readGreyPng(await heightMap(memory, frame));
-      t.same(
-        [picture.width, picture.height, picture.bitDepth],
-        [frame.geometry.width, frame.geometry.lines, 16],
-        `${name}: ${frame.name}`,
-      );
-      t.ok(Buffer.from(picture.samples.buffer).equals(Buffer.from(wanted.buffer)), `${name}: ${frame.name}: samples`);
-    }
+    const picture = readGreyPng(await heightMap(memory, frame));
+    t.same(
+      [picture.width, picture.height, picture.bitDepth],
+      [frame.geometry.width, frame.geometry.lines, 16],
+      frame.name,
+    );
+    t.ok(Buffer.from(picture.samples.buffer).equals(Buffer.from(wanted.buffer)), `${frame.name}: samples`);
   }
 });
 
 t.test("millimetres can be had back from the texts", async (t) => {
-  for (const [, memory] of kernels) {
-    const kept = surfaceFrame(2, 40, 30);
-    t.same(readGreyPng(await heightMap(memory, kept)).texts, {
-      z_scale_mm: "0.002",
-      z_offset_mm: "0",
-      x_pitch_mm: "0.1",
-      y_pitch_mm: "0.1",
-    });
-    const scaled = frameOf("scaled", "f32", { width: 3, lines: 1 }, [1.5, 2.25, Number.NaN]);
-    t.match(readGreyPng(await heightMap(memory, scaled)), { texts: { z_min_mm: "1.5", z_max_mm: "2.25" } });
-    const empty = readGreyPng(await heightMap(memory, frameOf("empty", "f32", { width: 1, lines: 1 }, [Number.NaN])));
-    t.same(Object.keys(empty.texts), ["x_pitch_mm", "y_pitch_mm"], "no bounds without a point");
-  }
+  const kept = surfaceFrame(2, 40, 30);
+  t.same(readGreyPng(await heightMap(memory, kept)).texts, {
+    z_scale_mm: "0.002",
+    z_offset_mm: "0",
+    x_pitch_mm: "0.1",
+    y_pitch_mm: "0.1",
+  });
+  const scaled = frameOf("scaled", "f32", { width: 3, lines: 1 }, [1.5, 2.25, Number.NaN]);
+  t.match(readGreyPng(await heightMap(memory, scaled)), { texts: { z_min_mm: "1.5", z_max_mm: "2.25" } });
+  const empty = readGreyPng(await heightMap(memory, frameOf("empty", "f32", { width: 1, lines: 1 }, [Number.NaN])));
+  t.same(Object.keys(empty.texts), ["x_pitch_mm", "y_pitch_mm"], "no bounds without a point");
 });
 
 /** Planes far from zero, whose steps an f32 does not tell apart there. */
@@ -184,31 +177,27 @@ t.test("heights far from zero keep their steps: half a step of the picture at mo
   for (const frame of farFrames(createRandom(seed))) {
     const { scale_mm, offset_mm, invalid } = frame.planes.height;
     const wanted = wantedSamples(frame);
-    for (const [name, memory] of kernels) {
-      const { samples, texts } = readGreyPng(await heightMap(memory, frame));
-      t.ok(Buffer.from(samples.buffer).equals(Buffer.from(wanted.buffer)), `${name}: ${frame.name}`);
-      const [lowest, highest] = [Number(texts.z_min_mm), Number(texts.z_max_mm)];
-      const step = (highest - lowest) / 65_534;
-      // What f64 has of such a height.
-      const slack = 4 * Number.EPSILON * Math.max(Math.abs(lowest), Math.abs(highest));
-      let worst = 0;
-      for (const [at, raw] of [...rawHeights(frame)].entries()) {
-        const sample = samples[at] as number;
-        if ((sample === 0) !== (raw === invalid[0])) t.fail(`${name}: ${frame.name}: ${raw} is ${sample}`);
-        if (sample > 0) worst = Math.max(worst, Math.abs(lowest + (sample - 1) * step - (raw * scale_mm + offset_mm)));
-      }
-      if (worst > step / 2 + slack) t.fail(`${name}: ${frame.name}: ${worst / step} steps (TEST_SEED=${seed})`);
+    const { samples, texts } = readGreyPng(await heightMap(memory, frame));
+    t.ok(Buffer.from(samples.buffer).equals(Buffer.from(wanted.buffer)), frame.name);
+    const [lowest, highest] = [Number(texts.z_min_mm), Number(texts.z_max_mm)];
+    const step = (highest - lowest) / 65_534;
+    // What f64 has of such a height.
+    const slack = 4 * Number.EPSILON * Math.max(Math.abs(lowest), Math.abs(highest));
+    let worst = 0;
+    for (const [at, raw] of [...rawHeights(frame)].entries()) {
+      const sample = samples[at] as number;
+      if ((sample === 0) !== (raw === invalid[0])) t.fail(`${frame.name}: ${raw} is ${sample}`);
+      if (sample > 0) worst = Math.max(worst, Math.abs(lowest + (sample - 1) * step - (raw * scale_mm + offset_mm)));
     }
+    if (worst > step / 2 + slack) t.fail(`${frame.name}: ${worst / step} steps (TEST_SEED=${seed})`);
   }
 });
 
 t.test("luminance is shifted down to 8 bits", async (t) => {
   for (const frame of [surfaceFrame(4, 333, 100), ...deepFrames()]) {
     const wanted = wantedLuminance(frame);
-    for (const [name, memory] of kernels) {
-      const { samples } = readGreyPng(await luminance(memory, frame));
-      t.ok(Buffer.from(samples.buffer).equals(Buffer.from(wanted.buffer)), `${name}: ${frame.planes.luminance?.bits}`);
-    }
+    const { samples } = readGreyPng(await luminance(memory, frame));
+    t.ok(Buffer.from(samples.buffer).equals(Buffer.from(wanted.buffer)), `${frame.planes.luminance?.bits}`);
   }
 });
 
@@ -233,12 +222,10 @@ t.test("pictures of any width, with runs of any length", async (t) => {
     });
     frame.luminance = Uint8Array.from(values, (one) => one & 255);
     frame.planes.luminance = { dtype: "u8", bits: 8 };
-    for (const [name, memory] of kernels) {
-      const heights = readGreyPng(await heightMap(memory, frame)).samples;
-      const lights = readGreyPng(await luminance(memory, frame)).samples;
-      const areEqual = values.every((one, at) => heights[at] === one && lights[at] === (one & 255));
-      if (!areEqual) t.fail(`${name}: ${frame.name}`);
-    }
+    const heights = readGreyPng(await heightMap(memory, frame)).samples;
+    const lights = readGreyPng(await luminance(memory, frame)).samples;
+    const areEqual = values.every((one, at) => heights[at] === one && lights[at] === (one & 255));
+    if (!areEqual) t.fail(frame.name);
   }
 });
 
@@ -306,7 +293,7 @@ function readOrRefused(bytes: Uint8Array): string {
 }
 
 t.test("the reader of these tests refuses what is cut, and what is damaged behind CRCs that match", async (t) => {
-  const whole = Buffer.from(await heightMap(kernels[0]?.[1] as KernelMemory, surfaceFrame(1, 30, 20)));
+  const whole = Buffer.from(await heightMap(memory, surfaceFrame(1, 30, 20)));
   const cut = /^damaged: (no PNG signature|the file ends within .*|no (IHDR|IDAT|IEND))$/;
   const wrong: string[] = [];
   for (let length = 0; length < whole.length; length++) {
@@ -363,14 +350,12 @@ t.test("numpy finds the same samples and bounds far from zero", { skip: skipWith
   const folder = t.testdir();
   const files: string[] = [];
   for (const frame of farFrames(createRandom(77))) {
-    for (const [, memory] of kernels) {
-      const file = join(folder, `${files.length}.png`);
-      files.push(file);
-      writeFileSync(file, await heightMap(memory, frame));
-      writeFileSync(`${file}.raw`, frame.height);
-      const dtype = { u16: "<u2", i16: "<i2", i32: "<i4", f32: "<f4" }[frame.planes.height.dtype];
-      writeFileSync(`${file}.json`, JSON.stringify({ ...frame.planes.height, dtype }));
-    }
+    const file = join(folder, `${files.length}.png`);
+    files.push(file);
+    writeFileSync(file, await heightMap(memory, frame));
+    writeFileSync(`${file}.raw`, frame.height);
+    const dtype = { u16: "<u2", i16: "<i2", i32: "<i4", f32: "<f4" }[frame.planes.height.dtype];
+    writeFileSync(`${file}.json`, JSON.stringify({ ...frame.planes.height, dtype }));
   }
   const answers = runPython(pil as string, FAR, ...files)
     .trim()
@@ -416,15 +401,13 @@ t.test("other decoders read the same samples", async (t) => {
   for (const frame of [...(await realFrames(t)), ...smallFrames(), ...deepFrames()]) {
     const light = frame.planes.luminance;
     if (light?.dtype === "u16") deepLuminances++;
-    for (const [, memory] of kernels) {
-      const pictures: [Uint8Array, Uint16Array][] = [[await heightMap(memory, frame), wantedSamples(frame)]];
-      if (light !== undefined) pictures.push([await luminance(memory, frame), wantedLuminance(frame)]);
-      for (const [png, samples] of pictures) {
-        const file = join(folder, `${files.length}.png`);
-        files.push(file);
-        writeFileSync(file, png);
-        writeFileSync(`${file}.raw`, new Uint8Array(samples.buffer));
-      }
+    const pictures: [Uint8Array, Uint16Array][] = [[await heightMap(memory, frame), wantedSamples(frame)]];
+    if (light !== undefined) pictures.push([await luminance(memory, frame), wantedLuminance(frame)]);
+    for (const [png, samples] of pictures) {
+      const file = join(folder, `${files.length}.png`);
+      files.push(file);
+      writeFileSync(file, png);
+      writeFileSync(`${file}.raw`, new Uint8Array(samples.buffer));
     }
   }
   t.ok(deepLuminances >= 4, `${deepLuminances} frames with luminance of 16 bits`);

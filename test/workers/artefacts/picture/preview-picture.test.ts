@@ -4,7 +4,7 @@ import { join } from "node:path";
 import t from "tap";
 import { VIRIDIS } from "../../../../core/capture/viridis.js";
 import { createRandom } from "../../../../core/random.js";
-import { type KernelMemory, typeScriptKernels, wasmKernels } from "../../../../workers/artefacts/kernel-memory.js";
+import { type KernelMemory, newKernelMemory } from "../../../../workers/artefacts/kernel-memory.js";
 import { encodePreview } from "../../../../workers/artefacts/picture/preview-picture.js";
 import {
   frameOf,
@@ -18,11 +18,7 @@ import {
 import { type PalettePicture, readPalettePng } from "../../../helpers/captures/png-reader.js";
 import { pythonWith, runPython, skipWithout } from "../../../helpers/captures/python-checker.js";
 
-const wasm = await wasmKernels();
-const kernels: [name: string, memory: KernelMemory][] = [
-  ["TypeScript", typeScriptKernels()],
-  ["WebAssembly", wasm],
-];
+const memory = await newKernelMemory();
 
 function preview(memory: KernelMemory, frame: MadeFrame): Promise<Uint8Array> {
   memory.reset();
@@ -96,21 +92,15 @@ const sampleCount = (picture: PalettePicture, sample: number): number =>
 t.test("a preview shows the mean heights of blocks between two percentiles, in viridis", async (t) => {
   for (const frame of frames()) {
     const { width, samples, range } = wanted(frame);
-    for (const [name, memory] of kernels) {
-      const picture = readPalettePng(await preview(memory, frame));
-      t.same(
-        [picture.width, picture.height, picture.bitDepth],
-        [width, samples.length / width, 8],
-        `${name}: ${frame.name}`,
-      );
-      t.ok(picture.palette.equals(VIRIDIS) && picture.alphas.equals(Buffer.of(0)), "only sample 0 is transparent");
-      const { z_min_mm, z_max_mm } = picture.texts;
-      t.same([z_min_mm, z_max_mm], range?.map(String) ?? [undefined, undefined]);
-      // A mean may lie on the border of two colours, and round to either.
-      const off = samples.filter((one, at) => one !== picture.samples[at]);
-      const isNear = samples.every((one, at) => Math.abs(one - (picture.samples[at] as number)) <= (one === 0 ? 0 : 1));
-      t.ok(isNear && off.length <= samples.length / 1_000, `${name}: ${frame.name}: ${off.length} other colours`);
-    }
+    const picture = readPalettePng(await preview(memory, frame));
+    t.same([picture.width, picture.height, picture.bitDepth], [width, samples.length / width, 8], frame.name);
+    t.ok(picture.palette.equals(VIRIDIS) && picture.alphas.equals(Buffer.of(0)), "only sample 0 is transparent");
+    const { z_min_mm, z_max_mm } = picture.texts;
+    t.same([z_min_mm, z_max_mm], range?.map(String) ?? [undefined, undefined]);
+    // A mean may lie on the border of two colours, and round to either.
+    const off = samples.filter((one, at) => one !== picture.samples[at]);
+    const isNear = samples.every((one, at) => Math.abs(one - (picture.samples[at] as number)) <= (one === 0 ? 0 : 1));
+    t.ok(isNear && off.length <= samples.length / 1_000, `${frame.name}: ${off.length} other colours`);
   }
 });
 
@@ -118,15 +108,13 @@ t.test("a frame without a point is transparent; one with one height has the midd
   const size = { width: 1_300, lines: 20 };
   const blind = frameOf("blind", "u16", size, new Uint16Array(26_000), { invalid: [0] });
   const flat = frameOf("flat", "f32", size, new Float32Array(26_000).fill(7.25));
-  for (const [, memory] of kernels) {
-    const transparent = readPalettePng(await preview(memory, blind));
-    t.same([transparent.width, transparent.height], [434, 7]);
-    t.equal(sampleCount(transparent, 0), 434 * 7);
-    t.same(transparent.texts, { x_pitch_mm: String(0.1 * 3), y_pitch_mm: String(0.1 * 3) }, "no percentile");
-    const even = readPalettePng(await preview(memory, flat));
-    t.equal(sampleCount(even, 128), 434 * 7);
-    t.match(even.texts, { z_min_mm: "7.25", z_max_mm: "7.25" });
-  }
+  const transparent = readPalettePng(await preview(memory, blind));
+  t.same([transparent.width, transparent.height], [434, 7]);
+  t.equal(sampleCount(transparent, 0), 434 * 7);
+  t.same(transparent.texts, { x_pitch_mm: String(0.1 * 3), y_pitch_mm: String(0.1 * 3) }, "no percentile");
+  const even = readPalettePng(await preview(memory, flat));
+  t.equal(sampleCount(even, 128), 434 * 7);
+  t.match(even.texts, { z_min_mm: "7.25", z_max_mm: "7.25" });
 });
 
 /** Signature and IHDR; the palette, as matplotlib has it; from tRNS to the end. */
@@ -139,7 +127,7 @@ const GOLDEN = {
 t.test("golden bytes of a small preview", async (t) => {
   const values = [0, 1_000, 2_000, 3_000, 4_000, 5_000];
   const frame = frameOf("small", "u16", { width: 3, lines: 2 }, values, { scale_mm: 0.001, invalid: [0] });
-  const bytes = Buffer.from(await preview(wasm, frame));
+  const bytes = Buffer.from(await preview(memory, frame));
   const { samples, texts } = readPalettePng(bytes);
   t.same([...samples], [0, 1, 63, 128, 193, 255]);
   t.same(texts, { z_min_mm: "1.04", z_max_mm: "4.96", x_pitch_mm: "0.1", y_pitch_mm: "0.1" });
@@ -149,7 +137,7 @@ t.test("golden bytes of a small preview", async (t) => {
 });
 
 t.test("a frame of 3,200 x 1,000 becomes 640 x 200", async (t) => {
-  const bytes = await preview(wasm, surfaceFrame(7, 3_200, 1_000));
+  const bytes = await preview(memory, surfaceFrame(7, 3_200, 1_000));
   const picture = readPalettePng(bytes);
   t.same([picture.width, picture.height], [640, 200]);
   t.ok(sampleCount(picture, 0) > 0, "the shadows are transparent");
@@ -204,7 +192,7 @@ t.test(
       const file = join(folder, `${files.length}.png`);
       files.push(file);
       const { dtype, ...height } = frame.planes.height;
-      writeFileSync(file, await preview(wasm, frame));
+      writeFileSync(file, await preview(memory, frame));
       writeFileSync(`${file}.raw`, frame.height);
       const plane = { ...height, ...frame.geometry, dtype: { u16: "<u2", i16: "<i2", i32: "<i4", f32: "<f4" }[dtype] };
       writeFileSync(`${file}.json`, JSON.stringify(plane));

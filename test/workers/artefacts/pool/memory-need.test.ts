@@ -1,7 +1,5 @@
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { SplitFilter } from "../../../../workers/artefacts/filter/split-filter.js";
-import { ArtefactPool } from "../../../../workers/artefacts/pool/artefact-pool.js";
 import { artefactTasks } from "../../../../workers/artefacts/pool/artefact-tasks.js";
 import { MemoryNeed, type MemoryNeedOptions } from "../../../../workers/artefacts/pool/memory-need.js";
 import { surfaceFrame } from "../../../helpers/captures/made-frames.js";
@@ -76,22 +74,4 @@ t.test("large frame after large frame has one memory, and small ones make away w
   clock.nowMs += 1_000_000;
   await tasks.filter(small);
   t.equal(made(), 2, "which stays");
-});
-
-t.test("large frames that threads share have one memory too", async (t) => {
-  const clock = new Clock();
-  const made = madeMemories(t);
-  const pool = new ArtefactPool({ threads: 2, queueLimit: 1, taskTimeoutMs: () => 60_000, report: () => {} });
-  t.teardown(() => pool.close());
-  const filter = new SplitFilter(pool, 1_000, new MemoryNeed(clock.options));
-  const { large, small } = storedFrames(t);
-  for (let nth = 0; nth < 3; nth++) {
-    await filter.run(large, { priority: "background" });
-    clock.nowMs += 59_000;
-  }
-  t.equal(made(), 1);
-  clock.nowMs += 1_000;
-  await filter.run(small, { priority: "background" });
-  await filter.run(small, { priority: "background" });
-  t.equal(made(), 2);
 });

@@ -1,7 +1,5 @@
 /** Writes bits, the lowest of a byte first, at one place at a time. */
 
-// @ts-nocheck: AssemblyScript
-
 let to: usize = 0;
 let buffer: u64 = 0;
 let bitCount: u64 = 0;
@@ -14,7 +12,7 @@ export function beginBits(out: i32): void {
 
 /** @param bits at most 16; what lies 8 bytes behind is overwritten */
 export function writeBits(value: i32, bits: i32): void {
-  buffer |= <u64>value << bitCount;
+  buffer |= (<u64>value) << bitCount;
   bitCount += <u64>bits;
   store<u64>(to, buffer);
   to += <usize>(bitCount >> 3);
@@ -23,14 +21,14 @@ export function writeBits(value: i32, bits: i32): void {
 }
 
 /** Where the last byte is that is not full, how many bits of it are written, and these. */
-@inline export function lastByteAt(): usize {
+export function lastByteAt(): usize {
   return to;
 }
 
-@inline export function lastBits(): u64 {
+export function lastBits(): u64 {
   return buffer;
 }
 
-@inline export function lastBitCount(): u64 {
+export function lastBitCount(): u64 {
   return bitCount;
 }

@@ -1,8 +1,6 @@
 /** Prefix codes as deflate takes them (RFC 1951, 3.2.2), and the header of a block that has its own. */
 
-// @ts-nocheck: AssemblyScript
-
-import { writeBits } from "./bit-writing.js";
+import { writeBits } from "./bit-writing";
 
 /** An alphabet has fewer symbols. */
 const KEY_BITS: u64 = 9;
@@ -30,19 +28,19 @@ function lengthCodeAt(nth: i32): i32 {
   return <i32>(order & 31);
 }
 
-@inline function word(at: i32, index: i32): i32 {
+function word(at: i32, index: i32): i32 {
   return load<i32>(<usize>(at + (index << 2)));
 }
 
-@inline function setWord(at: i32, index: i32, value: i32): void {
+function setWord(at: i32, index: i32, value: i32): void {
   store<i32>(<usize>(at + (index << 2)), value);
 }
 
-@inline function byte(at: i32, index: i32): i32 {
+function byte(at: i32, index: i32): i32 {
   return load<u8>(<usize>(at + index));
 }
 
-@inline function setByte(at: i32, index: i32, value: i32): void {
+function setByte(at: i32, index: i32, value: i32): void {
   store<u8>(<usize>(at + index), value);
 }
 
@@ -58,7 +56,7 @@ export function codeLengths(counts: i32, symbols: i32, maximumBits: i32, lengths
   memory.fill(<usize>lengths, 0, symbols);
   const used = keysByCount(counts, symbols, scratch);
   if (used <= 1) {
-    if (used == 1) setByte(lengths, symbolOfKey(scratch, 0), 1);
+    if (used === 1) setByte(lengths, symbolOfKey(scratch, 0), 1);
     return;
   }
   const nodes = scratch + NODES;
@@ -77,8 +75,8 @@ export function codeLengths(counts: i32, symbols: i32, maximumBits: i32, lengths
   }
 }
 
-@inline function symbolOfKey(keys: i32, nth: i32): i32 {
-  return <i32>load<u64>(<usize>(keys + (nth << 3))) & ((1 << <i32>KEY_BITS) - 1);
+function symbolOfKey(keys: i32, nth: i32): i32 {
+  return <i32>load<u64>(<usize>(keys + (nth << 3))) & ((1 << (<i32>KEY_BITS)) - 1);
 }
 
 /** Count and symbol in one number each, of symbols that occur, the rarest first. Shell's sort: there are some hundreds. */
@@ -86,7 +84,7 @@ function keysByCount(counts: i32, symbols: i32, keys: i32): i32 {
   let used = 0;
   for (let symbol = 0; symbol < symbols; symbol++) {
     const count = <u64>load<u32>(<usize>(counts + (symbol << 2)));
-    if (count == 0) continue;
+    if (count === 0) continue;
     store<u64>(<usize>(keys + (used << 3)), (count << KEY_BITS) | <u64>symbol);
     used++;
   }
@@ -130,7 +128,7 @@ function weightsToDepths(nodes: i32, count: i32): void {
   root = count - 2;
   let next = count - 1;
   while (available > 0) {
-    while (root >= 0 && word(nodes, root) == depth) {
+    while (root >= 0 && word(nodes, root) === depth) {
       used++;
       root--;
     }
@@ -151,7 +149,7 @@ function limitLengths(perLength: i32, maximumBits: i32): void {
   for (; total > 1 << maximumBits; total--) {
     setWord(perLength, maximumBits, word(perLength, maximumBits) - 1);
     let bits = maximumBits - 1;
-    while (word(perLength, bits) == 0) bits--;
+    while (word(perLength, bits) === 0) bits--;
     setWord(perLength, bits, word(perLength, bits) - 1);
     setWord(perLength, bits + 1, word(perLength, bits + 1) + 2);
   }
@@ -178,7 +176,7 @@ export function codeWords(lengths: i32, symbols: i32, words: i32, scratch: i32):
   }
   for (let symbol = 0; symbol < symbols; symbol++) {
     const bits = byte(lengths, symbol);
-    if (bits == 0) {
+    if (bits === 0) {
       setWord(words, symbol, 0);
       continue;
     }
@@ -204,7 +202,7 @@ function reversed(code: i32, bits: i32): i32 {
  */
 export function writeBlockHeader(lengths: i32, distance: i32, scratch: i32): void {
   let literals = 286;
-  while (literals > 257 && byte(lengths, literals - 1) == 0) literals--;
+  while (literals > 257 && byte(lengths, literals - 1) === 0) literals--;
   const all = literals + distance;
   memory.copy(<usize>scratch, <usize>lengths, literals);
   memory.fill(<usize>(scratch + literals), 0, distance - 1);
@@ -221,7 +219,7 @@ export function writeBlockHeader(lengths: i32, distance: i32, scratch: i32): voi
   codeLengths(counts, 19, 7, codeBits, scratch + RUN_SCRATCH);
   codeWords(codeBits, 19, scratch + RUN_WORDS, scratch + RUN_SCRATCH);
   let lengthCodes = 19;
-  while (lengthCodes > 4 && byte(codeBits, lengthCodeAt(lengthCodes - 1)) == 0) lengthCodes--;
+  while (lengthCodes > 4 && byte(codeBits, lengthCodeAt(lengthCodes - 1)) === 0) lengthCodes--;
   writeBits(0b100, 3);
   writeBits(literals - 257, 5);
   writeBits(distance - 1, 5);
@@ -231,7 +229,7 @@ export function writeBlockHeader(lengths: i32, distance: i32, scratch: i32): voi
     const symbol = byte(scratch + RUNS, 2 * nth);
     const code = word(scratch + RUN_WORDS, symbol);
     writeBits(code & 0xffff, code >> 16);
-    if (symbol >= 16) writeBits(byte(scratch + RUNS, 2 * nth + 1), symbol == 16 ? 2 : symbol == 17 ? 3 : 7);
+    if (symbol >= 16) writeBits(byte(scratch + RUNS, 2 * nth + 1), symbol === 16 ? 2 : symbol === 17 ? 3 : 7);
   }
 }
 
@@ -244,9 +242,9 @@ function runLengths(lengths: i32, count: i32, runs: i32): i32 {
   for (let at = 0; at < count; ) {
     const value = byte(lengths, at);
     let run = 1;
-    while (at + run < count && byte(lengths, at + run) == value) run++;
+    while (at + run < count && byte(lengths, at + run) === value) run++;
     at += run;
-    if (value != 0) {
+    if (value !== 0) {
       putRun(runs, used++, value, 0);
       run--;
     }
@@ -254,7 +252,7 @@ function runLengths(lengths: i32, count: i32, runs: i32): i32 {
       if (run < 3) {
         putRun(runs, used++, value, 0);
         run--;
-      } else if (value != 0) {
+      } else if (value !== 0) {
         const taken = min(run, 6);
         putRun(runs, used++, 16, taken - 3);
         run -= taken;
@@ -269,7 +267,7 @@ function runLengths(lengths: i32, count: i32, runs: i32): i32 {
   return used;
 }
 
-@inline function putRun(runs: i32, nth: i32, symbol: i32, extra: i32): void {
+function putRun(runs: i32, nth: i32, symbol: i32, extra: i32): void {
   setByte(runs, 2 * nth, symbol);
   setByte(runs, 2 * nth + 1, extra);
 }

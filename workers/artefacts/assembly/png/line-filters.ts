@@ -1,7 +1,5 @@
 /** Filters of PNG, of a line whose left has `bpp` zero bytes, where they look for the pixel before the first; and the checksum of what they make. */
 
-// @ts-nocheck: AssemblyScript
-
 export const SUB: i32 = 1;
 export const UP: i32 = 2;
 export const PAETH: i32 = 4;
@@ -14,11 +12,11 @@ export const PAETH: i32 = 4;
 export function filterLine(from: usize, pitch: i32, lineBytes: i32, bpp: i32, type: i32, out: usize): void {
   store<u8>(out, type);
   const to = out + 1;
-  if (type == PAETH) {
+  if (type === PAETH) {
     filterPaeth(from, <usize>pitch, lineBytes, <usize>bpp, to);
     return;
   }
-  const before = from - <usize>(type == UP ? pitch : bpp);
+  const before = from - <usize>(type === UP ? pitch : bpp);
   for (let at: usize = 0; at < <usize>lineBytes; at += 16) {
     v128.store(to + at, i8x16.sub(v128.load(from + at), v128.load(before + at)));
   }
@@ -83,6 +81,8 @@ export function adler32(bytes: i32, length: i32, before: u32): u32 {
   return (b << 16) | a;
 }
 
-@inline function across(v: v128): u32 {
-  return <u32>(i32x4.extract_lane(v, 0) + i32x4.extract_lane(v, 1) + i32x4.extract_lane(v, 2) + i32x4.extract_lane(v, 3));
+function across(v: v128): u32 {
+  return <u32>(
+    (i32x4.extract_lane(v, 0) + i32x4.extract_lane(v, 1) + i32x4.extract_lane(v, 2) + i32x4.extract_lane(v, 3))
+  );
 }

@@ -3,11 +3,9 @@
  * before. Line by line, so that what the filter makes is in the cache when it is coded.
  */
 
-// @ts-nocheck: AssemblyScript
-
-import { beginBits, lastBitCount, lastBits, lastByteAt } from "./bit-writing.js";
-import { codeLengths, codeWords, HEADER_SCRATCH_BYTES, writeBlockHeader } from "./huffman-code.js";
-import { adler32, filterLine, PAETH, SUB, UP } from "./line-filters.js";
+import { beginBits, lastBitCount, lastBits, lastByteAt } from "./bit-writing";
+import { codeLengths, codeWords, HEADER_SCRATCH_BYTES, writeBlockHeader } from "./huffman-code";
+import { adler32, filterLine, PAETH, SUB } from "./line-filters";
 
 const LONGEST_MATCH: i32 = 258;
 /** Literals, the end of a block, lengths of matches. */
@@ -72,12 +70,12 @@ export function codeStrip(
   const end = filteredLine + 1 + lineBytes;
   const endOfEights = end - 8;
   for (let line = 0; line < lines; line++) {
-    filterLine(<usize>(samples + line * pitch), pitch, lineBytes, bpp, line == 0 ? SUB : type, filteredLine);
+    filterLine(<usize>(samples + line * pitch), pitch, lineBytes, bpp, line === 0 ? SUB : type, filteredLine);
     adler = adler32(<i32>filteredLine, 1 + lineBytes, adler);
     let at = filteredLine;
     while (at <= endOfEights) {
       const eight = load<u64>(at);
-      if (eight == load<u64>(at - bpp) && at != filteredLine) {
+      if (eight === load<u64>(at - bpp) && at !== filteredLine) {
         let rest = lengthOfRun(at, end, bpp);
         at += rest;
         while (rest > 0) {
@@ -100,7 +98,7 @@ export function codeStrip(
       const one = <u64>load<u32>(<usize>(pairs + <i32>((<u32>eight & 0xffff) << 2)));
       const two = <u64>load<u32>(<usize>(pairs + <i32>(((<u32>eight >> 16) & 0xffff) << 2)));
       const three = <u64>load<u32>(<usize>(pairs + <i32>((<u32>(eight >> 32) & 0xffff) << 2)));
-      const four = <u64>load<u32>(<usize>(pairs + <i32>(<u32>(eight >> 48) << 2)));
+      const four = <u64>load<u32>(<usize>(pairs + <i32>((<u32>(eight >> 48)) << 2)));
       // A shift takes the lowest six bits: the number of bits, as they are the sum of two.
       const low = (one >> 6) | ((two >> 6) << one);
       const high = (three >> 6) | ((four >> 6) << three);
@@ -154,7 +152,7 @@ export function codeStrip(
 function filterLines(samples: i32, pitch: i32, lineBytes: i32, lines: i32, bpp: i32, type: i32, out: i32): void {
   let to = <usize>out;
   for (let line = 0; line < lines; line++) {
-    filterLine(<usize>(samples + line * pitch), pitch, lineBytes, bpp, line == 0 ? SUB : type, to);
+    filterLine(<usize>(samples + line * pitch), pitch, lineBytes, bpp, line === 0 ? SUB : type, to);
     to += 1 + lineBytes;
   }
 }
@@ -177,7 +175,15 @@ function storeBlocks(bytes: i32, length: i32, out: i32): i32 {
  * The filter of least entropy in some lines all over the strip, and what it makes of these and of as many others: counts for a code of the
  * whole strip. What does not occur in them may elsewhere, and has a code as well.
  */
-function chooseFilter(samples: i32, pitch: i32, lineBytes: i32, lines: i32, bpp: i32, filteredLine: i32, work: i32): i32 {
+function chooseFilter(
+  samples: i32,
+  pitch: i32,
+  lineBytes: i32,
+  lines: i32,
+  bpp: i32,
+  filteredLine: i32,
+  work: i32,
+): i32 {
   const isWhole = lines * (1 + lineBytes) < LEAST_SAMPLED_BYTES;
   const step = isWhole ? 1 : max(1, min(SAMPLED_STEP, lines / 4));
   const first = step >> 1;
@@ -186,7 +192,7 @@ function chooseFilter(samples: i32, pitch: i32, lineBytes: i32, lines: i32, bpp:
   let leastBits: f64 = Infinity;
   for (let type = SUB; type <= PAETH; type++) {
     // The average of both: slower, and hardly ever the best.
-    if (type == 3) continue;
+    if (type === 3) continue;
     const bits = countLines(samples, pitch, first, triedStep, lineBytes, lines, bpp, type, filteredLine, work + COUNTS);
     if (bits >= leastBits) continue;
     leastBits = bits;
@@ -220,7 +226,7 @@ function countLines(
 ): f64 {
   memory.fill(<usize>counts, 0, 4 * COUNTS_STRIDE);
   for (let line = first; line < lines; line += step) {
-    const own = line == 0 ? SUB : type;
+    const own = line === 0 ? SUB : type;
     filterLine(<usize>(samples + line * pitch), pitch, lineBytes, bpp, own, <usize>filteredLine);
     countLine(filteredLine, 1 + lineBytes, bpp, counts);
   }
@@ -239,7 +245,7 @@ function countLine(bytes: i32, length: i32, bpp: i32, counts: i32): void {
   const endOfEights = end - 8;
   while (at <= endOfEights) {
     const eight = load<u64>(at);
-    if (eight == load<u64>(at - bpp) && at != <usize>bytes) {
+    if (eight === load<u64>(at - bpp) && at !== <usize>bytes) {
       const run = lengthOfRun(at, end, bpp);
       countMatches(counts, run);
       at += run;
@@ -271,7 +277,10 @@ function entropyBits(counts: i32): f64 {
     weighted = f32x4.add(weighted, f32x4.mul(numbers, logarithms(numbers)));
   }
   const all = i32x4.splat(
-    i32x4.extract_lane(total, 0) + i32x4.extract_lane(total, 1) + i32x4.extract_lane(total, 2) + i32x4.extract_lane(total, 3),
+    i32x4.extract_lane(total, 0) +
+      i32x4.extract_lane(total, 1) +
+      i32x4.extract_lane(total, 2) +
+      i32x4.extract_lane(total, 3),
   );
   const numbers = f32x4.convert_i32x4_s(all);
   const highest = f32x4.extract_lane(f32x4.mul(numbers, logarithms(numbers)), 0);
@@ -285,7 +294,7 @@ function entropyBits(counts: i32): f64 {
 }
 
 /** Binary logarithms to 0.0002: the exponent, and a polynomial of the mantissa. Of 0 some number. */
-@inline function logarithms(numbers: v128): v128 {
+function logarithms(numbers: v128): v128 {
   const exponents = f32x4.convert_i32x4_s(i32x4.sub(i32x4.shr_u(numbers, 23), i32x4.splat(127)));
   const m = v128.or(v128.and(numbers, i32x4.splat(0x7f_ffff)), i32x4.splat(0x3f80_0000));
   let sum = f32x4.add(f32x4.mul(m, f32x4.splat(-0.07915037)), f32x4.splat(0.62881573));
@@ -294,7 +303,7 @@ function entropyBits(counts: i32): f64 {
   return f32x4.add(exponents, f32x4.add(f32x4.mul(m, sum), f32x4.splat(-2.49677377)));
 }
 
-@inline function count(counts: i32, symbol: i32): void {
+function count(counts: i32, symbol: i32): void {
   const at = <usize>(counts + (symbol << 2));
   store<u32>(at, load<u32>(at) + 1);
 }
@@ -302,13 +311,13 @@ function entropyBits(counts: i32): f64 {
 /** Bytes from `at` on, at least 8, that repeat those of the pixel before: whole pixels, so that pairs of bytes stay as they are. */
 function lengthOfRun(at: usize, end: usize, bpp: i32): i32 {
   let to = at + 8;
-  while (to <= end - 8 && load<u64>(to) == load<u64>(to - bpp)) to += 8;
-  while (to < end && load<u8>(to) == load<u8>(to - bpp)) to++;
+  while (to <= end - 8 && load<u64>(to) === load<u64>(to - bpp)) to += 8;
+  while (to < end && load<u8>(to) === load<u8>(to - bpp)) to++;
   return <i32>(to - at) & -bpp;
 }
 
 /** Length of the next match of a run: never one that leaves a rest too short for a match. */
-@inline function nextMatch(rest: i32): i32 {
+function nextMatch(rest: i32): i32 {
   if (rest <= LONGEST_MATCH) return rest;
   return rest - LONGEST_MATCH < 3 ? LONGEST_MATCH - 3 : LONGEST_MATCH;
 }
@@ -324,14 +333,14 @@ function countMatches(counts: i32, length: i32): void {
 
 /** RFC 1951, 3.2.5: the symbol of a match's length. */
 function lengthSymbol(length: i32): i32 {
-  if (length == LONGEST_MATCH) return 285;
+  if (length === LONGEST_MATCH) return 285;
   if (length < 11) return 254 + length;
   const extra = 29 - clz(length - 3);
   return 257 + (extra << 2) + ((length - 3) >> extra);
 }
 
 function extraBits(length: i32): i32 {
-  return length < 11 || length == LONGEST_MATCH ? 0 : 29 - clz(length - 3);
+  return length < 11 || length === LONGEST_MATCH ? 0 : 29 - clz(length - 3);
 }
 
 /**

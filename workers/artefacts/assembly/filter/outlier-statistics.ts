@@ -1,0 +1,78 @@
+/**
+ * Statistical outlier removal over an organised grid, as Open3D's `remove_statistical_outlier(20, 2.0)` defines it
+ * (PointCloud::RemoveStatisticalOutliers; Rusu et al., "Towards 3D Point Cloud Based Object Maps for Household Environments", 2008): with the
+ * mean distances d of the n points (neighbour-search.ts),
+ *
+ *     mean = Σ d / n,   std = sqrt(Σ (d - mean)² / (n - 1)),   a point stays if 0 < d < mean + 2 std
+ *
+ * where a point with d = 0 counts in n and adds to neither sum. All in f64, summed in scan order as Open3D does.
+ */
+import { f32At, f64At, setF64 } from "../linear-memory";
+import { Grid, lineOf } from "./grid";
+import { allowWork, isWorkSpent, meanDistance, squared } from "./neighbour-search";
+
+const STD_RATIO: f64 = 2;
+
+/**
+ * Exact mean distances (f64) of all points, by line x width + column; positions without a point have any.
+ *
+ * @param work that the search through tiles may cost
+ * @returns whether it was enough
+ */
+export function measureExactly(grid: Grid, best: usize, distances: usize, work: f64): bool {
+  allowWork(work);
+  for (let line = 0; line < grid.lines; line++) {
+    const points = lineOf(grid, line);
+    for (let column = 0; column < grid.width; column++) {
+      if (f32At(points, column) === Infinity) continue;
+      setF64(distances, line * grid.width + column, meanDistance(grid, best, column, line, Infinity));
+      if (isWorkSpent()) return false;
+    }
+  }
+  return true;
+}
+
+/** Sets the bit of every point that stays: bit (line x width + column), the lowest of a byte first. The mask is zeros before. */
+export function markExactInliers(grid: Grid, distances: usize, mask: usize): void {
+  const threshold = exactThreshold(grid, distances);
+  for (let line = 0; line < grid.lines; line++) {
+    const points = lineOf(grid, line);
+    for (let column = 0; column < grid.width; column++) {
+      if (f32At(points, column) === Infinity) continue;
+      const at = line * grid.width + column;
+      const distance = f64At(distances, at);
+      if (distance > 0 && distance < threshold) setBit(mask, at);
+    }
+  }
+}
+
+function exactThreshold(grid: Grid, distances: usize): f64 {
+  let count: f64 = 0;
+  let sum: f64 = 0;
+  for (let line = 0; line < grid.lines; line++) {
+    const points = lineOf(grid, line);
+    for (let column = 0; column < grid.width; column++) {
+      if (f32At(points, column) === Infinity) continue;
+      const distance = f64At(distances, line * grid.width + column);
+      count += 1;
+      if (distance > 0) sum += distance;
+    }
+  }
+  const mean = sum / count;
+  let squares: f64 = 0;
+  for (let line = 0; line < grid.lines; line++) {
+    const points = lineOf(grid, line);
+    for (let column = 0; column < grid.width; column++) {
+      if (f32At(points, column) === Infinity) continue;
+      const distance = f64At(distances, line * grid.width + column);
+      if (distance > 0) squares += squared(distance - mean);
+    }
+  }
+  return mean + STD_RATIO * sqrt<f64>(squares / (count - 1));
+}
+
+export function setBit(mask: usize, at: i32): void {
+  const byte = mask + (at >> 3);
+  const bit = 1 << (at & 7);
+  store<u8>(byte, load<u8>(byte) | <u8>bit);
+}
