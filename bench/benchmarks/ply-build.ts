@@ -2,12 +2,7 @@ import { itemBytes } from "../../core/capture/capture.js";
 import { vertexBytes } from "../../core/capture/ply-header.js";
 import { heightSource, type MadeFrame, planeSource } from "../../test/helpers/captures/made-frames.js";
 import { packCloud } from "../../workers/artefacts/cloud/point-cloud.js";
-import {
-  joinMemory,
-  type KernelMemory,
-  newSharedMemory,
-  type SharedMemory,
-} from "../../workers/artefacts/kernel-memory.js";
+import { type KernelMemory, newKernelMemory } from "../../workers/artefacts/kernel-memory.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { BENCH_FRAMES, type BenchFrame, frameXyz, openOn, REPEATED, repeated } from "../load/frames/bench-frames.js";
 
@@ -60,11 +55,11 @@ function fillCaches(others: Uint8Array): void {
 }
 
 async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBenchmark> {
-  const memories: SharedMemory[] = [];
-  // As the service does: each piece is made in the memory of one that nobody reads any more.
-  const memoryOf = (nth: number): Promise<KernelMemory> => {
-    memories[nth] ??= newSharedMemory();
-    return joinMemory(memories[nth]);
+  const memories: KernelMemory[] = [];
+  const memoryOf = async (nth: number): Promise<KernelMemory> => {
+    const memory = memories[nth] ?? (await newKernelMemory());
+    memories[nth] = memory;
+    return memory;
   };
   const build = (areFilled: boolean): Promise<Uint8Array[]> => buildPieces(frame, memoryOf, areFilled);
   const whole = Buffer.concat(await build(false));
