@@ -1,7 +1,10 @@
 // Makes what follows from the OpenAPI document, and so is not committed: the examples in it, which are answers of the example cell
 // (dist/http/openapi/response-examples.js, declared in the sources), and with `types` the types of the client
 // (http/client/interface-types.d.ts).
+import { once } from "node:events";
 import { existsSync, writeFileSync } from "node:fs";
+import { request } from "node:http";
+import { text } from "node:stream/consumers";
 
 const EXAMPLES = "dist/http/openapi/response-examples.js";
 const TYPES = "http/client/interface-types.d.ts";
@@ -18,16 +21,18 @@ function writeExamples(examples) {
 /** The body of the answer, which must have this status. */
 async function answer(port, { method, path, body }, isWanted = (status) => status === 200 || status === 201) {
   const headers = { traceparent: TRACE_PARENT, ...(body !== undefined && { "Content-Type": "application/json" }) };
-  const init = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) };
-  const response = await fetch(`http://127.0.0.1:${port}${path}`, init);
-  const text = await response.text();
-  if (!isWanted(response.status)) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-  return JSON.parse(text);
+  // A connection for each: a kept one may be closed by the server just when it is used again.
+  const sent = request({ host: "127.0.0.1", port, method, path, headers, agent: false });
+  sent.end(body === undefined ? undefined : JSON.stringify(body));
+  const [response] = await once(sent, "response");
+  const json = await text(response);
+  if (!isWanted(response.statusCode)) throw new Error(`${method} ${path}: ${response.statusCode} ${json}`);
+  return JSON.parse(json);
 }
 
 async function buildExamples(port, { EXAMPLE_REQUESTS, EXAMPLE_MISTAKE, otherExampleEvents }) {
   const answers = {};
-  for (const [id, request] of Object.entries(EXAMPLE_REQUESTS)) answers[id] = await answer(port, request);
+  for (const [id, example] of Object.entries(EXAMPLE_REQUESTS)) answers[id] = await answer(port, example);
   const posted = answers.listWebhookDeliveries.map(({ event_name, payload }) => [event_name, payload]);
   writeExamples({
     EVENT_EXAMPLES: { ...otherExampleEvents(), ...Object.fromEntries(posted) },
