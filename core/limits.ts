@@ -25,6 +25,11 @@ export const LIMITS = {
   liveStreams: 512,
   /** A message from the client of a WebSocket: it has nothing to say. */
   liveMessageBytes: KIB,
+  /**
+   * Large documents that are being sent to WebSockets, each counted once however many clients share it: 256 KiB for each of 512 clients. Above it the
+   * clients that are sent the oldest one are closed, and may come again for the newest.
+   */
+  liveSentBytes: 128 * MIB,
 
   /** MessagePack body and payload of a cell-link frame (workers/cell-link/README.md). */
   linkBodyBytes: MIB,

@@ -1,4 +1,4 @@
-/** Time for all long work together in one turn of the event loop. */
+/** Time for all long work together in one turn of the event loop, if nothing else is said. */
 const SLICE_MS = 1;
 
 /**
@@ -6,10 +6,15 @@ const SLICE_MS = 1;
  * other.
  */
 export class ThreadSlices {
+  readonly #sliceMs: number;
   #endMs = 0;
   /** Whether the slice of this turn of the event loop has begun. */
   #isBegun = false;
   readonly #waiting: (() => void)[] = [];
+
+  constructor(sliceMs = SLICE_MS) {
+    this.#sliceMs = sliceMs;
+  }
 
   /** Call it between two pieces of work: what to await before the next; undefined while there is time left and nobody else waits. */
   giveWay(): Promise<void> | undefined {
@@ -22,7 +27,7 @@ export class ThreadSlices {
 
   #begin(): void {
     this.#isBegun = true;
-    this.#endMs = performance.now() + SLICE_MS;
+    this.#endMs = performance.now() + this.#sliceMs;
     setImmediate(() => {
       this.#isBegun = false;
       if (this.#waiting.length === 0) return;

@@ -1,5 +1,7 @@
 import { setMaxListeners } from "node:events";
+import { LIMITS } from "../../core/limits.js";
 import { ServiceError } from "../../core/service-errors.js";
+import { SentMessages } from "./sent-messages.js";
 
 /** `changes`: a stream of changed runs; `run`: the WebSocket of one run. */
 export const LIVE_KINDS = ["changes", "run"] as const;
@@ -24,6 +26,8 @@ export interface LiveClientsOptions {
   limit: number;
   /** Interval of beats; for tests. */
   beatMs?: number;
+  /** Default `LIMITS.liveSentBytes`; for tests. */
+  sentBytes?: number;
 }
 
 /** The clients that follow changes. All wait here; when the view has changed, all are woken, and each asks the view itself. */
@@ -36,6 +40,7 @@ export class LiveClients {
   wakes = 0;
   /** Counts the beats. */
   beats = 0;
+  readonly sent: SentMessages;
   readonly #limit: number;
   readonly #beatMs: number;
   readonly #clients = new Set<LiveClient>();
@@ -44,7 +49,8 @@ export class LiveClients {
   #beatTimer: NodeJS.Timeout | undefined;
   #lastWakeMs = Number.NEGATIVE_INFINITY;
 
-  constructor({ limit, beatMs = BEAT_MS }: LiveClientsOptions) {
+  constructor({ limit, beatMs = BEAT_MS, sentBytes = LIMITS.liveSentBytes }: LiveClientsOptions) {
+    this.sent = new SentMessages(sentBytes);
     this.#limit = limit;
     this.#beatMs = beatMs;
     // Each client listens.

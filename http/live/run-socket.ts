@@ -1,7 +1,8 @@
 import { isTerminal } from "../../core/run/run-state.js";
 import type { View } from "../../storage/view/view.js";
 import type { RunDocuments } from "../documents/run-documents.js";
-import type { LiveSocket } from "../replies/reply.js";
+import type { ThreadSlices } from "../documents/thread-slices.js";
+import type { LiveSocket, MessagePart } from "../replies/reply.js";
 import type { LiveClient } from "./live-clients.js";
 
 /** Pause between two messages: at most ten a second. */
@@ -9,11 +10,14 @@ const MESSAGE_PAUSE_MS = 100;
 
 const MESSAGE_START = Buffer.from('{"type":"run","run":');
 const MESSAGE_END = Buffer.from("}");
+/** A client that reads nothing costs no more than this and the socket's own buffers. */
+const PART_BYTES = 64 * 1024;
 
 export interface RunSocketOptions {
   client: LiveClient;
   view: View;
   documents: RunDocuments;
+  slices: ThreadSlices;
   /** Of a run that there is. */
   runId: string;
   baseUrl: string;
@@ -26,20 +30,43 @@ export class RunSocket implements LiveSocket {
   #sentUpdateUs = -1;
   #sentMs = Number.NEGATIVE_INFINITY;
   #isOver = false;
+  /** The document that is being sent, and what is left of its message. */
+  #document: Uint8Array | undefined;
+  #parts: Iterator<MessagePart, undefined> = [][Symbol.iterator]();
 
   constructor(options: RunSocketOptions) {
     this.#options = options;
   }
 
   get cut(): AbortSignal {
-    return this.#options.client.all.cut;
+    return this.#options.client.gone;
   }
 
   release(): void {
+    this.#letGo();
     this.#options.client.end();
   }
 
-  async next(): Promise<Uint8Array | undefined> {
+  async next(): Promise<MessagePart | undefined> {
+    const { client, slices } = this.#options;
+    for (;;) {
+      const turn = slices.giveWay();
+      if (turn !== undefined) await turn;
+      if (client.hasEnded) return undefined;
+      const { value } = this.#parts.next();
+      if (value !== undefined) return value;
+      this.#letGo();
+      const document = await this.#nextDocument();
+      if (document === undefined) return undefined;
+      this.#document = document;
+      this.#parts = partsOf(document);
+      client.all.sent.add(document, this.#onTooSlow);
+      client.countSent(1);
+    }
+  }
+
+  /** Resolves when there is a state that was not sent. */
+  async #nextDocument(): Promise<Uint8Array | undefined> {
     const { client, view, documents, runId, baseUrl } = this.#options;
     while (!this.#isOver && !client.hasEnded) {
       const head = view.runHead(runId);
@@ -61,11 +88,33 @@ export class RunSocket implements LiveSocket {
         this.#isOver = true;
         this.ending = { code: 1000, reason: head.status };
       }
-      client.countSent(1);
-      return Buffer.concat([MESSAGE_START, document.body as Uint8Array, MESSAGE_END]);
+      return document.body as Uint8Array;
     }
     return undefined;
   }
+
+  #letGo(): void {
+    if (this.#document !== undefined) this.#options.client.all.sent.remove(this.#document, this.#onTooSlow);
+    this.#document = undefined;
+    this.#parts = [][Symbol.iterator]();
+  }
+
+  readonly #onTooSlow = (): void => {
+    this.ending = { code: 1013, reason: "the run has changed, and the message was not read in time" };
+    this.release();
+  };
+}
+
+function* partsOf(document: Uint8Array): Generator<MessagePart, undefined> {
+  if (document.byteLength <= PART_BYTES) {
+    yield { bytes: Buffer.concat([MESSAGE_START, document, MESSAGE_END]), isLast: true };
+    return;
+  }
+  yield { bytes: MESSAGE_START, isLast: false };
+  for (let at = 0; at < document.byteLength; at += PART_BYTES) {
+    yield { bytes: document.subarray(at, at + PART_BYTES), isLast: false };
+  }
+  yield { bytes: MESSAGE_END, isLast: true };
 }
 
 const NEVER = new AbortController().signal;

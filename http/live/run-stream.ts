@@ -3,6 +3,7 @@ import type { RunFilter, View } from "../../storage/view/view.js";
 import type { ThreadSlices } from "../documents/thread-slices.js";
 import type { LiveStream } from "../replies/reply.js";
 import type { LiveClient } from "./live-clients.js";
+import { eventHead, type RunEvents } from "./run-events.js";
 
 /** A piece ends with the event that reaches this size. Together with what the servers hold back it stays below 256 KiB for a client. */
 const PIECE_BYTES = 32 * 1024;
@@ -10,7 +11,6 @@ const PIECE_BYTES = 32 * 1024;
 const RETRY_MS = 2_000;
 
 const COMMENT = Buffer.from(":\n\n");
-const EVENT_END = Buffer.from("\n\n");
 
 /** Where a stream begins. */
 export interface StreamStart {
@@ -36,6 +36,7 @@ export function streamStart(view: View, sinceUs: number | undefined): StreamStar
 export interface RunStreamOptions {
   client: LiveClient;
   view: View;
+  events: RunEvents;
   slices: ThreadSlices;
   filter: RunFilter;
   start: StreamStart;
@@ -47,6 +48,7 @@ export interface RunStreamOptions {
 export class RunStream implements LiveStream {
   readonly #client: LiveClient;
   readonly #view: View;
+  readonly #events: RunEvents;
   readonly #slices: ThreadSlices;
   readonly #filter: RunFilter;
   readonly #baseUrl: string;
@@ -59,9 +61,10 @@ export class RunStream implements LiveStream {
   #currentWake = -1;
   #beats: number;
 
-  constructor({ client, view, slices, filter, start, baseUrl, serviceVersion }: RunStreamOptions) {
+  constructor({ client, view, events, slices, filter, start, baseUrl, serviceVersion }: RunStreamOptions) {
     this.#client = client;
     this.#view = view;
+    this.#events = events;
     this.#slices = slices;
     this.#filter = filter;
     this.#baseUrl = baseUrl;
@@ -110,20 +113,17 @@ export class RunStream implements LiveStream {
   /** @param wakes their count before */
   async #nextEvents(wakes: number): Promise<Uint8Array | undefined> {
     const follower = { filter: this.#filter, markUs: this.#markUs, currentUs: this.#currentUs };
-    const changes = this.#view.runChanges(follower, this.#baseUrl);
-    const parts: Uint8Array[] = [];
-    let told = 0;
-    if (changes.timesUs.length > 0) {
-      const { runs } = await changes.read();
-      for (let bytes = 0; told < runs.length && bytes < PIECE_BYTES; told++) {
-        const json = runs[told] as Uint8Array;
-        parts.push(eventHead(changes.timesUs[told] as number, "run"), json, EVENT_END);
-        bytes += json.byteLength;
-      }
-      this.#client.countSent(told);
+    const changes = this.#view.runChanges(follower);
+    const all = changes.timesUs.length === 0 ? [] : await this.#events.of(changes, this.#baseUrl);
+    const told: Uint8Array[] = [];
+    for (let bytes = 0; told.length < all.length && bytes < PIECE_BYTES; ) {
+      const event = all[told.length] as Uint8Array;
+      told.push(event);
+      bytes += event.byteLength;
     }
-    if (told < changes.timesUs.length) {
-      this.#markUs = changes.timesUs[told - 1] as number;
+    this.#client.countSent(told.length);
+    if (told.length < all.length) {
+      this.#markUs = changes.timesUs[told.length - 1] as number;
     } else {
       this.#markUs = changes.markUs;
       if (changes.isLast) {
@@ -131,7 +131,7 @@ export class RunStream implements LiveStream {
         this.#currentWake = wakes;
       }
     }
-    return told === 0 ? undefined : Buffer.concat(parts);
+    return told.length > 1 ? Buffer.concat(told) : told[0];
   }
 }
 
@@ -141,15 +141,11 @@ function headOf({ markUs, resetReason }: StreamStart, serviceVersion: string): U
     `retry: ${RETRY_MS}\n\n`,
     eventHead(markUs, "ready"),
     JSON.stringify({ updated_at: updatedAt, service_version: serviceVersion }),
-    EVENT_END,
+    "\n\n",
   ];
   if (resetReason !== undefined) {
     const data = JSON.stringify({ updated_at: updatedAt, reason: resetReason });
-    parts.push(eventHead(markUs, "reset"), data, EVENT_END);
+    parts.push(eventHead(markUs, "reset"), data, "\n\n");
   }
   return Buffer.from(parts.join(""));
-}
-
-function eventHead(timeUs: number, name: "ready" | "run" | "reset"): Uint8Array {
-  return Buffer.from(`id: ${formatTimeUs(timeUs)}\nevent: ${name}\ndata: `);
 }

@@ -12,9 +12,9 @@ export interface StreamBody {
 }
 
 /** What is sent to a client that stays connected. The server asks for the next piece when the client has taken the last one. */
-export interface LiveBody {
+export interface LiveBody<Piece> {
   /** Resolves when there is something to send; with undefined when there will be nothing more. */
-  next(): Promise<Uint8Array | undefined>;
+  next(): Promise<Piece | undefined>;
   /** Aborted when the answer must end at once, even if the client takes nothing. */
   readonly cut: AbortSignal;
   /** Called once, when the answer has ended or the client is gone. `next` then resolves with undefined. */
@@ -22,13 +22,19 @@ export interface LiveBody {
 }
 
 /** A body without an end of its own. */
-export interface LiveStream extends LiveBody {
+export interface LiveStream extends LiveBody<Uint8Array> {
   /** At least so many bytes that mean nothing to the client, to be sent between two pieces. */
   filler(lengthBytes: number): Uint8Array;
 }
 
-/** Messages to a WebSocket, each a text. */
-export interface LiveSocket extends LiveBody {
+/** Part of a message to a WebSocket, which is a text. A large message has many, so that a client costs the memory of one. */
+export interface MessagePart {
+  readonly bytes: Uint8Array;
+  readonly isLast: boolean;
+}
+
+/** Messages to a WebSocket, one after the other. */
+export interface LiveSocket extends LiveBody<MessagePart> {
   /** How the connection is closed, once `next` has resolved with undefined. */
   readonly ending: { readonly code: number; readonly reason: string };
 }

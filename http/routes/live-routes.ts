@@ -4,8 +4,9 @@ import { ServiceError } from "../../core/service-errors.js";
 import { parseTimeBoundUs } from "../../core/timestamps.js";
 import type { View } from "../../storage/view/view.js";
 import type { RunDocuments } from "../documents/run-documents.js";
-import type { ThreadSlices } from "../documents/thread-slices.js";
+import { ThreadSlices } from "../documents/thread-slices.js";
 import type { LiveClients } from "../live/live-clients.js";
+import { RunEvents } from "../live/run-events.js";
 import { RunSocket, refusedSocket } from "../live/run-socket.js";
 import { RunStream, streamStart } from "../live/run-stream.js";
 import { checkHandshake } from "../live/socket-handshake.js";
@@ -16,20 +17,26 @@ import { runNotFound } from "./run-routes.js";
 
 const TAG = "live";
 const LAST_EVENT_ID = "last-event-id";
+/**
+ * Time for all live clients together in one turn of the event loop. It is apart from that of other long work: a list of runs must not wait until
+ * hundreds of clients have been told of a change.
+ */
+const LIVE_SLICE_MS = 0.5;
 
 export interface LiveRouteOptions {
   view: View;
   documents: RunDocuments;
-  slices: ThreadSlices;
   live: LiveClients;
   serviceVersion: string;
 }
 
 export function liveRoutes(options: LiveRouteOptions): Route[] {
-  return [runChangesRoute(options), runSocketRoute(options)];
+  const slices = new ThreadSlices(LIVE_SLICE_MS);
+  return [runChangesRoute(options, slices), runSocketRoute(options, slices)];
 }
 
-function runChangesRoute({ view, slices, live, serviceVersion }: LiveRouteOptions): Route {
+function runChangesRoute({ view, live, serviceVersion }: LiveRouteOptions, slices: ThreadSlices): Route {
+  const events = new RunEvents();
   return defineRoute({
     method: "GET",
     path: "/runs/changes",
@@ -80,7 +87,7 @@ function runChangesRoute({ view, slices, live, serviceVersion }: LiveRouteOption
           ["X-Accel-Buffering", "no"],
         ],
         body: null,
-        live: new RunStream({ client, view, slices, filter, start, baseUrl, serviceVersion }),
+        live: new RunStream({ client, view, events, slices, filter, start, baseUrl, serviceVersion }),
         closeConnection: true,
       };
     },
@@ -102,7 +109,7 @@ function lastEventUs(request: HandlerRequest): number | undefined {
   });
 }
 
-function runSocketRoute({ view, documents, live }: LiveRouteOptions): Route {
+function runSocketRoute({ view, documents, live }: LiveRouteOptions, slices: ThreadSlices): Route {
   return defineRoute({
     method: "GET",
     path: "/runs/{run_id}/live",
@@ -133,7 +140,7 @@ function runSocketRoute({ view, documents, live }: LiveRouteOptions): Route {
 
   function socketOf(runId: string, baseUrl: string): LiveSocket {
     try {
-      return new RunSocket({ client: live.admit("run"), view, documents, runId, baseUrl });
+      return new RunSocket({ client: live.admit("run"), view, documents, slices, runId, baseUrl });
     } catch (error) {
       if (error instanceof ServiceError) return refusedSocket(error.message);
       throw error;
@@ -162,9 +169,9 @@ const SOCKET_TEXT = `
 \`{"type": "run", "run": ProgramRunResponse}\`, always the newest state. After the terminal state the service closes with code 1000 and the
 status as the reason.
 
-Other codes: 1001 at a stop of the service; 1009 after a message of more than 1 KiB, other messages are ignored; 1013 if there are too many
-live clients, or the run cannot be read just now; 1011 if it cannot be read. The service pings every 30 s, and drops a client that did not
-answer the last ping.
+Other codes: 1001 at a stop of the service; 1009 after a message of more than 1 KiB, other messages are ignored; 1011 if the run cannot be
+read; 1013 if it cannot be read just now, if there are too many live clients, or if the client reads a large message too slowly while the run
+changes. The service pings every 30 s, and drops a client that did not answer the last ping. A large message comes in several frames.
 
 Without the headers of a WebSocket's handshake, the answer is an error.
 `.trim();

@@ -54,7 +54,7 @@ export function serviceRoutes(options: ServiceRouteOptions): Route[] {
   const documents = new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES, large);
   const routes = [
     ...runRoutes(view, documents, large, pages),
-    ...liveRoutes({ view, documents, slices, live, serviceVersion }),
+    ...liveRoutes({ view, documents, live, serviceVersion }),
     ...programRoutes(view),
     ...fileRoutes(view, large, { open: openStoredSlices, made: madeFiles }),
     ...webhookRoutes(view, request, receiverPolicy),

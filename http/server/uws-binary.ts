@@ -53,6 +53,9 @@ export interface UwsSocketBehavior {
 export interface UwsWebSocket {
   getUserData(): unknown;
   send(message: UwsText, isBinary: boolean): number;
+  sendFirstFragment(part: UwsText, isBinary: boolean): number;
+  sendFragment(part: UwsText): number;
+  sendLastFragment(part: UwsText): number;
   getBufferedAmount(): number;
   ping(): number;
   /** With a close frame. Calls the close handler at once. */

@@ -233,11 +233,9 @@ export class View {
   /**
    * The next runs that changed after a follower's mark, the earliest update first: those that match its filter, and those that may have left it. A
    * portion may be empty. It takes a bounded time, however much has changed.
-   *
-   * @param baseUrl as in `runResponse`
    */
-  runChanges(follower: RunFollower, baseUrl: string): RunChanges {
-    return runChangesOf(this.#tables, this.runsVersion, follower, baseUrl);
+  runChanges(follower: RunFollower): RunChanges {
+    return runChangesOf(this.#tables, this.runsVersion, follower);
   }
 
   /** Calls back whenever answers may have changed: after each batch, and after each slice of a large one. */

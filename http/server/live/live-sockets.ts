@@ -1,10 +1,10 @@
 import { LIMITS } from "../../../core/limits.js";
-import type { LiveSocket, Reply } from "../../replies/reply.js";
+import type { LiveSocket, MessagePart, Reply } from "../../replies/reply.js";
 
 /** A WebSocket, independent of the library. */
 export interface NativeSocket {
-  /** Sends a text. Resolves when the client has taken it, or is gone. */
-  send(text: Uint8Array): Promise<void>;
+  /** Sends a part as a frame. Resolves when the client has taken it, or is gone. */
+  send(part: MessagePart): Promise<void>;
   ping(): void;
   /** Sends a close frame. Nothing more is sent after it. */
   close(code: number, reason: string): void;
@@ -84,8 +84,8 @@ export class OpenSocket {
     const onCut = () => this.close(live.ending.code, live.ending.reason);
     live.cut.addEventListener("abort", onCut, { once: true });
     try {
-      for (let text = await live.next(); text !== undefined && !this.#isClosing; text = await live.next()) {
-        await this.#native.send(text);
+      for (let part = await live.next(); part !== undefined && !this.#isClosing; part = await live.next()) {
+        await this.#native.send(part);
       }
       this.close(live.ending.code, live.ending.reason);
     } catch (error) {

@@ -81,7 +81,8 @@ export class NodeSockets {
     this.#ws.handleUpgrade(request, socket, head, (ws) => {
       const opened = this.sockets.open(
         {
-          send: (text) => new Promise((resolve) => ws.send(text, { binary: false }, () => resolve())),
+          send: ({ bytes, isLast }) =>
+            new Promise((resolve) => ws.send(bytes, { binary: false, fin: isLast }, () => resolve())),
           ping: () => ws.ping(),
           close: (code, reason) => ws.close(code, reason),
           drop: () => ws.terminate(),

@@ -1,6 +1,6 @@
 import { LIMITS } from "../../../core/limits.js";
 import { selectedProtocol } from "../../live/socket-handshake.js";
-import type { LiveSocket, LiveStream, Reply } from "../../replies/reply.js";
+import type { LiveSocket, LiveStream, MessagePart, Reply } from "../../replies/reply.js";
 import type { StalledClients, WaitingClient } from "../stalled-clients.js";
 import type { UwsApp, UwsContext, UwsWebSocket } from "../uws-binary.js";
 import { closeQuietly, type Exchange, endHead, writeHead } from "../uws-exchange.js";
@@ -115,6 +115,8 @@ interface SocketData {
   readonly live: LiveSocket;
   readonly onFailure: OnFailure;
   open: OpenSocket | undefined;
+  /** The last part that was sent is not the last of its message. */
+  isWithinMessage: boolean;
   /** The client has taken everything. */
   onDrained: (() => void) | undefined;
 }
@@ -163,7 +165,7 @@ export class UwsSockets {
   /** Answers with 101. Only within the callback of the request. */
   accept(exchange: Exchange, live: LiveSocket, context: UwsContext, onFailure: OnFailure): void {
     const { response, headers, traceId } = exchange;
-    const data: SocketData = { live, onFailure, open: undefined, onDrained: undefined };
+    const data: SocketData = { live, onFailure, open: undefined, isWithinMessage: false, onDrained: undefined };
     const key = headers.get("sec-websocket-key") ?? "";
     const protocol = selectedProtocol(headers.get("sec-websocket-protocol")) ?? "";
     exchange.keepRemoteAddress();
@@ -187,14 +189,23 @@ function dataOf(socket: UwsWebSocket): SocketData {
 
 function nativeSocket(socket: UwsWebSocket, data: SocketData): NativeSocket {
   return {
-    send: (text) =>
+    send: (part) =>
       new Promise((resolve) => {
         data.onDrained = resolve;
-        socket.cork(() => socket.send(text, false));
+        socket.cork(() => sendPart(socket, part, data.isWithinMessage));
+        data.isWithinMessage = !part.isLast;
         if (socket.getBufferedAmount() === 0) resolve();
       }),
     ping: () => void socket.ping(),
     close: (code, reason) => socket.end(code, reason),
     drop: () => socket.close(),
   };
+}
+
+function sendPart(socket: UwsWebSocket, { bytes, isLast }: MessagePart, isWithinMessage: boolean): void {
+  if (isWithinMessage) {
+    if (isLast) socket.sendLastFragment(bytes);
+    else socket.sendFragment(bytes);
+  } else if (isLast) socket.send(bytes, false);
+  else socket.sendFirstFragment(bytes, false);
 }

@@ -31,8 +31,8 @@ export interface RunChanges {
   readonly isLast: boolean;
   /** For each run of the portion, when it was updated, ascending. */
   readonly timesUs: readonly number[];
-  /** The runs as they were when the portion was made, in the same order. */
-  read(): Promise<ReadRunPage>;
+  /** The list entries of some of these runs as JSON, by their places in `timesUs`. Call it at once: the entries are of the runs as they are now. */
+  read(places: readonly number[], baseUrl: string): Promise<ReadRunPage>;
 }
 
 /** As `View.runChanges`. @param version differs after each change of a run */
@@ -40,7 +40,6 @@ export function runChangesOf(
   tables: ViewTables,
   version: number,
   { filter, markUs, currentUs }: RunFollower,
-  baseUrl: string,
 ): RunChanges {
   const { runs, activeRuns } = tables;
   const { ordinals, isLast } = runs.changedAfter(markUs, version);
@@ -55,11 +54,13 @@ export function runChangesOf(
       ? ENTRY_BYTES
       : ENTRY_BYTES + Math.min(activeRuns.state(runs.id(ordinal)).documentBytes, LIMITS.runMetadataBytes);
   }
-  const page = pageOf(tables, told, baseUrl);
   return {
     markUs: lookedAt === 0 ? markUs : runs.updatedAtUs(ordinals[lookedAt - 1]!),
     isLast: isLast && lookedAt === ordinals.length,
     timesUs: told.map((ordinal) => runs.updatedAtUs(ordinal)),
-    read: () => page.read(),
+    read: (places, baseUrl) => {
+      const some = places.map((place) => told[place]!);
+      return pageOf(tables, some, baseUrl).read();
+    },
   };
 }

@@ -265,6 +265,30 @@ handlersOnEveryFront(t, "a read that fails is logged, and closes with 1011, or w
   t.match(lines, listOf({ trace_id, path: "/runs/broken/live", err: { message: "a bad disk" } }));
 });
 
+onEveryFront(
+  "a client that reads a large message too slowly while the run changes must go, one that reads stays",
+  async (t, { cell, open }) => {
+    // More than the system itself keeps for a client that reads nothing.
+    const id = cell.create();
+    cell.note(id, { text: "x".repeat(16_000_000) });
+    const slow = open(id);
+    slow.ws.on("open", () => slow.ws.pause());
+    while (cell.live.sent.bytes === 0) await new Promise((resolve) => setImmediate(resolve));
+    cell.note(id);
+    const quick = open(id);
+    await quick.until(({ messages }) => messages.length === 1);
+    t.equal(cell.live.figures.run.open, 1);
+    slow.ws.resume();
+    // 1006 if it does not take the close frame in time.
+    t.match([1013, 1006], [(await slow.end()).code]);
+    cell.endAs(id, "completed");
+    t.equal((await quick.end()).code, 1000);
+    t.equal(cell.live.sent.bytes, 0);
+  },
+  {},
+  { limit: 512, sentBytes: 20_000_000 },
+);
+
 onEveryFront("at a stop all are closed with 1001", async (t, { cell, open }) => {
   const id = cell.create();
   const clients = Array.from({ length: 10 }, () => open(id));

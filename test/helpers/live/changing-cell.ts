@@ -1,3 +1,4 @@
+import type { JsonObject } from "../../../core/json/json.js";
 import type { Random } from "../../../core/random.js";
 import { RecordedCell } from "../captures/recorded-cell.js";
 
@@ -28,8 +29,8 @@ export class ChangingCell extends RecordedCell {
     this.apply(this.tick(), { kind: "run_started", runId });
   }
 
-  note(runId: string): void {
-    this.apply(this.tick(), { kind: "event_added", runId, entry: { eventType: "e", data: {}, timestampUs: null } });
+  note(runId: string, data: JsonObject = {}): void {
+    this.apply(this.tick(), { kind: "event_added", runId, entry: { eventType: "e", data, timestampUs: null } });
   }
 
   finish(runId: string): void {
