@@ -1,17 +1,20 @@
 // Bundles the console (http/console) into dist/http/console-page, with a .br and a .gz beside each text, and the licences of the libraries in it.
 // Left alone when none of its sources has changed.
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
 const folder = "http/console";
+/** What the console takes of the other rooms. */
+const shared = ["http/client", "http/requests/console-pages.ts"];
 const target = "dist/http/console-page";
 const stamp = "dist/http/console.sha256";
 
 function filesBelow(directory) {
+  if (statSync(directory).isFile()) return [directory];
   return readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
@@ -22,8 +25,8 @@ function sourceDigest() {
   const hash = createHash("sha256")
     .update(readFileSync("package-lock.json"))
     .update(readFileSync(new URL(import.meta.url)));
-  for (const path of filesBelow(folder)) {
-    if (/\.(tsx?|css|html|svg|json)$/.test(path)) hash.update(path).update(readFileSync(path));
+  for (const path of [folder, ...shared].flatMap(filesBelow)) {
+    if (/(?<!\.d)\.(tsx?|css|html|svg|json)$/.test(path)) hash.update(path).update(readFileSync(path));
   }
   return hash.digest("hex");
 }

@@ -1,8 +1,8 @@
 /** The address: which page, of what, with which settings. Links are plain links; a click on one changes the page without loading it anew. */
 import { computed, signal } from "@preact/signals";
+import { consolePage, type PageName } from "../requests/console-pages.js";
 
-export const PAGES = ["now", "runs", "frames", "programs", "webhooks", "system"] as const;
-export type PageName = (typeof PAGES)[number];
+export type { PageName };
 
 interface Place {
   /** Undefined: there is no such page. */
@@ -17,9 +17,9 @@ export const place = computed<Place>(() => {
   const { pathname, searchParams } = new URL(here.value);
   const base = new URL(document.baseURI).pathname;
   const below = pathname.startsWith(base) ? pathname.slice(base.length) : "";
-  const [name = "", id, ...more] = below.split("/").map(decoded);
-  const page = name === "" ? "now" : PAGES.find((known) => known === name);
-  return { page: more.length > 0 ? undefined : page, id: id === "" ? undefined : id, query: searchParams };
+  const [name = "", id = "", ...more] = below.split("/").map(decoded);
+  const page = more.length > 0 ? undefined : consolePage(name || "now", id || undefined);
+  return { page, id: id || undefined, query: searchParams };
 });
 
 function decoded(segment: string): string {

@@ -4,6 +4,7 @@ import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { readWholeFile } from "../../storage/disk/whole-files.js";
 import { accepts, acceptsHtml } from "../replies/accepted-coding.js";
 import { type HeaderLines, JSON_CONTENT_TYPE, type Reply, wholeReply } from "../replies/reply.js";
+import { consolePage } from "../requests/console-pages.js";
 import { defineRoute, type HandlerRequest, type PathParameter, type Route } from "../requests/route.js";
 import { jsonResponse } from "./declared-parameters.js";
 
@@ -37,6 +38,10 @@ const ASSET_HEADERS: HeaderLines = [
   ["Cache-Control", "public, max-age=31536000, immutable"],
   ["X-Content-Type-Options", "nosniff"],
 ];
+const PAGE_PATHS = [
+  ...["/console", "/console/", "/console/{page}", "/console/{page}/"],
+  ...["/console/{page}/{id}", "/console/{page}/{id}/{more}"],
+];
 const VARIES: HeaderLines = [["Vary", "Accept"]];
 
 /** One file in the codings that the build made of it. */
@@ -50,6 +55,8 @@ interface ConsoleFiles {
   page: StaticFile;
   /** The page as the answer to `GET /`, which depends on Accept too. */
   rootPage: StaticFile;
+  /** The page as the answer to a path without one: it says so itself. */
+  missingPage: Reply;
   /** By name. */
   assets: ReadonlyMap<string, StaticFile>;
 }
@@ -69,10 +76,14 @@ export function consoleRoutes(baseUrl: string | undefined): Route[] {
     });
     return files;
   };
-  const page = async (request: HandlerRequest): Promise<Reply> => inCoding((await read()).page, request);
+  const page = async (request: HandlerRequest): Promise<Reply> => {
+    const { page: name = "now", id, more } = request.params as Readonly<Record<string, string | undefined>>;
+    const isThere = more === undefined && consolePage(name, id) !== undefined;
+    return isThere ? inCoding((await read()).page, request) : (await read()).missingPage;
+  };
   return [
     rootRoute(async (request) => inCoding((await read()).rootPage, request)),
-    ...["/console", "/console/", "/console/{page}", "/console/{page}/{id}"].map((path) => fileRoute(path, page)),
+    ...PAGE_PATHS.map((path) => fileRoute(path, page)),
     fileRoute("/console/assets/{name}", async (request) => {
       const name = request.params.name as string;
       const file = (await read()).assets.get(name);
@@ -116,6 +127,7 @@ function rootRoute(page: (request: HandlerRequest) => Promise<Reply>): Route {
 const PARAMETERS: Readonly<Record<string, PathParameter>> = {
   page: { description: "A page of the console.", schema: { type: "string" }, notFound: "route_not_found" },
   id: { description: "What the page shows.", schema: { type: "string" }, notFound: "route_not_found" },
+  more: { description: "There is no page so deep.", schema: { type: "string" }, notFound: "route_not_found" },
   name: { description: "A file of the console.", schema: { type: "string" }, notFound: "route_not_found" },
 };
 
@@ -160,7 +172,7 @@ async function readConsole(rootPath: string): Promise<ConsoleFiles> {
     gzip: page.gzip && varying(page.gzip),
     brotli: page.brotli && varying(page.brotli),
   };
-  return { page, rootPage, assets };
+  return { page, rootPage, missingPage: { ...page.plain, status: 404 }, assets };
 }
 
 function ofBytes(html: Uint8Array): StaticFile {

@@ -1,6 +1,13 @@
 import { readFileSync } from "node:fs";
 import t from "tap";
-import { axeFindings, inBrowser, openPage, overflowPx, startBrowser } from "../helpers/browser/console-browser.js";
+import {
+  axeFindings,
+  inBrowser,
+  openPage,
+  overflowPx,
+  startBrowser,
+  untilTrue,
+} from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check, PROGRAM, PROGRAM_NAME } from "../helpers/browser/console-cell.js";
 import { listOf } from "../helpers/list-of.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
@@ -45,7 +52,8 @@ t.test("the console", inBrowser, async (t) => {
   const cell = await ConsoleCell.start(service);
   t.teardown(() => cell.close());
   const { runs, webhook } = await fill(cell, receiver.url);
-  const open = (path: string) => openPage(browser, `http://127.0.0.1:${service.port}${path}`);
+  const open = (path: string) =>
+    openPage(browser, `http://127.0.0.1:${service.port}${path}`, {}, [/status of 404 .* \(\/console\/nowhere\)/]);
 
   const pages: [path: string, texts: string[]][] = [
     ["/", ["SN-4", "Scan face", "33.3 %", "Broke off", "1 producer connected", "MES"]],
@@ -160,7 +168,7 @@ t.test("the console", inBrowser, async (t) => {
     await untilCount("5");
     await page.goto(`http://127.0.0.1:${service.port}/console/runs?from=${new Date(at).toISOString()}&page=2`);
     await untilCount("61");
-    await page.waitForFunction(`document.querySelectorAll(".runs-table tbody tr").length === 11`);
+    await untilTrue(page, `document.querySelectorAll(".runs-table tbody tr").length === 11`);
     await page.getByLabel("Serial number").fill("LOT-7");
     await page.getByLabel("Serial number").press("Enter");
     await untilCount("1");

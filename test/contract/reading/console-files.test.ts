@@ -44,21 +44,18 @@ for (const { name: front, environment } of someFronts(t)) {
       "text/html; charset=utf-8",
     );
 
-    for (const path of [
-      "/console",
-      "/console/",
-      "/console/runs",
-      "/console/runs/019b76da-a800-7000-8000-000000000001",
-    ]) {
-      const page = await get(path);
-      t.equal(page.status, 200, path);
-      t.equal(page.body.toString(), html, path);
+    const id = "019b76da-a800-7000-8000-000000000001";
+    const there = ["", "/", "/now", "/runs", "/runs/", `/runs/${id}`, `/frames/${id}`, "/system"];
+    const missing = ["/nowhere", "/toString", "/frames", `/system/${id}`, `/nowhere/${id}`, "/runs/1/2"];
+    for (const path of [...there, ...missing]) {
+      const page = await get(`/console${path}`);
+      t.equal(page.status, there.includes(path) ? 200 : 404, path);
+      t.equal(page.body.toString(), html, `${path}: the page itself says what there is not`);
       t.equal(page.headers["cache-control"], "no-cache");
       const policy = String(page.headers["content-security-policy"]);
       t.match(policy, /default-src 'none'; script-src 'self'; style-src 'self';/);
       t.notMatch(policy, /unsafe|http|\*/, "no inline script, no other origin");
     }
-    t.equal((await get("/console/runs/1/2")).status, 404);
     const unchanged = await get("/console", { "If-None-Match": String((await get("/console")).headers.etag) });
     t.equal(unchanged.status, 304);
     t.equal(unchanged.headers["cache-control"], "no-cache", "what a cache needs, as in the 200");

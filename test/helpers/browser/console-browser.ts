@@ -80,9 +80,24 @@ export async function axeFindings(page: Page, rules?: readonly string[]): Promis
   );
 }
 
+/** Resolves when a JavaScript expression is true in the page. The page's policy forbids the eval that `page.waitForFunction` needs. */
+export async function untilTrue(page: Page, expression: string): Promise<void> {
+  const look = `new Promise((resolve) => {
+    const look = () => (${expression}) ? resolve() : setTimeout(look, 20);
+    look();
+  })`;
+  const tooLong = AbortSignal.timeout(WAIT_MS);
+  await Promise.race([
+    page.evaluate(look),
+    new Promise((_, reject) => {
+      tooLong.addEventListener("abort", () => reject(new Error(`not true within ${WAIT_MS} ms: ${expression}`)));
+    }),
+  ]);
+}
+
 /** By how many pixels the page stays wider than the window. A plot follows the window's size a little later. */
 export async function overflowPx(page: Page): Promise<number> {
   const overflow = "document.documentElement.scrollWidth - innerWidth";
-  await page.waitForFunction(`${overflow} <= 0`).catch(() => {});
+  await untilTrue(page, `${overflow} <= 0`).catch(() => {});
   return page.evaluate<number>(overflow);
 }
