@@ -27,7 +27,7 @@ export interface FollowOptions {
 export interface Connection {
   baseUrl: string;
   headers: Readonly<Record<string, string>>;
-  fetch: typeof fetch;
+  fetch(url: string, init: RequestInit): Promise<Response>;
 }
 
 /** The service has answered with an error that does not pass by itself. */

@@ -9,8 +9,11 @@ import { ServiceProcess } from "../helpers/process/service-process.js";
 const SIZE = { width: 120, lines: 80, hasLuminance: false };
 const UNKNOWN = "01900000-0000-7000-8000-00000000dead";
 
-/** Refused answers are what these pages are about. */
-const EXPECTED = [/Failed to load resource/];
+/** Refused answers are what these pages are about: these of this frame, and no others. */
+function refused(frameId: string, answer: string, paths: string): RegExp {
+  return new RegExp(`^Failed to load resource: .*${answer}.* \\(/sensor/frames/${frameId}${paths}\\)$`);
+}
+const HEIGHTS = "/(?:file|overview)\\.npy";
 
 /** The file that holds the captures of a run, with bytes in its middle turned over. */
 function damageCapture(dataDirectory: string, runId: string): void {
@@ -39,39 +42,47 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
   const unfinished = await cell.breakOff(wave);
   await cell.close();
   const browser = await startBrowser(t);
-  const shown = async (service: ServiceProcess, frameId: string, query = ""): Promise<string> => {
+  /** @param expected what the browser's log may tell */
+  const shown = async (service: ServiceProcess, frameId: string, expected: RegExp[], query = ""): Promise<string> => {
     const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}${query}`;
-    const { page, faults } = await openPage(browser, url, {}, EXPECTED);
+    const { page, faults } = await openPage(browser, url, {}, expected);
     const text = await new FrameView(page).alert();
     t.same(faults, []);
     await page.context().close();
     return text;
   };
 
-  t.match(await shown(first, UNKNOWN), "There is no frame with this id.");
-  t.match(await shown(first, unfinished), "This frame has no heights: it was not finished, or it could not be made.");
-  t.match(await shown(first, empty.frameId), "No point of this frame was measured");
-  t.match(await shown(first, empty.frameId, "?view=cloud"), /cloud .*has no points|could not be made/);
+  t.match(await shown(first, UNKNOWN, [refused(UNKNOWN, "404", "")]), "There is no frame with this id.");
+  const unmade = [refused(unfinished, "404", HEIGHTS)];
+  t.match(
+    await shown(first, unfinished, unmade),
+    "This frame has no heights: it was not finished, or it could not be made.",
+  );
+  t.match(await shown(first, empty.frameId, []), "No point of this frame was measured");
+  t.match(await shown(first, empty.frameId, [], "?view=cloud"), /cloud .*has no points|could not be made/);
   await withoutLuminance(t, first, damaged.frameId);
   await first.end();
 
   damageCapture(first.dataDirectory, damaged.runId);
   const second = await ServiceProcess.start({ dataDirectory: first.dataDirectory });
   t.teardown(() => second.dispose());
-  t.match(await shown(second, damaged.frameId), /damaged/);
+  const broken = [refused(damaged.frameId, "(?:500|ERR_)", HEIGHTS)];
+  t.match(await shown(second, damaged.frameId, broken), /damaged/);
   await second.end();
 
   const retention = ["serve", "--retain-bytes", "1"];
   const third = await ServiceProcess.start({ dataDirectory: first.dataDirectory, args: retention });
   t.teardown(() => third.dispose());
   await untilRemoved(third, empty.runId);
-  t.match(await shown(third, empty.frameId), "Retention removed this capture at ");
+  const removed = [refused(empty.frameId, "410", HEIGHTS)];
+  t.match(await shown(third, empty.frameId, removed), "Retention removed this capture at ");
 
   async function withoutLuminance(t: Test, service: ServiceProcess, frameId: string): Promise<void> {
     const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}?view=luminance`;
-    const { page } = await openPage(browser, url, {}, EXPECTED);
+    const { page, faults } = await openPage(browser, url);
     await page.getByText("This frame has no luminance.").waitFor();
     t.ok(await page.getByRole("button", { name: "Luminance" }).isDisabled());
+    t.same(faults, []);
     await page.context().close();
   }
 });

@@ -56,12 +56,12 @@ export function apiUrl(path: string): string {
 }
 
 /**
- * Asks the interface, with the key if there is one. It resolves with any 2xx answer.
- * @throws ApiError for every other answer, and where none came; DOMException if `init.signal` aborts it
+ * Asks the interface, with the key if there is one. It resolves with any answer.
+ * @throws ApiError if none came; DOMException if `init.signal` aborts it
  */
-export async function apiFetch(path: string, init: RequestInit = {}): Promise<Response> {
-  const headers = new Headers(init.headers);
+export async function ask(path: string, init: RequestInit): Promise<Response> {
   const key = apiKey.value;
+  const headers = new Headers(init.headers);
   if (key !== undefined) headers.set("Authorization", `Bearer ${key}`);
   let response: Response;
   try {
@@ -71,10 +71,16 @@ export async function apiFetch(path: string, init: RequestInit = {}): Promise<Re
     if (init.signal?.aborted) throw error;
     throw new ApiError(0, "unreachable", "The service does not answer.");
   }
+  // An answer to a request with an earlier key says nothing about this one.
+  if (response.status === 401 && apiKey.value === key) isKeyWanted.value = true;
+  return response;
+}
+
+/** As `ask`, but it resolves with a 2xx answer only. @throws ApiError for every other answer */
+export async function apiFetch(path: string, init: RequestInit = {}): Promise<Response> {
+  const response = await ask(path, init);
   if (response.ok) return response;
   const error = await errorOf(response);
-  // An answer to a request with an earlier key says nothing about this one.
-  if (error.status === 401 && apiKey.value === key) isKeyWanted.value = true;
   if (error.code === "forbidden" && error.params.needed === "manage") isReadOnly.value = true;
   throw error;
 }
@@ -89,8 +95,7 @@ async function errorOf(response: Response): Promise<ApiError> {
 }
 
 export async function getJson<Shape>(path: string, signal?: AbortSignal): Promise<Shape> {
-  const response = await apiFetch(path, { signal: signal ?? null, headers: { Accept: "application/json" } });
-  return (await response.json()) as Shape;
+  return (await (await apiFetch(path, { signal: signal ?? null })).json()) as Shape;
 }
 
 /** Writes. Resolves with the answer, or undefined if it has no body. */
@@ -108,19 +113,13 @@ export async function sendJson<Shape>(
 
 /** The health, also where it is bad enough for 503. */
 export async function getHealth(signal?: AbortSignal): Promise<Health> {
-  const headers = new Headers({ Accept: "application/json" });
-  if (apiKey.value !== undefined) headers.set("Authorization", `Bearer ${apiKey.value}`);
-  let response: Response;
-  try {
-    response = await fetch(apiUrl("/health"), { cache: "no-cache", headers, signal: signal ?? null });
-  } catch (error) {
-    if (signal?.aborted) throw error;
-    throw new ApiError(0, "unreachable", "The service does not answer.");
-  }
-  const body = (await response.json()) as Health | ErrorEnvelope;
-  if ("components" in body) return body;
-  if (response.status === 401) isKeyWanted.value = true;
-  throw new ApiError(response.status, body.code, body.message, body.params);
+  const response = await ask("/health", { signal: signal ?? null });
+  const body = (await response
+    .clone()
+    .json()
+    .catch(() => ({}))) as Partial<Health>;
+  if (body.components === undefined) throw await errorOf(response);
+  return body as Health;
 }
 
 /** A query string with its question mark, without the values that are empty. */

@@ -1,10 +1,8 @@
 /** The one stream of changes that all pages share: it reconnects from its mark, and tells what state it is in. */
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { ServiceRequestError } from "../../client/follow-runs.js";
-import { createServiceClient } from "../../client/service-client.js";
-import { apiUrl, type RunSummary } from "./api.js";
-import { apiKey, isKeyWanted } from "./session.js";
+import { followRuns, ServiceRequestError } from "../../client/follow-runs.js";
+import { ask, type RunSummary } from "./api.js";
 
 /** `lost`: it tries again by itself, except that it waits for a key that is wanted. */
 export type LiveState = "connecting" | "live" | "lost";
@@ -69,14 +67,11 @@ function resetAll(): void {
 }
 
 async function followUntil(signal: AbortSignal): Promise<void> {
-  const key = apiKey.value;
-  // The page is served by the service: what a URL of the interface starts with, without the slash.
-  const client = createServiceClient({ baseUrl: apiUrl("").slice(0, -1), apiKey: key });
   const onBreak = (): void => {
     if (!signal.aborted) liveState.value = "lost";
   };
   try {
-    for await (const event of client.changes({ signal, onBreak, since: mark })) {
+    for await (const event of followRuns({ baseUrl: "", headers: {}, fetch: ask }, { signal, onBreak, since: mark })) {
       // What has arrived may still come out after the end.
       if (signal.aborted) return;
       if (event.type === "run") for (const listener of listeners) listener.onRun(event.run);
@@ -91,7 +86,7 @@ async function followUntil(signal: AbortSignal): Promise<void> {
     // It may be the mark that is refused.
     mark = undefined;
     // The prompt for the key connects anew.
-    if (error instanceof ServiceRequestError && error.status === 401 && apiKey.value === key) isKeyWanted.value = true;
-    else setTimeout(() => !signal.aborted && void followUntil(signal), REFUSED_MS);
+    if (error instanceof ServiceRequestError && error.status === 401) return;
+    setTimeout(() => !signal.aborted && void followUntil(signal), REFUSED_MS);
   }
 }

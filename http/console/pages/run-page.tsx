@@ -1,7 +1,7 @@
 /** One run: what came out, and everything that it left behind. */
-import { useEffect } from "preact/hooks";
 import type { Report, Run } from "../data/api.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
+import { PENDING_MS, useReloadWhileSeen } from "../data/reload-while-seen.js";
 import { useResource } from "../data/resource.js";
 import { duration, msBetween } from "../data/times.js";
 import { pageHref } from "../router.js";
@@ -17,8 +17,6 @@ import { FilesTable } from "./run/files-table.js";
 import { SeriesPlots } from "./run/series-plots.js";
 import { StepsAxis, stepsOf } from "./run/steps-axis.js";
 
-const DELIVERIES_MS = 2_000;
-
 export function RunPage({ runId }: { runId: string }) {
   const path = `/runs/${encodeURIComponent(runId)}`;
   const run = useResource<Run>(path);
@@ -28,11 +26,7 @@ export function RunPage({ runId }: { runId: string }) {
   useReloadOnChange(report, isThis);
   const pending = run.data.value?.webhook_delivery?.pending ?? 0;
   // Deliveries do not count as changes of the run, so that nothing tells of them.
-  useEffect(() => {
-    if (pending === 0) return;
-    const timer = setInterval(() => void run.reload(), DELIVERIES_MS);
-    return () => clearInterval(timer);
-  }, [pending > 0, run]);
+  useReloadWhileSeen(run, pending > 0 ? PENDING_MS : null);
   return (
     <Loaded of={run}>
       {(data) => (

@@ -36,14 +36,14 @@ export function SystemPage() {
           <Section title="Service">
             <dl class="figures">
               <Loaded of={version}>{(data) => <Figure word="Version" figure={data["service-version"]} />}</Loaded>
-              <Loaded of={figures}>{(found) => <ProcessFigures found={found} />}</Loaded>
+              <Loaded of={figures}>{(found) => <Figures found={found} of={PROCESS} />}</Loaded>
             </dl>
           </Section>
           <Section title="Storage">
             <Loaded of={figures}>
               {(found) => (
                 <dl class="figures">
-                  <StorageFigures found={found} />
+                  <Figures found={found} of={STORAGE} />
                 </dl>
               )}
             </Loaded>
@@ -73,8 +73,8 @@ function ApiLink({ path, words }: { path: string; words: string }) {
   );
 }
 
-function Figure({ word, figure }: { word: string; figure: string | undefined }) {
-  return figure === undefined ? null : (
+function Figure({ word, figure }: { word: string; figure: string }) {
+  return (
     <div>
       <dt>{word}</dt>
       <dd>{figure}</dd>
@@ -82,39 +82,30 @@ function Figure({ word, figure }: { word: string; figure: string | undefined }) 
   );
 }
 
-type Shown = (value: number) => string;
+/** A word, the figure's name, and how it is written. */
+type ShownFigure = readonly [word: string, name: string, shown: (value: number) => string];
 
-function ProcessFigures({ found }: { found: ReadonlyMap<string, number> }) {
-  const figure = (word: string, name: string, shown: Shown) => {
-    const value = found.get(name);
-    return <Figure word={word} figure={value === undefined ? undefined : shown(value)} />;
-  };
-  return (
-    <>
-      {figure("Runs since", "process_start_time_seconds", (seconds) => `${duration(Date.now() - seconds * 1000)}`)}
-      {figure("Memory", "process_resident_memory_bytes", bytes)}
-      {figure("Producers connected", "inspection_producers", whole)}
-      {figure("Answers that are being made", "inspection_http_open_requests", whole)}
-      {figure("Deliveries that wait", "inspection_webhook_waiting", whole)}
-    </>
-  );
-}
+const PROCESS: readonly ShownFigure[] = [
+  ["Runs since", "process_start_time_seconds", (seconds) => duration(Date.now() - seconds * 1000)],
+  ["Memory", "process_resident_memory_bytes", bytes],
+  ["Producers connected", "inspection_producers", whole],
+  ["Answers that are being made", "inspection_http_open_requests", whole],
+  ["Deliveries that wait", "inspection_webhook_waiting", whole],
+];
+const STORAGE: readonly ShownFigure[] = [
+  ["Free on the disk", "inspection_disk_free_bytes", bytes],
+  ["Captures", "inspection_captured_bytes", bytes],
+  ["Log", "inspection_log_bytes", bytes],
+  ["Files made on demand, kept", "inspection_made_bytes", bytes],
+  ["Runs", "inspection_runs", whole],
+  ["Removed by retention since the start", "inspection_retention_bytes_total", bytes],
+];
 
-function StorageFigures({ found }: { found: ReadonlyMap<string, number> }) {
-  const figure = (word: string, name: string, shown: Shown) => {
+function Figures({ found, of }: { found: ReadonlyMap<string, number>; of: readonly ShownFigure[] }) {
+  return of.map(([word, name, shown]) => {
     const value = found.get(name);
-    return <Figure word={word} figure={value === undefined ? undefined : shown(value)} />;
-  };
-  return (
-    <>
-      {figure("Free on the disk", "inspection_disk_free_bytes", bytes)}
-      {figure("Captures", "inspection_captured_bytes", bytes)}
-      {figure("Log", "inspection_log_bytes", bytes)}
-      {figure("Files made on demand, kept", "inspection_made_bytes", bytes)}
-      {figure("Runs", "inspection_runs", whole)}
-      {figure("Removed by retention since the start", "inspection_retention_bytes_total", bytes)}
-    </>
-  );
+    return value === undefined ? null : <Figure key={name} word={word} figure={shown(value)} />;
+  });
 }
 
 function HealthTable() {

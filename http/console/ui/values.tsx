@@ -36,7 +36,19 @@ export function unitOf(isLength: boolean): string {
   return isLength ? unit.value : "";
 }
 
-/** Free-form data: names and values, deeper ones as JSON. */
+/** A value of free-form data: deeper ones as JSON. */
+function factText(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+/** Free-form data in one line. */
+export function factLine(of: Readonly<Record<string, unknown>>): string {
+  return Object.entries(of)
+    .map(([name, value]) => `${name}: ${factText(value)}`)
+    .join(", ");
+}
+
+/** Free-form data: names and values. */
 export function Facts({ of }: { of: Readonly<Record<string, unknown>> }) {
   return (
     <dl class="fact-list">
@@ -46,7 +58,7 @@ export function Facts({ of }: { of: Readonly<Record<string, unknown>> }) {
             <Text of={name} />
           </dt>
           <dd>
-            <Text of={typeof value === "string" ? value : JSON.stringify(value)} />
+            <Text of={factText(value)} />
           </dd>
         </div>
       ))}

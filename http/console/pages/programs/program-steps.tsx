@@ -1,5 +1,5 @@
 import type { Program } from "../../data/api.js";
-import { Section, Text } from "../../ui/values.js";
+import { factLine, Section, Text } from "../../ui/values.js";
 import { VirtualTable } from "../../ui/virtual-rows.js";
 
 type ProgramStep = Program["steps"][number];
@@ -36,9 +36,6 @@ function groupName(step: ProgramStep, before: ProgramStep | undefined): string |
 }
 
 function StepRow({ step, number, group }: { step: ProgramStep; number: number; group: string | null | undefined }) {
-  const settings = Object.entries(step.params ?? {}).map(
-    ([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`,
-  );
   return (
     <tr class={step.enabled === false ? "disabled-row" : ""}>
       <td class="number note">{number}</td>
@@ -53,7 +50,7 @@ function StepRow({ step, number, group }: { step: ProgramStep; number: number; g
       </th>
       <td class="note">{step.type}</td>
       <td class="note">
-        <Text of={settings.join(", ")} none="" />
+        <Text of={factLine(step.params ?? {})} none="" />
       </td>
     </tr>
   );

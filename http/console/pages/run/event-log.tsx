@@ -1,5 +1,5 @@
 import type { Run } from "../../data/api.js";
-import { Section, Text, Time } from "../../ui/values.js";
+import { factLine, Section, Text, Time } from "../../ui/values.js";
 import { VirtualTable } from "../../ui/virtual-rows.js";
 
 type Entry = NonNullable<Run["event_log"]>[number];
@@ -27,9 +27,6 @@ export function EventLog({ entries }: { entries: readonly Entry[] }) {
 }
 
 function EntryRow({ entry }: { entry: Entry }) {
-  const details = Object.entries(entry.data).map(
-    ([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`,
-  );
   return (
     <tr>
       <td class="nowrap">
@@ -39,7 +36,7 @@ function EntryRow({ entry }: { entry: Entry }) {
         <Text of={entry.event_type} />
       </th>
       <td class="note event-data">
-        <Text of={details.join(", ")} none="" />
+        <Text of={factLine(entry.data)} none="" />
       </td>
     </tr>
   );

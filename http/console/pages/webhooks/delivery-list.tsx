@@ -1,19 +1,17 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { type Delivery, getJson, queryOf } from "../../data/api.js";
 import { useReloadOnChange } from "../../data/reload-on-change.js";
+import { PENDING_MS, useReloadWhileSeen } from "../../data/reload-while-seen.js";
 import { useResource } from "../../data/resource.js";
 import { pageHref, place, setQuery } from "../../router.js";
-import { DeliveryDetails } from "../../ui/delivery-details.js";
-import { deliveryOutcome, Mark } from "../../ui/outcome.js";
-import { RetryButton } from "../../ui/retry-button.js";
+import { DeliveryRow } from "../../ui/delivery-row.js";
 import { Empty, Loaded } from "../../ui/states.js";
-import { Section, Text, Time } from "../../ui/values.js";
+import { Section, Time } from "../../ui/values.js";
 
 const A_PAGE = 50;
 /** Deliveries that are looked at for a filter at once: the interface itself has none. */
 const LOOKED_AT = 1_000;
 const LARGEST_PAGE = 200;
-const PENDING_MS = 2_000;
 
 interface Filter {
   status: string;
@@ -64,11 +62,7 @@ export function DeliveryList({ webhookId, version }: { webhookId: string; versio
   useReloadOnChange(found);
   useEffect(() => void (version > 0 && found.reload()), [version]);
   const isPending = found.data.value?.deliveries.some(({ status }) => status === "pending") ?? false;
-  useEffect(() => {
-    if (!isPending) return;
-    const timer = setInterval(() => void found.reload(), PENDING_MS);
-    return () => clearInterval(timer);
-  }, [isPending, found]);
+  useReloadWhileSeen(found, isPending ? PENDING_MS : null);
   return (
     <Section title="Deliveries" aside={<Filters filter={filter} />}>
       <Loaded of={found}>
@@ -81,7 +75,10 @@ export function DeliveryList({ webhookId, version }: { webhookId: string; versio
             ) : (
               <ul class="delivery-list all-deliveries">
                 {deliveries.map((delivery) => (
-                  <Row key={delivery.id} delivery={delivery} reload={() => found.reload()} />
+                  <DeliveryRow key={delivery.id} delivery={delivery} reload={() => found.reload()}>
+                    <Time at={delivery.created_at} />
+                    <What delivery={delivery} />
+                  </DeliveryRow>
                 ))}
               </ul>
             )}
@@ -128,30 +125,12 @@ function Filters({ filter }: { filter: Filter }) {
   );
 }
 
-function Row({ delivery, reload }: { delivery: Delivery; reload: () => Promise<void> }) {
-  const [isOpen, setIsOpen] = useState(false);
-  const { status, attempts, program_run_id: runId } = delivery;
-  const answer = delivery.last_status_code;
+function What({ delivery }: { delivery: Delivery }) {
+  const { event_name: event, program_run_id: runId, last_status_code: answer } = delivery;
   return (
-    <li>
-      <div class="delivery-line">
-        <Mark of={deliveryOutcome(status)} />
-        <Time at={delivery.created_at} />
-        <span class="grow">
-          {runId === null ? delivery.event_name : <a href={pageHref("runs", runId)}>{delivery.event_name}</a>}
-          {answer !== null && <span class="note"> answer {answer}</span>}
-        </span>
-        <button type="button" class="quiet" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
-          {attempts === 1 ? "1 attempt" : `${attempts} attempts`}
-        </button>
-        {(status === "failed" || status === "exhausted") && <RetryButton deliveryId={delivery.id} done={reload} />}
-      </div>
-      {delivery.last_error && (
-        <p class="note">
-          <Text of={delivery.last_error} />
-        </p>
-      )}
-      {isOpen && <DeliveryDetails deliveryId={delivery.id} version={`${attempts} ${status}`} />}
-    </li>
+    <span class="grow">
+      {runId === null ? event : <a href={pageHref("runs", runId)}>{event}</a>}
+      {answer !== null && <span class="note"> answer {answer}</span>}
+    </span>
   );
 }
