@@ -90,6 +90,23 @@ t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => 
     await page.getByText("this frame has 300 points a line, the other 310.").first().waitFor();
   });
 
+  await t.test("on a narrow screen all of the cloud is in view", async (t) => {
+    await page.setViewportSize({ width: 390, height: 844 });
+    await view.open(base, small.frameId, "view=cloud");
+    await page.waitForSelector(".cloud[data-points]");
+    await page.locator(".cloud").focus();
+    const distanceAfter = async (...keys: string[]): Promise<number> => {
+      const before = view.address().get("camera");
+      for (const key of keys) await page.keyboard.press(key);
+      await page.waitForURL((url) => url.searchParams.get("camera") !== before);
+      return Math.hypot(...(view.address().get("camera") as string).split(",").slice(0, 3).map(Number));
+    };
+    // Two steps nearer than it opened, and as far as all of it needs, whatever it opened with.
+    const opened = (await distanceAfter("+", "+")) * 1.25 ** 2;
+    t.ok(Math.abs(opened / (await distanceAfter("0")) - 1) < 0.001);
+    await page.setViewportSize({ width: 1280, height: 900 });
+  });
+
   await t.test("it is usable without a mouse and on a narrow screen", async (t) => {
     for (const query of ["cut=20,20,200,100", "view=luminance", "view=cloud", `view=side&with=${again.frameId}`]) {
       await view.open(base, small.frameId, query);

@@ -74,7 +74,7 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
   const third = await ServiceProcess.start({ dataDirectory: first.dataDirectory, args: retention });
   t.teardown(() => third.dispose());
   await untilRemoved(third, empty.runId);
-  const removed = [refused(empty.frameId, "410", HEIGHTS)];
+  const removed = [refused(empty.frameId, "404", HEIGHTS)];
   t.match(await shown(third, empty.frameId, removed), "Retention removed this capture at ");
 
   async function withoutLuminance(t: Test, service: ServiceProcess, frameId: string): Promise<void> {

@@ -34,6 +34,7 @@ t.test("changes appear as they happen, and a lost connection heals without a rel
   await one.page.getByText("width").waitFor();
   await cell.say("run.finish", { id });
   await now.page.locator(".now-outcome").getByText("Failed").waitFor();
+  await now.page.locator(".now-reasons li", { hasText: "width 11.0000, allowed 10.0000 ± 0.0500 mm" }).waitFor();
   await one.page.locator(".run-head").getByText("Failed").waitFor();
   await runs.page.locator(".runs-table").getByText("Failed").waitFor();
 

@@ -161,6 +161,8 @@ function startScene(
         () => drawCloudOverlay(overlay as HTMLCanvasElement, built, model),
         () => saveCamera(model, built),
       );
+      // The camera's first place depends on the shape of the view.
+      built.resize(element.clientWidth, element.clientHeight);
       scene.value = built;
       observer.observe(element);
     } catch (error) {

@@ -1,12 +1,13 @@
-import type { RunSummary } from "../../data/api.js";
+import type { Check, Report, RunSummary } from "../../data/api.js";
 import type { DayCounts } from "../../data/counts.js";
-import type { Resource } from "../../data/resource.js";
-import { whole } from "../../data/units.js";
+import { type Resource, useResource } from "../../data/resource.js";
+import { lengthDecimals, whole } from "../../data/units.js";
 import { pageHref } from "../../router.js";
 import { percentText, YieldBar, yieldOf } from "../../ui/bars.js";
-import { runOutcome } from "../../ui/outcome.js";
+import { checkOutcome, runOutcome } from "../../ui/outcome.js";
 import { Loaded } from "../../ui/states.js";
-import { Text, Time } from "../../ui/values.js";
+import { checkNumber, Text, Time, unitOf } from "../../ui/values.js";
+import { sorted } from "../run/checks-table.js";
 
 /** The outcome of the part that came last, as large as the panel allows. */
 export function LastPanel({ run }: { run: RunSummary | undefined }) {
@@ -39,8 +40,42 @@ export function LastPanel({ run }: { run: RunSummary | undefined }) {
       <p>
         <Text of={run.error_message ?? run.program_name} />
       </p>
+      {run.quality_status !== null && run.quality_status !== "passed" && <Reasons run={run} />}
     </section>
   );
+}
+
+const SHOWN_REASONS = 3;
+
+/** The checks that did not pass, the worst kind first. */
+function Reasons({ run }: { run: RunSummary }) {
+  const report = useResource<Report>(`/runs/${run.id}/quality-report`);
+  const bad = (report.data.value?.quality_report?.checks ?? []).filter(({ status }) => status !== "passed");
+  if (bad.length === 0) return null;
+  return (
+    <ul class="now-reasons">
+      {sorted(bad, "status", false)
+        .slice(0, SHOWN_REASONS)
+        .map((check, at) => (
+          <li key={at}>
+            <strong>
+              <Text of={check.name} />
+            </strong>{" "}
+            <Text of={reasonOf(check)} none={checkOutcome(check.status).word} />
+          </li>
+        ))}
+      {bad.length > SHOWN_REASONS && <li>{bad.length - SHOWN_REASONS} more</li>}
+    </ul>
+  );
+}
+
+/** By how much a value is off, or what the cell says. */
+function reasonOf({ value, nominal, threshold, canonical_units: units, message }: Check): string | null | undefined {
+  if (value == null || threshold == null) return message;
+  const isLength = units === "mm";
+  const number = (of: number | null | undefined) => checkNumber(of, isLength, lengthDecimals(threshold));
+  const allowed = nominal == null ? `≥ ${number(threshold)}` : `${number(nominal)} ± ${number(threshold)}`;
+  return [`${number(value)}, allowed ${allowed}`, unitOf(isLength)].join(" ").trim();
 }
 
 export function YieldPanel({ today }: { today: Resource<DayCounts> }) {
