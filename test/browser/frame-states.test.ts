@@ -52,7 +52,7 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
     return text;
   };
 
-  t.match(await shown(first, UNKNOWN, [refused(UNKNOWN, "404", "")]), "There is no frame with this id.");
+  t.match(await shown(first, UNKNOWN, [refused(UNKNOWN, "404", `(?:${HEIGHTS})?`)]), "There is no frame with this id.");
   const unmade = [refused(unfinished, "404", HEIGHTS)];
   t.match(
     await shown(first, unfinished, unmade),

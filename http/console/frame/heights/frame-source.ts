@@ -57,15 +57,17 @@ function rangeReader(get: Get, path: string, what: string): ReadBytes {
  */
 export async function openFrame(get: Get, frameId: string, signal: AbortSignal): Promise<OpenFrame> {
   const base = `/sensor/frames/${encodeURIComponent(frameId)}`;
-  const frame = await readJson<Frame>(get, base, "the frame", signal);
   const npyPath = `${base}/file.npy`;
+  const range = { Range: `bytes=0-${HEADER_BYTES - 1}` };
+  // Asked for together with the frame: the picture is there sooner by a round trip.
+  const heights = Promise.all([
+    readBytes(get, npyPath, "the heights", signal, range),
+    readBytes(get, `${base}/overview.npy?points=${OVERVIEW_POINTS}`, "the heights", signal),
+  ]);
+  heights.catch(() => {});
+  const frame = await readJson<Frame>(get, base, "the frame", signal);
   try {
-    const range = { Range: `bytes=0-${HEADER_BYTES - 1}` };
-    const overviewPath = `${base}/overview.npy?points=${OVERVIEW_POINTS}`;
-    const [start, served] = await Promise.all([
-      readBytes(get, npyPath, "the heights", signal, range),
-      readBytes(get, overviewPath, "the heights", signal),
-    ]);
+    const [start, served] = await heights;
     const header = readNpyHeader(start.bytes);
     if (header.lines === 0 || header.width === 0) throw new FrameProblem("This frame has no points.");
     const rows = new RowStore(header, rangeReader(get, npyPath, "the heights"));
