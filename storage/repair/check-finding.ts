@@ -5,7 +5,6 @@ import { StorageError, type StorageErrorCode } from "../storage-error.js";
 /** Codes of a check's own, beside those of the recovery table and of a StorageError. `CheckFinding` says what each means. */
 export const CHECK_CODES = [
   "record_undecodable",
-  "record_inconsistent",
   "unreadable",
   "capture_left",
   "capture_unnamed",
@@ -24,8 +23,6 @@ export interface CheckFinding {
   /**
    * A code of the recovery table, of a StorageError (`capture_damaged`, `capture_missing`, `format_unsupported`, …), or:
    * - `record_undecodable`: the record matches its CRCs, but this release never writes such content.
-   * - `record_inconsistent`: a run's end does not name stored bytes that an earlier record of the run named; or the index section and the body of a
-   *   record differ; or a record refers to a run, an event or a webhook that no record of a complete log has.
    * - `unreadable`: the disk cannot read these bytes or, with offset and length 0, cannot open the file, tell its size or list the folder. Other
    *   findings name what they belong to.
    * - `capture_left`: retention removed the file's run, but the file still exists. The next start unlinks it, if it is one of the last.

@@ -42,14 +42,6 @@ export interface NamedExtents {
   extents: readonly Extent[];
   /** True when the record is the tombstone of the file: from here on the file may be missing. */
   isRemoved?: boolean;
-  /** A fault of the record that names them, whatever the bytes are. */
-  fault?: string;
-}
-
-/** A fault of a record that can be decoded. */
-export interface RecordFault {
-  location: RecordLocation;
-  message: string;
 }
 
 export interface CheckOptions {
@@ -65,11 +57,6 @@ export interface CheckOptions {
   folds?: FoldCheck | undefined;
   /** Called behind the last record: the stored bytes that `inspectRecord` has not returned yet. */
   namedAtEnd?(): readonly NamedExtents[];
-  /**
-   * Called behind the last record: the faults of records that could be decoded. `isLogWhole` is true when the log has lost no record to which another
-   * could refer, not even one of which only the quarantine folder knows.
-   */
-  recordFaults?(isLogWhole: boolean): readonly RecordFault[];
   /** Called after each batch of records and each capture file that it names. The bytes are those of log and captures together. */
   onProgress?(progress: CheckProgress): void;
 }
@@ -131,7 +118,6 @@ class StoreCheck {
   #damages = 0;
   #extents = 0;
   #extentBytes = 0;
-  #undecodable = 0;
   readonly #unreadable = new Set<string>();
   readonly #unreadablePaths = new Set<string>();
   /** False when a part of the log could not be read. */
@@ -163,7 +149,6 @@ class StoreCheck {
     }
     const { report } = this.#builder;
     const kept = await quarantinedFiles(this.#fileSystem, this.#directory.quarantinePath);
-    this.#addFaultsOfRecords(report, kept);
     this.#addFindingsOfLog(report);
     await this.#findNeedless();
     const isLogIntact = this.#damages === 0 && report.corruptionCount === 0;
@@ -252,7 +237,6 @@ class StoreCheck {
         named.push(...inspectRecord(record, location));
       } catch (error) {
         const message = `record ${record.sequence} (type ${record.type}) cannot be decoded: ${messageOf(error)}`;
-        this.#undecodable++;
         this.#add(ofRecord("record_undecodable", location, message), true);
       }
     });
@@ -269,7 +253,6 @@ class StoreCheck {
   async #checkNamed(item: NamedExtents): Promise<void> {
     const { capturesPath } = this.#directory;
     this.#inventory.note(item.path);
-    if (item.fault !== undefined) this.#add(inconsistent(item, item.fault), true);
     if (item.isRemoved) {
       this.#missing.delete(item.path);
       if (await this.#fileSystem.exists(`${capturesPath}/${item.path}`)) this.#add(left(item.path), false);
@@ -291,14 +274,6 @@ class StoreCheck {
 
   #tellProgress(): void {
     this.#options.onProgress?.({ ...this.#progress });
-  }
-
-  #addFaultsOfRecords(report: RecoveryReport, kept: readonly string[]): void {
-    const isKeptKnown = !this.#unreadable.has("quarantine 0");
-    const lost = this.#undecodable + report.corruptionCount + kept.length;
-    const isLogWhole = this.#isLogRead && lost === 0 && isKeptKnown;
-    for (const { location, message } of this.#options.recordFaults?.(isLogWhole) ?? [])
-      this.#add(ofRecord("record_inconsistent", location, message), true);
   }
 
   #addFindingsOfLog(report: RecoveryReport): void {
@@ -364,17 +339,6 @@ function ofRecord(
   message: string,
 ): CheckFinding {
   return { code, file: `meta/${segmentName(segmentBase)}`, offset, lengthBytes: length, message };
-}
-
-function inconsistent({ path, extents }: NamedExtents, message: string): CheckFinding {
-  const lengthBytes = extents.reduce((sum, extent) => sum + extent.lengthBytes, 0);
-  return {
-    code: "record_inconsistent",
-    file: `captures/${path}`,
-    offset: extents[0]?.offset ?? 0,
-    lengthBytes,
-    message,
-  };
 }
 
 function nameOf({ file }: CheckFinding): string {

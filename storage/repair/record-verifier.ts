@@ -1,11 +1,10 @@
 import { artefactExtentsOf, isProcessingOpen } from "../../core/capture/artefact.js";
-import type { Extent } from "../../core/capture/capture.js";
 import type { RunEnded } from "../../core/link/change.js";
 import { storedEnd } from "../../core/run/run-files.js";
 import { capturePath } from "../captures/capture-path.js";
 import { extentsOfChange, extentsOfRun } from "../captures/stored-extents.js";
 import { UuidTable } from "../columns/uuid-table.js";
-import type { LogRecord, RecordLocation } from "../log/log-batch.js";
+import type { LogRecord } from "../log/log-batch.js";
 import { decodeChanges, decodeRefusal } from "../records/change-record.js";
 import {
   decodeIndex,
@@ -15,17 +14,13 @@ import {
   type RecordIndex,
 } from "../records/record-index.js";
 import { decodeDeliveryBody, decodeWebhookSecret } from "../records/webhook-record.js";
-import { MAXIMUM_LISTED_FINDINGS } from "../recovery/recovery-report.js";
-import type { NamedExtents, RecordFault } from "./check-store.js";
-import { indexFault } from "./index-agreement.js";
-import { RecordReferences } from "./record-references.js";
+import type { NamedExtents } from "./check-store.js";
 
 const GOES_ON = 0;
 const HAS_ENDED = 1;
 
 /**
- * Decodes the records of a store one after the other, for `check`. Each must decode completely, its index section and body must agree, a run's end
- * must name everything that the run's earlier records named, and everything to which records refer must exist.
+ * Decodes the records of a store one after the other, for `check`. Each must decode completely.
  *
  * The stored bytes of a run are those that its end names. For a run that has not ended, they are those that its records name.
  */
@@ -35,9 +30,6 @@ export class RecordVerifier {
   readonly #named = new Map<string, NamedExtents[]>();
   /** For runs with artefacts still to be made: the end of what was named in their capture files. */
   readonly #processedEnds = new Map<string, number>();
-  readonly #references = new RecordReferences();
-  /** Faults that do not depend on what the log has lost; the first 1,000. */
-  readonly #faults: RecordFault[] = [];
 
   /** Count of runs that had a record. */
   get runs(): number {
@@ -47,9 +39,8 @@ export class RecordVerifier {
   /** For `checkStore`. */
   get inspection() {
     return {
-      inspectRecord: (record: LogRecord, location: RecordLocation): NamedExtents[] => this.verify(record, location),
+      inspectRecord: (record: LogRecord): NamedExtents[] => this.verify(record),
       namedAtEnd: (): NamedExtents[] => [...this.#named.values()].flat(),
-      recordFaults: (isLogWhole: boolean): RecordFault[] => this.faults(isLogWhole),
     };
   }
 
@@ -58,20 +49,17 @@ export class RecordVerifier {
    *
    * @throws RecordDecodeError
    */
-  verify(record: LogRecord, location: RecordLocation): NamedExtents[] {
+  verify(record: LogRecord): NamedExtents[] {
     const { type, body } = record;
     if (!isKnownRecordType(type)) throw new Error(`this release does not know records of type ${type}`);
     const index = decodeIndex(type, record.index);
     const runId = runOfIndex(index);
     if (type === RECORD_TYPE.webhook) {
       decodeWebhookSecret(body);
-      this.#references.take(index, [], location);
       return [];
     }
     if (type === RECORD_TYPE.delivery) {
-      const { payload } = decodeDeliveryBody(body);
-      if (runId === null && payload === null) this.#fault(location, "a test delivery has no event");
-      this.#references.take(index, [], location);
+      decodeDeliveryBody(body);
       return [];
     }
     if (type === RECORD_TYPE.refusal) {
@@ -91,24 +79,7 @@ export class RecordVerifier {
       if (change.kind === "run_ended") named.push(...this.#end(change));
       else this.#note(runId, extentsOfChange(change));
     }
-    const fault = indexFault(index, changes, record.timeUs);
-    if (fault !== undefined) this.#fault(location, fault);
-    this.#references.take(index, changes, location);
     return named;
-  }
-
-  /**
-   * The faults of records, without those of their stored bytes. Called after all records were verified.
-   *
-   * @param isLogWhole false when the log can have lost something to which a record refers
-   */
-  faults(isLogWhole: boolean): RecordFault[] {
-    const references = isLogWhole ? [...this.#references.faults()] : [];
-    return [...this.#faults, ...this.#references.certainFaults(), ...references];
-  }
-
-  #fault(location: RecordLocation, message: string): void {
-    if (this.#faults.length < MAXIMUM_LISTED_FINDINGS) this.#faults.push({ location, message });
   }
 
   #note(runId: string, extents: readonly NamedExtents[]): void {
@@ -120,7 +91,6 @@ export class RecordVerifier {
 
   /** The first end of a run names all its stored bytes. A later one adds artefacts, or says that the captures were removed. */
   #end({ runId, run }: RunEnded): NamedExtents[] {
-    const earlier = this.#named.get(runId) ?? [];
     this.#named.delete(runId);
     const captures = capturePath(runId, "capture");
     const isRemoved = run.capturesRemovedAtUs !== null;
@@ -134,21 +104,8 @@ export class RecordVerifier {
     }
     this.#runs.set(runId, HAS_ENDED);
     const named = extentsOfRun(run);
-    const forgotten = withoutNamed(earlier, named).map((one) => ({
-      ...one,
-      fault: "an earlier record of the run names these bytes, but the run's end does not",
-    }));
-    return [...named, ...forgotten].filter(({ path }) => !isRemoved || path !== captures).concat(removed);
+    return named.filter(({ path }) => !isRemoved || path !== captures).concat(removed);
   }
-}
-
-/** The extents of `earlier` that are not among `named`. */
-function withoutNamed(earlier: readonly NamedExtents[], named: readonly NamedExtents[]): NamedExtents[] {
-  const keyOf = (path: string, { offset, lengthBytes, crc32 }: Extent) => `${path} ${offset} ${lengthBytes} ${crc32}`;
-  const known = new Set(named.flatMap(({ path, extents }) => extents.map((extent) => keyOf(path, extent))));
-  return earlier
-    .map(({ path, extents }) => ({ path, extents: extents.filter((extent) => !known.has(keyOf(path, extent))) }))
-    .filter(({ extents }) => extents.length > 0);
 }
 
 /** The run that the record's index section names; null for a record of no run. */

@@ -3,14 +3,12 @@ import { createRandom, type Random } from "../../../core/random.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import { capturePath } from "../../../storage/captures/capture-path.js";
 import type { Durability } from "../../../storage/log/log-options.js";
-import { isChangeRecordType } from "../../../storage/records/record-index.js";
-import { checkStore } from "../../../storage/repair/check-store.js";
-import { RecordVerifier } from "../../../storage/repair/record-verifier.js";
 import { isRemoved, type KeptRun, REPORT, runWithCaptures } from "../../helpers/captures/kept-captures.js";
 import type { DiskFault, DiskOperation } from "../../helpers/disk/simulated-disk.js";
 import { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
 import { recorderDisk } from "../../helpers/recorder/recorder-disk.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
+import { checkDisk } from "../../helpers/store/store-damage.js";
 import { isFullSize, sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20261120);
@@ -91,20 +89,7 @@ async function judge(
   disk: SimulatedDisk,
 ): Promise<{ faults: string[]; removed: number; left: number }> {
   const faults: string[] = [];
-  const check = async () =>
-    checkStore({
-      dataDirectory: {
-        path: store.directory,
-        metaPath: `${store.directory}/meta`,
-        capturesPath: `${store.directory}/captures`,
-        quarantinePath: `${store.directory}/quarantine`,
-        snapshotPath: `${store.directory}/snapshot`,
-        release: async () => {},
-      },
-      fileSystem: disk,
-      understandsType: isChangeRecordType,
-      ...new RecordVerifier().inspection,
-    });
+  const check = () => checkDisk(disk, store.directory);
   // The dangerous direction: bytes that are gone without a tombstone.
   const before = await check();
   if (!before.ok) faults.push(`check right after the crash: ${JSON.stringify(before.findings)}`);

@@ -509,20 +509,6 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: "faults/disk/read-errors",
   },
   {
-    name: "check does not compare a record's index section with its body",
-    file: "storage/repair/record-verifier.js",
-    find: "if (fault !== undefined)",
-    replace: "if (false)",
-    killer: "storage/repair/record-verifier",
-  },
-  {
-    name: "check does not look for what records refer to",
-    file: "storage/repair/record-verifier.js",
-    find: "isLogWhole ? [...this.#references.faults()] : []",
-    replace: "[]",
-    killer: "storage/repair/record-verifier",
-  },
-  {
     name: "an export ends at a block that the disk does not give",
     file: "storage/view/read-run.js",
     find: "fileSystem: disk,",

@@ -1,16 +1,18 @@
 import { openDataDirectory } from "../../../storage/disk/data-directory.js";
 import { isChangeRecordType } from "../../../storage/records/record-index.js";
 import { type CheckResult, checkStore } from "../../../storage/repair/check-store.js";
-import { RecordVerifier } from "../../../storage/repair/record-verifier.js";
+import { consistentInspection } from "../consistency/record-consistency.js";
 
-/** The shipped check, of a store that nobody has open. */
+/** The shipped check, of a store that nobody has open. Throws if records contradict one another. */
 export async function checkDirectory(directory: string): Promise<CheckResult> {
   const dataDirectory = await openDataDirectory({ path: directory, creates: false });
+  const { inspection, assertConsistent } = consistentInspection();
   const result = await checkStore({
     dataDirectory,
     understandsType: isChangeRecordType,
-    ...new RecordVerifier().inspection,
+    ...inspection,
   });
+  assertConsistent(result);
   await dataDirectory.release();
   return result;
 }

@@ -11,13 +11,13 @@ import {
 import { decodeSegmentHeader, SEGMENT_HEADER_BYTES } from "../../../storage/log/segment.js";
 import { isChangeRecordType } from "../../../storage/records/record-index.js";
 import { type CheckResult, checkStore } from "../../../storage/repair/check-store.js";
-import { RecordVerifier } from "../../../storage/repair/record-verifier.js";
 import { SnapshotCheck } from "../../../workers/snapshot/check-snapshot.js";
+import { consistentInspection } from "../consistency/record-consistency.js";
 import type { SimulatedDisk } from "../disk/simulated-disk.js";
 import { viewOf } from "./segment-bytes.js";
 
 /**
- * The shipped check, of a store at `directory` on a simulated disk.
+ * The shipped check, of a store at `directory` on a simulated disk. Throws if records contradict one another.
  *
  * @param onRecord called for each record
  */
@@ -26,7 +26,7 @@ export async function checkDisk(
   directory: string,
   onRecord: (record: LogRecord) => void = () => {},
 ): Promise<CheckResult> {
-  const { inspectRecord, ...atEnd } = new RecordVerifier().inspection;
+  const { inspection, assertConsistent } = consistentInspection(onRecord);
   const dataDirectory = {
     path: directory,
     metaPath: `${directory}/meta`,
@@ -40,17 +40,15 @@ export async function checkDisk(
   const areThere = await Promise.all(folders.map((folder) => disk.exists(folder)));
   const fileSystem = areThere.every(Boolean) ? disk : disk.copy();
   if (fileSystem !== disk) for (const folder of folders) await fileSystem.makeDirectory(folder);
-  return await checkStore({
+  const result = await checkStore({
     dataDirectory,
     fileSystem,
     folds: await SnapshotCheck.open(fileSystem, dataDirectory),
     understandsType: isChangeRecordType,
-    inspectRecord: (record, location) => {
-      onRecord(record);
-      return inspectRecord(record, location);
-    },
-    ...atEnd,
+    ...inspection,
   });
+  assertConsistent(result);
+  return result;
 }
 
 const SECTOR_BYTES = 512;

@@ -39,7 +39,7 @@ const FAULTS: ReadonlySet<string> = new Set([
     "sequences_missing",
     "log_lost",
   ],
-  ...["record_undecodable", "record_inconsistent", "snapshot_damaged", "snapshot_differs", "quarantined", "unreadable"],
+  ...["record_undecodable", "snapshot_damaged", "snapshot_differs", "quarantined", "unreadable"],
 ]);
 
 export interface SimulationReport extends SimulationCounts {

@@ -1,11 +1,11 @@
 /** Compares a record's index section, from which lists are made, with its body, from which everything else is made. */
-import type { Change, RunEnded } from "../../core/link/change.js";
-import { storedEnd } from "../../core/run/run-files.js";
-import { foldRun } from "../../core/run/run-fold.js";
-import { summarizeRun } from "../../core/run/run-state.js";
-import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
-import type { IndexedEvent } from "../records/event-index.js";
-import { RECORD_TYPE, type RecordIndex, type StoredSummary } from "../records/record-index.js";
+import type { Change, RunEnded } from "../../../core/link/change.js";
+import { storedEnd } from "../../../core/run/run-files.js";
+import { foldRun } from "../../../core/run/run-fold.js";
+import { summarizeRun } from "../../../core/run/run-state.js";
+import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
+import type { IndexedEvent } from "../../../storage/records/event-index.js";
+import { RECORD_TYPE, type RecordIndex, type StoredSummary } from "../../../storage/records/record-index.js";
 
 /** Values of the index section or of the body, by name, for comparison. */
 type Said = Record<string, unknown>;

@@ -1,11 +1,11 @@
 import { crc32 } from "node:zlib";
-import type { Change } from "../../core/link/change.js";
-import type { Delivery } from "../../core/webhook/delivery.js";
-import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
-import { UuidTable } from "../columns/uuid-table.js";
-import type { RecordLocation } from "../log/log-batch.js";
-import { RECORD_TYPE, type RecordIndex } from "../records/record-index.js";
-import type { RecordFault } from "./check-store.js";
+import type { Change } from "../../../core/link/change.js";
+import type { Delivery } from "../../../core/webhook/delivery.js";
+import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
+import { UuidTable } from "../../../storage/columns/uuid-table.js";
+import type { RecordLocation } from "../../../storage/log/log-batch.js";
+import { RECORD_TYPE, type RecordIndex } from "../../../storage/records/record-index.js";
+import type { RecordFault } from "./record-consistency.js";
 
 const IS_CREATED = 1;
 const HAS_ENDED = 2;
