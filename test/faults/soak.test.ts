@@ -9,11 +9,22 @@ import { setTimeout as pause } from "node:timers/promises";
 import t from "tap";
 import { createRandom, type Random } from "../../core/random.js";
 import { formatTimeUs } from "../../core/timestamps.js";
-import { filterOutliers } from "../../workers/artefacts/filter/outlier-filter.js";
-import { newKernelMemory } from "../../workers/artefacts/kernel-memory.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
-import { frameOf, loadFrame } from "../helpers/captures/made-frames.js";
-import { readGreyPng } from "../helpers/captures/png-reader.js";
+import {
+  FORMATS,
+  type Format,
+  isRight,
+  type KnownRun,
+  LARGE_WIDTH,
+  LINES,
+  linesOf,
+  SERIES_CHANNELS,
+  SERIES_PERIOD_US,
+  SERIES_START_US,
+  seriesOf,
+  seriesRows,
+  VALUE_BYTES,
+} from "../helpers/captures/known-run.js";
 import { frameBegin, frameLines, PROGRAM_ID, programPut, seriesAppend, WIDTH } from "../helpers/link/link-messages.js";
 import { openFilesByKind, residentBytes, slopeOf } from "../helpers/process/process-figures.js";
 import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
@@ -21,23 +32,12 @@ import { isFullSize } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 const MIB = 1024 * 1024;
-/** Of u16 height and u16 luminance. */
-const VALUE_BYTES = 4;
-/** x, y, z and intensity. */
-const VERTEX_BYTES = 13;
 const SOAK_MS = isFullSize ? Number(process.env.SOAK_MINUTES ?? 10) * 60_000 : 0;
 /** What a commit's size makes at least. */
 const LEAST_RUNS = 45;
-const LINES = 2_000;
 /** One run in so many is large: its frame takes the pool some tenths of a second, its clouds and its series have several pieces. */
 const LARGE_EVERY = 20;
-const LARGE_WIDTH = 300;
-const SERIES_CHANNELS = 2;
-const SERIES_ROWS = 500;
-const LARGE_SERIES_ROWS = 20_000;
 const SERIES_STEP = 2;
-const SERIES_START_US = Date.UTC(2026, 10, 20, 10) * 1000;
-const SERIES_PERIOD_US = 100;
 const EVENT_BYTES = 8_000;
 const EVENTS = 30;
 const EVENT_TEXT = "e".repeat(EVENT_BYTES);
@@ -64,17 +64,6 @@ const MOST_FILES_MORE = 8;
 /** Reader and writer of captures, and the log's readers in the front and in the recorder, each keep so many open at most (defaults). */
 const KEPT_OPEN = 64;
 
-interface KnownRun {
-  id: string;
-  frameId: string;
-  serial: string;
-  fill: number;
-  width: number;
-  report: Buffer;
-}
-
-const FORMATS = ["npy", "raw.ply", "ply", "png", "luminance.png", "csv"] as const;
-type Format = (typeof FORMATS)[number];
 /** Made from the stored bytes as they are read: where retention removes these meanwhile, a download is broken off, or to be asked for again. */
 const MADE_FORMATS: ReadonlySet<Format> = new Set(["raw.ply", "ply", "csv"]);
 const BROKEN_OFF = 0;
@@ -82,92 +71,6 @@ const BROKEN_OFF = 0;
 interface Answer {
   status: number;
   body: Buffer;
-}
-
-/** Lines of a run's frame: every value follows from its fill. Heights are that byte twice, luminance is its 10 bits; 0 was not measured. */
-function linesOf({ fill, width }: KnownRun, count: number): Uint8Array {
-  const heights = new Uint8Array(count * width * 2).fill(fill);
-  return Buffer.concat([heights, new Uint8Array(new Uint16Array(count * width).fill(fill << 2).buffer)]);
-}
-
-/** Rows of a run's series from one on, with a value now and then that is none. */
-function seriesOf({ fill }: KnownRun, firstRow: number, rows: number): Float32Array {
-  const valueAt = (_: unknown, at: number): number => {
-    const row = firstRow + Math.floor(at / SERIES_CHANNELS);
-    return row % 97 === 5 ? Number.NaN : fill + row / 4 + (at % SERIES_CHANNELS) / 2;
-  };
-  return Float32Array.from({ length: rows * SERIES_CHANNELS }, valueAt);
-}
-
-function seriesRows({ width }: KnownRun): number {
-  return width === WIDTH ? SERIES_ROWS : LARGE_SERIES_ROWS;
-}
-
-function csvOf(run: KnownRun): string {
-  const rows = seriesRows(run);
-  const values = seriesOf(run, 0, rows);
-  const lines = ["timestamp,channel_1,channel_2"];
-  for (let row = 0; row < rows; row++) {
-    const cells = values.subarray(row * SERIES_CHANNELS, (row + 1) * SERIES_CHANNELS);
-    const texts = [...cells].map((value) => (Number.isNaN(value) ? "" : String(value)));
-    lines.push([formatTimeUs(SERIES_START_US + row * SERIES_PERIOD_US), ...texts].join(","));
-  }
-  return `${lines.join("\n")}\n`;
-}
-
-/** Of every frame of a width what the filter keeps: all are planes, which are alike but for their height. */
-const masks = new Map<number, Promise<Uint8Array>>();
-
-async function maskOf(width: number): Promise<Uint8Array> {
-  const values = new Uint16Array(width * LINES).fill(257);
-  const frame = frameOf("plate", "u16", { width, lines: LINES, xPitchMm: 0.01, yPitchMm: 0.02 }, values);
-  const memory = await newKernelMemory();
-  return filterOutliers(memory, await loadFrame(memory, frame)).bits;
-}
-
-/** Vertices of a run's cloud, byte by byte. */
-async function verticesOf({ fill, width }: KnownRun, isFiltered: boolean): Promise<Buffer> {
-  const mask = masks.get(width) ?? maskOf(width);
-  masks.set(width, mask);
-  const bits = await mask;
-  const vertices = Buffer.alloc(fill === 0 ? 0 : width * LINES * VERTEX_BYTES);
-  let length = 0;
-  for (let at = 0; at < width * LINES && fill > 0; at++) {
-    if (isFiltered && (((bits[at >> 3] as number) >> (at & 7)) & 1) === 0) continue;
-    vertices.writeFloatLE((at % width) * 0.01, length);
-    vertices.writeFloatLE(Math.floor(at / width) * 0.02, length + 4);
-    vertices.writeFloatLE(fill * 257 * 0.001 - 10, length + 8);
-    vertices[length + 12] = fill;
-    length += VERTEX_BYTES;
-  }
-  return vertices.subarray(0, length);
-}
-
-/** Whether a download of the run is what follows from its fill. */
-async function isRight(run: KnownRun, format: Format, body: Buffer): Promise<boolean> {
-  const { fill, width } = run;
-  switch (format) {
-    case "npy": {
-      // As .npy holds it: the luminance behind each batch is not in it.
-      const plane = body.subarray(-LINES * width * 2);
-      return body.length > plane.length && plane.length === LINES * width * 2 && plane.every((byte) => byte === fill);
-    }
-    case "raw.ply":
-    case "ply": {
-      const end = body.indexOf("end_header\n") + "end_header\n".length;
-      const vertices = await verticesOf(run, format === "ply");
-      const count = `\nelement vertex ${vertices.length / VERTEX_BYTES}\n`;
-      return body.subarray(0, end).includes(count) && body.subarray(end).equals(vertices);
-    }
-    case "png":
-    case "luminance.png": {
-      const picture = readGreyPng(body);
-      const sample = format === "png" ? fill * 257 : fill;
-      return picture.width === width && picture.height === LINES && picture.samples.every((one) => one === sample);
-    }
-    case "csv":
-      return body.toString() === csvOf(run);
-  }
 }
 
 class Soak {
