@@ -19,7 +19,7 @@ import { rawRequest } from "../../helpers/http/raw-http.js";
 import { listOf } from "../../helpers/list-of.js";
 import { giveToOther, runAsOther, runsAsOther } from "../../helpers/process/other-account.js";
 import { type Ended, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
-import { isFullSize } from "../../helpers/test-size.js";
+import { isFullSize, sized } from "../../helpers/test-size.js";
 
 type Tap = { teardown(undo: () => unknown): unknown };
 
@@ -37,7 +37,9 @@ t.test("commands that change one file at once lose nothing, and leave no other f
   const link = join(folder, "link.json");
   symlinkSync("keys.json", link);
   const first = (await runCommand(["keys", "add", "--file", file])).stdout;
-  const adding = Array.from({ length: 9 }, (_, n) => runCommand(["keys", "add", "--file", n % 2 === 0 ? file : link]));
+  const adding = Array.from({ length: sized(4, 9) }, (_, n) =>
+    runCommand(["keys", "add", "--file", n % 2 === 0 ? file : link]),
+  );
   const removing = runCommand(["keys", "remove", "--file", link, "--id", first.slice(4, 16)]);
   const printed = await Promise.all(adding);
   t.same((await removing).code, 0);
@@ -57,7 +59,8 @@ t.test("a key has a name if it is given one", async (t) => {
   const { keys } = JSON.parse(readFileSync(file, "utf8")) as { keys: Record<string, unknown>[] };
   writeFileSync(file, JSON.stringify({ keys: keys.map(({ name, ...rest }) => rest) }));
   t.match((await runCommand(["keys", "list", "--file", file])).stdout, /^[0-9a-f]{12} read \S+\n/);
-  for (const wrong of ["two\nlines", "x".repeat(101), "\u202eturned", ""]) {
+  const wrongNames = ["two\nlines", "x".repeat(101), "\u202eturned", ""];
+  for (const wrong of isFullSize ? wrongNames : wrongNames.slice(0, 1)) {
     const refused = await runCommand(["keys", "add", "--file", file, `--name=${wrong}`]);
     t.equal(refused.code, 1, JSON.stringify(wrong));
     t.match(refused.stderr, /--name/);
@@ -69,7 +72,7 @@ t.test("the file keeps its mode", async (t) => {
   const file = join(temporaryFolder(t), "keys.json");
   await runCommand(["keys", "add", "--file", file]);
   t.equal(statSync(file).mode & 0o7777, 0o600, "a new one is for its owner");
-  for (const mode of [0o640, 0o604]) {
+  for (const mode of isFullSize ? [0o640, 0o604] : [0o604]) {
     chmodSync(file, mode);
     await runCommand(["keys", "add", "--file", file]);
     t.equal(statSync(file).mode & 0o7777, mode);
@@ -122,7 +125,7 @@ t.test("while the file is no key file, keys are refused and health says why, unt
     ["another list", () => writeFileSync(file, '{"keys":[{}]}'), /keys\[0\]\.id/],
   ];
   // Each is two waits for the next look at the file.
-  const tried = isFullSize ? harm : harm.slice(0, 2);
+  const tried = isFullSize ? harm : harm.slice(1, 2);
   for (const [how, doHarm, detail] of tried) {
     await untilStatus(200);
     t.equal((await health()).status, "healthy", `before it is ${how}`);
