@@ -43,9 +43,8 @@ async function buildExamples(port, { EXAMPLE_REQUESTS, EXAMPLE_MISTAKE, otherExa
 
 /** Without the examples, which have no type. */
 async function buildTypes(port) {
-  const json = JSON.stringify(await answer(port, { method: "GET", path: "/openapi.json" }));
-  // Only now: on a busy machine it takes so long that the server closes the idle connection, just when a request uses it again.
   const { default: generate, astToString, COMMENT_HEADER } = await import("openapi-typescript");
+  const json = JSON.stringify(await answer(port, { method: "GET", path: "/openapi.json" }));
   const document = JSON.parse(json, (key, value) => (/^examples?$/.test(key) ? undefined : value));
   // A property of a request that has a default can be left out.
   const types = await generate(document, { defaultNonNullable: false });

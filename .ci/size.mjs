@@ -1,5 +1,5 @@
 // Prints how large the code is: lines by part, and the files, functions and folders that are larger than CONTRIBUTING allows. It fails
-// where a line of .ci/size-bounds.json is exceeded. `--lower` writes the bounds down to what is reached; nothing here raises one.
+// where a line of .ci/size-bounds.json is exceeded. `lower` writes the bounds down to what is reached; nothing here raises one.
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { posix } from "node:path";
@@ -133,7 +133,7 @@ function main() {
     for (const [part, count] of Object.entries(parts)) print(count, `${part}, of at most ${bounds[what]?.[part] ?? 0}`);
     for (const { path, count } of places[what] ?? []) print(count, `  ${path}`);
   }
-  if (process.argv[2] === "--lower") {
+  if (process.argv[2] === "lower") {
     writeFileSync(BOUNDS_FILE, `${JSON.stringify(lowered(sums, bounds), undefined, 2)}\n`);
   }
   const lines = excesses(sums, bounds);
