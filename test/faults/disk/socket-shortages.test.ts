@@ -93,10 +93,10 @@ t.test("listen: a start is refused and says so; anew, health says so, and it is 
   }
 });
 
-t.test("accept: the link, and both locks, take the next connection; health says so meanwhile", async (t) => {
+t.test("accept: the link and the lock take the next connection; health says so meanwhile", async (t) => {
   const servers = seenServers(t);
   const recorder = await RecorderHarness.start(t, temporaryDirectory(t));
-  t.equal(servers.size, process.platform === "linux" ? 3 : 2);
+  t.equal(servers.size, 2);
   for (const code of CODES) {
     for (const server of servers) for (let nth = 0; nth < 3; nth++) failAccept(server, code);
     t.match(recorder.row("recorder"), { status: "degraded", detail: new RegExp(`accept.*${code}.*; tried again`) });
