@@ -170,6 +170,9 @@ t.test("the console", inBrowser, async (t) => {
     await untilCount("61");
     await untilTrue(page, `document.querySelectorAll(".runs-table tbody tr").length === 11`);
     await page.getByLabel("Serial number").fill("LOT-7");
+    await cell.play({ serialNumber: "LOT-60", end: "cancel" });
+    await untilCount("62");
+    t.equal(await page.getByLabel("Serial number").inputValue(), "LOT-7", "what is typed stays when a run changes");
     await page.getByLabel("Serial number").press("Enter");
     await untilCount("1");
     t.same(faults, []);

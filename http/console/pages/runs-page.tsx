@@ -4,6 +4,7 @@ import { useResource } from "../data/resource.js";
 import { RUNS_A_PAGE, type RunPage, type RunPageQuery, readRunPage } from "../data/run-pages.js";
 import { whole } from "../data/units.js";
 import { place, setQuery } from "../router.js";
+import { useEditedInput } from "../ui/edited-input.js";
 import { RunsTable } from "../ui/runs-table.js";
 import { Empty, Loaded } from "../ui/states.js";
 import { Section } from "../ui/values.js";
@@ -64,8 +65,9 @@ function NoRuns({ query, total }: { query: RunPageQuery; total: number }) {
 
 function Pager({ page, total }: { page: number; total: number }) {
   const pages = Math.max(1, Math.ceil(total / RUNS_A_PAGE));
-  if (pages === 1 && page === 1) return null;
   const goTo = (next: number): void => setQuery({ page: next <= 1 ? undefined : String(Math.min(next, pages)) });
+  const edited = useEditedInput(page, (input) => goTo(Math.floor(input.valueAsNumber) || 1));
+  if (pages === 1 && page === 1) return null;
   return (
     <nav class="pager" aria-label="Pages of runs">
       <button type="button" disabled={page === 1} onClick={() => goTo(1)}>
@@ -76,13 +78,7 @@ function Pager({ page, total }: { page: number; total: number }) {
       </button>
       <label class="pager-page">
         <span class="hidden">Page</span>
-        <input
-          type="number"
-          min={1}
-          max={pages}
-          value={page}
-          onChange={(event) => goTo(Math.floor(event.currentTarget.valueAsNumber) || 1)}
-        />
+        <input type="number" min={1} max={pages} {...edited} />
         <span>of {whole(pages)}</span>
       </label>
       <button type="button" disabled={page >= pages} onClick={() => goTo(page + 1)}>

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
 import { fixed, inUnit, unit } from "../../data/units.js";
+import { useEditedInput } from "../../ui/edited-input.js";
 import type { FrameModel } from "../frame-model.js";
 import { NO_MEASUREMENT } from "../map/draw-heights.js";
 import { diverging, type Palette, viridis } from "../measure/colour-map.js";
@@ -101,18 +102,13 @@ interface BoundProps {
 }
 
 function Bound({ name, value, decimals, onChange }: BoundProps) {
+  const edited = useEditedInput(inUnit(value).toFixed(decimals), ({ valueAsNumber }) => {
+    if (Number.isFinite(valueAsNumber)) onChange(valueAsNumber / inUnit(1));
+  });
   return (
     <label>
       {name}
-      <input
-        type="number"
-        step="any"
-        value={inUnit(value).toFixed(decimals)}
-        onChange={(event) => {
-          const entered = event.currentTarget.valueAsNumber;
-          if (Number.isFinite(entered)) onChange(entered / inUnit(1));
-        }}
-      />
+      <input type="number" step="any" {...edited} />
     </label>
   );
 }

@@ -2,6 +2,7 @@ import type { ProgramList } from "../../data/api.js";
 import { useResource } from "../../data/resource.js";
 import type { RunPageQuery } from "../../data/run-pages.js";
 import { setQuery } from "../../router.js";
+import { useEditedInput } from "../../ui/edited-input.js";
 
 const STATES = [
   ["pending", "Pending"],
@@ -27,6 +28,7 @@ export function RunFilters({ query }: { query: RunPageQuery }) {
   const { filter, fromMs, toMs } = query;
   const programs = useResource<ProgramList>("/programs?limit=1000");
   const list = programs.data.value?.programs ?? [];
+  const serial = useEditedInput(filter.serial_number ?? "", (input) => set("serial_number", input.value.trim()));
   const isUnlisted = filter.program_id && !list.some(({ id }) => id === filter.program_id);
   const isAny = Object.values(filter).some(Boolean) || fromMs !== undefined || toMs !== undefined;
   const clear = (): void => {
@@ -38,12 +40,7 @@ export function RunFilters({ query }: { query: RunPageQuery }) {
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
         <label>
           Serial number
-          <input
-            type="search"
-            name="serial_number"
-            value={filter.serial_number}
-            onChange={(event) => set("serial_number", event.currentTarget.value.trim())}
-          />
+          <input type="search" name="serial_number" {...serial} />
         </label>
         <label>
           Program
@@ -100,10 +97,11 @@ function TimeInput({ label, name, ms }: { label: string; name: string; ms: numbe
     const at = new Date(text);
     set(name, Number.isNaN(at.getTime()) ? "" : at.toISOString());
   };
+  const edited = useEditedInput(local, (input) => change(input.value));
   return (
     <label class="filter-time">
       {label}
-      <input type="datetime-local" name={name} value={local} onChange={(event) => change(event.currentTarget.value)} />
+      <input type="datetime-local" name={name} {...edited} />
     </label>
   );
 }
