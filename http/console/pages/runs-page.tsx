@@ -1,10 +1,11 @@
 /** All runs, by filters that stand in the address. */
+
+import { useEditedInput } from "../data/edited-input.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { useResource } from "../data/resource.js";
 import { RUNS_A_PAGE, type RunPage, type RunPageQuery, readRunPage } from "../data/run-pages.js";
 import { whole } from "../data/units.js";
 import { place, setQuery } from "../router.js";
-import { useEditedInput } from "../ui/edited-input.js";
 import { RunsTable } from "../ui/runs-table.js";
 import { Empty, Loaded } from "../ui/states.js";
 import { Section } from "../ui/values.js";

@@ -13,13 +13,7 @@ import { decodeDeliveryBody } from "../../../storage/records/webhook-record.js";
 import type { CheckResult } from "../../../storage/repair/check-store.js";
 import { RecordVerifier } from "../../../storage/repair/record-verifier.js";
 import { indexFault } from "./index-agreement.js";
-import { RecordReferences } from "./record-references.js";
-
-/** A record that contradicts others, which only a bug of the service can write. */
-export interface RecordFault {
-  location: RecordLocation;
-  message: string;
-}
+import { type RecordFault, RecordReferences } from "./record-references.js";
 
 /**
  * Takes the records of a store one after the other, and finds what the service should never have written: an index section and a body that

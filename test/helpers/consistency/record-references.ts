@@ -5,7 +5,12 @@ import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
 import { UuidTable } from "../../../storage/columns/uuid-table.js";
 import type { RecordLocation } from "../../../storage/log/log-batch.js";
 import { RECORD_TYPE, type RecordIndex } from "../../../storage/records/record-index.js";
-import type { RecordFault } from "./record-consistency.js";
+
+/** A record that contradicts others, which only a bug of the service can write. */
+export interface RecordFault {
+  location: RecordLocation;
+  message: string;
+}
 
 const IS_CREATED = 1;
 const HAS_ENDED = 2;

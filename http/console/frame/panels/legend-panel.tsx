@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "preact/hooks";
+import { useEditedInput } from "../../data/edited-input.js";
 import { fixed, inUnit, unit } from "../../data/units.js";
-import { useEditedInput } from "../../ui/edited-input.js";
 import type { FrameModel } from "../frame-model.js";
 import { NO_MEASUREMENT } from "../map/draw-heights.js";
 import { diverging, type Palette, viridis } from "../measure/colour-map.js";

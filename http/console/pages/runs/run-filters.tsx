@@ -1,8 +1,8 @@
 import type { ProgramList } from "../../data/api.js";
+import { useEditedInput } from "../../data/edited-input.js";
 import { useResource } from "../../data/resource.js";
 import type { RunPageQuery } from "../../data/run-pages.js";
 import { setQuery } from "../../router.js";
-import { useEditedInput } from "../../ui/edited-input.js";
 
 const STATES = [
   ["pending", "Pending"],
