@@ -4,6 +4,8 @@ import { durableAppends } from "./benchmarks/durable-appends.js";
 import { heightMapPngs } from "./benchmarks/height-map-png.js";
 import { hotReads } from "./benchmarks/hot-reads.js";
 import { list1m } from "./benchmarks/list-1m.js";
+import { changesToClients } from "./benchmarks/live/changes-to-clients.js";
+import { readsDuringStreams } from "./benchmarks/live/reads-during-streams.js";
 import { memory1m } from "./benchmarks/memory-1m.js";
 import { open1m } from "./benchmarks/open-1m.js";
 import { outlierFilters } from "./benchmarks/outlier-filter.js";
@@ -23,6 +25,8 @@ export const BENCHMARKS: readonly Benchmark[] = [
   webhookDeliveries,
   readsDuringDeliveries,
   readsDuringProcessing,
+  changesToClients,
+  readsDuringStreams,
   ...hotReads,
   list1m,
   open1m,
