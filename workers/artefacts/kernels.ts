@@ -20,6 +20,16 @@ interface FilterKernels {
   markExactInliers(grid: number, distances: number, mask: number): void;
 }
 
+type DecodeWords = (
+  raw: number,
+  count: number,
+  scale: number,
+  offset: number,
+  codes: number,
+  codeCount: number,
+  zs: number,
+) => void;
+
 interface SampleKernels {
   decodeShorts(
     raw: number,
@@ -31,24 +41,8 @@ interface SampleKernels {
     codeCount: number,
     zs: number,
   ): void;
-  decodeIntegers(
-    raw: number,
-    count: number,
-    scale: number,
-    offset: number,
-    codes: number,
-    codeCount: number,
-    zs: number,
-  ): void;
-  decodeSingles(
-    raw: number,
-    count: number,
-    scale: number,
-    offset: number,
-    codes: number,
-    codeCount: number,
-    zs: number,
-  ): void;
+  decodeIntegers: DecodeWords;
+  decodeSingles: DecodeWords;
   mapHeights(
     raw: number,
     isSingle: number,

@@ -3,7 +3,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Test } from "tap";
 import type { ComponentRow } from "../../../core/health.js";
-import type { RunChange, RunEnded } from "../../../core/link/change.js";
 import type { Refusal } from "../../../core/link/refusal.js";
 import { foldRun } from "../../../core/run/run-fold.js";
 import type { RunState } from "../../../core/run/run-state.js";
@@ -209,16 +208,6 @@ export class RecorderHarness {
     for (const changed of this.#changed.splice(0)) changed();
   }
 
-  /** Undefined where a segment between those of its beginning and this has been compacted: until the run's end comes there is no run to look at. */
-  #fold(run: RunState | undefined, change: RunChange | RunEnded, timeUs: number): RunState | undefined {
-    try {
-      return foldRun(run, change, timeUs);
-    } catch (error) {
-      if (this.#ready !== undefined) throw error;
-      return undefined;
-    }
-  }
-
   #takeBatch(batch: CommittedBatch): void {
     this.batchBytes += batch.bytes.length;
     // Another of its size goes back: what a test reads of the batch later must be as it came.
@@ -237,12 +226,7 @@ export class RecorderHarness {
       for (const change of decodeChanges(type, body)) {
         if (change.kind === "program_put") this.programs.add(change.program.id);
         if (!("runId" in change)) continue;
-        const run = this.runs.get(change.runId);
-        // Compaction dropped how it began: its end is still to come.
-        if (run === undefined && change.kind !== "run_created" && change.kind !== "run_ended") continue;
-        const folded = this.#fold(run, change, timeUs);
-        if (folded === undefined) this.runs.delete(change.runId);
-        else this.runs.set(change.runId, folded);
+        this.runs.set(change.runId, foldRun(this.runs.get(change.runId), change, timeUs));
       }
     });
   }

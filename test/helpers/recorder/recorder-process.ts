@@ -14,7 +14,7 @@ const recorder = startRecorder(
     finalizeTimeoutMs: 30_000,
     orphanTimeoutMs: null,
     retention: { days: null, bytes: null },
-    // Kills fall into rotations and compactions too.
+    // Kills fall into rotations too.
     segmentBytes: 256 * 1024,
   },
   {

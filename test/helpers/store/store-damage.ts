@@ -177,8 +177,8 @@ function headersIn(segment: Uint8Array): PlacedHeader[] {
 }
 
 /**
- * True when all that was damaged is one of the two copies of a segment's header, and it is there no more: the file has been written anew
- * since, by a recovery or by compaction, from the other copy.
+ * True when all that was damaged is one of the two copies of a segment's header, and it is there no more: a recovery has since
+ * written the header anew from the other copy.
  *
  * @param countsForNothing whether the rest of the damage is none that anything can tell, such as a last record that a recovery has cut as a torn tail
  */

@@ -238,7 +238,7 @@ t.test(
       if (isTerminal(run.status)) t.same(await view.run(run.id), run) || t.bailout();
     const { total, runs } = await view.listRuns({ offset: 0, limit: 1000 }, BASE_URL);
     t.equal(runs.length, total, "all that is listed can be read");
-    // What came before an end is no loss: compaction drops it. What a run that goes on has lost is one.
+    // A lost delta is a loss only in a run that goes on: the end of a run holds all of it.
     const deltasOfActiveRuns = (): number =>
       log.batches.map(recordOf).filter(({ type, index }) => {
         const decoded = type === RECORD_TYPE.runDelta ? decodeIndex(type, index) : undefined;
