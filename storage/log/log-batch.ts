@@ -1,3 +1,4 @@
+import { hintEntries } from "./hint-format.js";
 import { LOG_RECORD_TYPE, RECORD_HEADER_BYTES, readRecordHeader, recordLength } from "./record-format.js";
 
 /** Where a record lies: `length` bytes, with header and padding, at `offset` of segment `segmentBase`. */
@@ -16,6 +17,11 @@ export interface RecordLocation {
  */
 export interface CommittedBatch {
   bytes: Uint8Array;
+  /**
+   * True when the bytes are a hint file (hint-format.ts): the records of the segment that a start needs, with their numbers, times and places,
+   * some without their body. `lastSequence` is the segment's.
+   */
+  isHint?: true;
   segmentBase: number;
   /** Offset of the first record in its segment. */
   offset: number;
@@ -36,15 +42,14 @@ export interface LogRecord {
   body: Uint8Array;
 }
 
-type BatchOfRecords = Pick<CommittedBatch, "bytes" | "segmentBase" | "offset">;
+type BatchOfRecords = Pick<CommittedBatch, "bytes" | "isHint" | "segmentBase" | "offset">;
 
 /** Calls back for each record, in order. The log's own records (`isOwnRecord`) are included. */
 export function forEachRecord(
   batch: BatchOfRecords,
   callback: (record: LogRecord, location: RecordLocation) => void,
 ): void {
-  const view = viewOf(batch);
-  for (let at = 0; at < batch.bytes.length; ) at += callBack(batch, view, at, callback);
+  for (const _ of stepThroughRecords(batch, callback));
 }
 
 /** As `forEachRecord`, one record for each step of the generator, so that the caller can do other things in between. */
@@ -52,15 +57,19 @@ export function* stepThroughRecords(
   batch: BatchOfRecords,
   callback: (record: LogRecord, location: RecordLocation) => void,
 ): Generator<void, void> {
-  const view = viewOf(batch);
-  for (let at = 0; at < batch.bytes.length; ) {
+  const { bytes, segmentBase } = batch;
+  if (batch.isHint) {
+    for (const { offset, length, ...record } of hintEntries(bytes)) {
+      callback({ ...record, flags: 0 }, { segmentBase, offset, length });
+      yield;
+    }
+    return;
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 0; at < bytes.length; ) {
     at += callBack(batch, view, at, callback);
     yield;
   }
-}
-
-function viewOf({ bytes }: BatchOfRecords): DataView {
-  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
 /** @returns the record's length */

@@ -56,6 +56,12 @@ export interface LogStart {
   lastDataSequence: number;
 }
 
+/** A segment that another one follows: it never changes again. */
+export interface SealedSegment {
+  base: number;
+  nextBase: number;
+}
+
 /** What proves, beside the log itself, that the log held records: see log-evidence.ts. */
 export interface LogEvidence {
   /** Every record up to this one was durable; 0 when it is not known how many there were. */
@@ -83,6 +89,8 @@ export interface LogOptions {
   firstSequence?: number;
   /** Where to begin: behind what a snapshot covers, after it was compared with the log. Default: at the log's start. */
   from?: LogStart | undefined;
+  /** True: what stands in sealed segments is taken from hint files where these are right. Not together with `from`. */
+  usesHints?: boolean;
   /** What proves how far the log went. A log that ends earlier has lost records. Not together with `from`. */
   evidence?: LogEvidence | null | undefined;
   /** False for a type that the owner does not know. If such a record has the must-understand flag, the log does not open. */

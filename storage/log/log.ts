@@ -160,7 +160,7 @@ export class Log {
   }
 
   /**
-   * Makes the names in the log's folder durable, after somebody renamed a file there. A failure fails the log too: the names of new segments lie in
+   * Makes the names in the log's folder durable, after a hint file got its name there. A failure fails the log too: the names of new segments lie in
    * the same folder, and after a failed sync a later one can succeed without having written what the first one lost.
    *
    * @throws StorageError `log_failed`

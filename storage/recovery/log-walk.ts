@@ -1,5 +1,6 @@
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { TEMPORARY_SUFFIX } from "../disk/whole-files.js";
+import { hintBaseOf } from "../log/hint-format.js";
 import type { CommittedBatch } from "../log/log-batch.js";
 import type { LogEvidence, LogStart } from "../log/log-options.js";
 import { LOG_RECORD_TYPE, readRecordHeader, recordLength } from "../log/record-format.js";
@@ -13,6 +14,7 @@ import {
   segmentName,
 } from "../log/segment.js";
 import { StorageError } from "../storage-error.js";
+import { HintWalk, type HintWalkOptions } from "./hint-walk.js";
 import { RECOVERY_CASES, type RecoveryCase } from "./recovery-cases.js";
 import type { RecoveryReportBuilder } from "./recovery-report.js";
 import { type RecordRun, type ScanItem, scanSegment } from "./segment-scan.js";
@@ -29,6 +31,8 @@ export interface WalkOptions {
   quarantine(segment: string, file: StoreFile, offset: number, lengthBytes: number): Promise<string | null>;
   /** Where to begin; default: at the start of the log. What lies before is not read, but for the headers of its segments. */
   from?: LogStart | undefined;
+  /** True: sealed segments are taken from their hint files where these are right. */
+  usesHints?: boolean | undefined;
   /** What tells of the log beside it; nothing where `from` begins behind it. */
   evidence?: LogEvidence | null | undefined;
   /**
@@ -75,6 +79,8 @@ export interface WalkEnd {
   /** Names of segments that do not count: see stray-segments.ts. */
   strays: string[];
   superseded: { name: string; sizeBytes: number }[];
+  /** Names of hint files that belong to no sealed segment. */
+  strayHints: string[];
 }
 
 interface Gap {
@@ -94,16 +100,18 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
   const { report } = builder;
   const named: Segment[] = [];
   const temporaryFiles: string[] = [];
+  const hints: string[] = [];
   for (const { name, isDirectory } of await fileSystem.readDirectory(directory)) {
     if (isDirectory) continue;
     const base = segmentBaseOf(name);
     if (base !== undefined) named.push({ name, base });
+    else if (hintBaseOf(name) !== undefined) hints.push(name);
     else if (name.endsWith(TEMPORARY_SUFFIX)) temporaryFiles.push(name);
   }
   named.sort((left, right) => left.base - right.base);
   temporaryFiles.sort();
-  const bases = named.map(({ base }) => base);
-  const strays = new Set(await findStraySegments({ ...options, bases, understandsType: () => true }));
+  const ofNames = { bases: named.map(({ base }) => base), understandsType: () => true };
+  const strays = new Set(await findStraySegments({ ...options, ...ofNames }));
   const segments = named.filter(({ base }) => !strays.has(base));
   report.segments = segments.length;
   const walk = new LogWalk(options);
@@ -122,10 +130,15 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
   }
   report.provenSequence = (first?.base ?? options.firstSequence) - 1;
   report.lastSequence = report.provenSequence;
+  const bases = segments.map(({ base }) => base);
+  const hintWalk = options.usesHints ? await HintWalk.of(walk.hintOptions(), bases, hints) : null;
   let newest: NewestSegment | null = null;
   for (const [position, segment] of segments.entries()) {
+    const nextBase = segments[position + 1]?.base;
     if (options.from !== undefined && segment.base < options.from.segmentBase) await walk.coveredSegment(segment);
-    else newest = await walk.segment(segment, segments[position + 1]?.base);
+    else if (nextBase !== undefined && hintWalk?.mayTake(segment.base))
+      await hintWalk.take({ base: segment.base, nextBase }, () => walk.segment(segment, nextBase));
+    else newest = await walk.segment(segment, nextBase);
   }
   return {
     newest,
@@ -134,6 +147,7 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
     temporaryFiles,
     strays: [...strays].map(segmentName),
     superseded: walk.superseded,
+    strayHints: hintWalk?.strays ?? [],
   };
 }
 
@@ -143,6 +157,15 @@ class LogWalk {
 
   constructor(options: WalkOptions) {
     this.#options = options;
+  }
+
+  hintOptions(): HintWalkOptions {
+    return {
+      ...this.#options,
+      report: this.#options.builder.report,
+      find: (found, name, length, reason, kept = null) =>
+        this.find(found, name, { offset: 0, length, reason }, null, null, kept),
+    };
   }
 
   /** There is no segment; gives the number that the log begins with. */

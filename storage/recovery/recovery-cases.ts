@@ -54,6 +54,18 @@ export const RECOVERY_CASES = {
     action: "cut",
     finding: "tail_cut",
   },
+  hint_missing: {
+    situation: "a sealed segment without damage has no hint file, as after a crash",
+    action: "make",
+    finding: "hint_missing",
+  },
+  hint_damaged: { situation: "a hint file is not as it was written", action: "quarantine", finding: "hint_damaged" },
+  hint_unusable: {
+    situation:
+      "a hint file is of another segment or release, or its segment has changed since, or no sealed segment has its number",
+    action: "make",
+    finding: "hint_unusable",
+  },
   end_lost: {
     situation: "the log ends before a number that a snapshot proves to be durable, or a store that had a log has none",
     action: "begin",
@@ -94,6 +106,7 @@ export type RecoveryCase = keyof typeof RECOVERY_CASES;
  * - `copy`: copy the records to a new segment, whose base is their first number; then shorten the old one.
  * - `rewrite`: write the marks again in place, and sync; then go on in the segment. A mark holds nothing that could get lost.
  * - `begin`: begin a new segment.
+ * - `make`: read the segment in place of its hint file, which is made again later; remove the file where there is no segment.
  *
  * Two situations are no damage, and end the recovery with an error: a segment or record of another format version
  * (`format_unsupported`), and a record of an unknown type that must be understood (`record_type_unsupported`).
@@ -109,6 +122,7 @@ export type RecoveryAction =
   | "truncate"
   | "copy"
   | "rewrite"
+  | "make"
   | "begin";
 
 /**
@@ -122,6 +136,9 @@ export type RecoveryAction =
  *   segment, any number of records may have stood behind it.
  * - `record_damaged`: bytes are no record, a record's content does not match its CRC, or the file ends within a record.
  * - `sequences_missing`: numbers are missing, without damaged bytes in their place.
+ * - `hint_missing`: a sealed segment has no hint file. Nothing is lost.
+ * - `hint_damaged`: a hint file is damaged. Nothing is lost, but the disk did not keep what was written.
+ * - `hint_unusable`: a hint file does not fit its segment. Nothing is lost.
  * - `log_lost`: the end of the log, or all of it, is missing: a file beside it proves that there was more.
  * - `tail_cut`: bytes behind the last whole record were not proven durable and were cut off.
  * - `superseded`: an earlier recovery had copied these bytes into the next segment.
@@ -134,6 +151,9 @@ export type FindingCode =
   | "opening_state_damaged"
   | "record_damaged"
   | "sequences_missing"
+  | "hint_missing"
+  | "hint_damaged"
+  | "hint_unusable"
   | "log_lost"
   | "tail_cut"
   | "superseded";
@@ -146,6 +166,7 @@ export function isCorruption(code: FindingCode): boolean {
     code === "opening_state_damaged" ||
     code === "record_damaged" ||
     code === "sequences_missing" ||
+    code === "hint_damaged" ||
     code === "log_lost"
   );
 }

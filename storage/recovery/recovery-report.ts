@@ -1,3 +1,4 @@
+import type { SealedSegment } from "../log/log-options.js";
 import { type FindingCode, isCorruption, type RecoveryCase } from "./recovery-cases.js";
 
 /** What recovery found and did, as data for health, the check command and the log line at start. */
@@ -26,9 +27,11 @@ export interface RecoveryReport {
   segments: number;
   /** The last record that a snapshot covered, so that the log was read only behind it; null without a snapshot. */
   snapshotSequence: number | null;
-  /** Count of the records that were read, opening states and marks included. */
+  /** Count of the segments that were taken from their hint files. */
+  hints: number;
+  /** Count of the records that were read, opening states and marks included. What came from hint files does not count. */
   records: number;
-  /** Bytes of the segments that were read. */
+  /** Bytes of the segments and hint files that were read. */
   bytes: number;
   lastSequence: number;
   /** The log proves that every record up to this one was durable before the process ended. */
@@ -48,6 +51,10 @@ export interface RecoveryReport {
   cutBytes: number;
   /** Base of the segment that recovery began; null when it went on in the newest one. */
   newSegmentBase: number | null;
+  /** Base of the segment that the next records go to. */
+  segmentBase: number;
+  /** Sealed segments that should get a hint file. */
+  unhinted: SealedSegment[];
   /** How often each case applied. */
   decisions: Partial<Record<RecoveryCase, number>>;
 }
@@ -64,6 +71,7 @@ export class RecoveryReportBuilder {
   readonly report: RecoveryReport = {
     segments: 0,
     snapshotSequence: null,
+    hints: 0,
     records: 0,
     bytes: 0,
     lastSequence: 0,
@@ -77,6 +85,8 @@ export class RecoveryReportBuilder {
     quarantinedBytes: 0,
     cutBytes: 0,
     newSegmentBase: null,
+    segmentBase: 0,
+    unhinted: [],
     decisions: {},
   };
 

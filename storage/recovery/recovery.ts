@@ -41,6 +41,7 @@ export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
     builder,
     from: options.from,
     evidence: options.evidence,
+    usesHints: options.usesHints && options.from === undefined,
     onRecords: (batch) => options.onRecords(batch),
     quarantine: (segment, file, offset, lengthBytes) =>
       room.attempt(() => quarantineBytes(fileSystem, quarantineDirectory, segment, file, offset, lengthBytes)),
@@ -49,6 +50,7 @@ export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
   // A process that was killed during a recovery may have left copies here whose names are not durable. They must be, before the log is cut.
   await fileSystem.syncDirectory(quarantineDirectory);
   for (const name of end.temporaryFiles) await fileSystem.unlink(`${directory}/${name}`);
+  for (const name of end.strayHints) await fileSystem.unlink(`${directory}/${name}`);
   for (const name of end.strays) await setAside(fileSystem, directory, quarantineDirectory, name);
   // After a recovery that was killed, the name of the segment that supersedes these bytes may not be durable.
   if (end.superseded.length > 0) await fileSystem.syncDirectory(directory);
@@ -92,6 +94,7 @@ async function continueSegment(
     throw error;
   }
   report.lastSequence = tail.lastSequence;
+  report.segmentBase = base;
   return {
     segment: { base, salt, path, file, endOffset: tail.endOffset },
     report,
@@ -138,6 +141,8 @@ async function beginSegment(
   const lastSequence = tail?.lastSequence ?? base - 1;
   report.lastSequence = lastSequence;
   report.newSegmentBase = base;
+  report.segmentBase = base;
+  if (newest !== null && newest.base !== base) report.unhinted.push({ base: newest.base, nextBase: base });
   return {
     segment,
     report,

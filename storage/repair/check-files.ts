@@ -4,6 +4,7 @@ import type { DataDirectory } from "../disk/data-directory.js";
 import { isMissing } from "../disk/file-system-error.js";
 import type { FileSystem } from "../disk/file-system-interface.js";
 import { TEMPORARY_SUFFIX } from "../disk/whole-files.js";
+import { hintBaseOf } from "../log/hint-format.js";
 import { segmentBaseOf } from "../log/segment.js";
 import { snapshotSequenceOf } from "../snapshot/snapshot-format.js";
 import type { CheckFinding } from "./check-finding.js";
@@ -57,8 +58,8 @@ export async function findNeedlessFiles(
   add: (finding: CheckFinding) => void,
 ): Promise<void> {
   for (const { name, sizeBytes, isDirectory } of await entriesIn(fileSystem, metaPath)) {
-    if (isDirectory || !(segmentBaseOf(name) !== undefined || name.endsWith(TEMPORARY_SUFFIX)))
-      add(unknown(`meta/${name}`, sizeBytes));
+    const isKnown = (segmentBaseOf(name) ?? hintBaseOf(name)) !== undefined || name.endsWith(TEMPORARY_SUFFIX);
+    if (isDirectory || !isKnown) add(unknown(`meta/${name}`, sizeBytes));
   }
   const entries = await entriesIn(fileSystem, snapshotPath);
   const isSnapshot = ({ name, isDirectory }: FolderEntry) => !isDirectory && snapshotSequenceOf(name) !== undefined;

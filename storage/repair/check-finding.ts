@@ -10,6 +10,7 @@ export const CHECK_CODES = [
   "capture_unnamed",
   "capture_unjudged",
   "file_unknown",
+  "hint_differs",
   "snapshot_damaged",
   "snapshot_unusable",
   "snapshot_misnamed",
@@ -29,6 +30,7 @@ export interface CheckFinding {
    * - `capture_unnamed`: no record names the capture file: its message was never acknowledged, or its record is lost.
    * - `capture_unjudged`: no readable record names the capture file, and a part of the log is unreadable.
    * - `file_unknown`: the file does not belong to the service.
+   * - `hint_differs`: a hint file is intact, and says something else than its segment: a fault of the service.
    * - `snapshot_damaged`: no answer is lost with it; the next start puts the file in quarantine.
    * - `snapshot_unusable`: the snapshot is of another log or version. The next start removes it, or puts it in quarantine if the log has lost
    *   records.

@@ -33,6 +33,7 @@ import {
   totalsOfCaptures,
 } from "./check-files.js";
 import { type CheckFinding, type CheckFindingCode, codeOf } from "./check-finding.js";
+import { checkHints } from "./check-hints.js";
 
 const LOG_FOLDER = "meta";
 
@@ -139,7 +140,8 @@ class StoreCheck {
 
   async run(): Promise<CheckResult> {
     const captures = await totalsOfCaptures(this.#fileSystem, this.#directory);
-    const segments = await filesIn(this.#fileSystem, this.#directory.metaPath);
+    const files = await filesIn(this.#fileSystem, this.#directory.metaPath);
+    const segments = files.filter(({ name }) => segmentBaseOf(name) !== undefined);
     this.#progress.totalBytes = segments.reduce((sum, { sizeBytes }) => sum + sizeBytes, captures.bytes);
 
     await this.#checkLog();
@@ -151,6 +153,8 @@ class StoreCheck {
     const kept = await quarantinedFiles(this.#fileSystem, this.#directory.quarantinePath);
     this.#addFindingsOfLog(report);
     await this.#findNeedless();
+    const { understandsType } = this.#options;
+    await checkHints(this.#fileSystem, this.#directory, understandsType, (...found) => this.#add(...found));
     const isLogIntact = this.#damages === 0 && report.corruptionCount === 0;
     const quarantine = await this.#findQuarantined(report, kept);
     const folds = await this.#finishFolds(isLogIntact);

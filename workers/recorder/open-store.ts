@@ -71,6 +71,7 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
     maximumPendingBytes: MAXIMUM_LOG_PENDING_BYTES,
     understandsType: isKnownRecordType,
     from: snapshot?.start,
+    usesHints: true,
     evidence,
     openingState: () => state.openingState(),
     onRecords(batch) {
@@ -100,7 +101,7 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
 }
 
 function reportRecovery(log: Log, line: OpenStoreOptions["line"]): void {
-  const { findings, ...counts } = log.recovery;
+  const { findings, unhinted: _, ...counts } = log.recovery;
   const level = log.recovery.corruptionCount > 0 ? "warn" : "info";
   line(level, "opened the log", { ...counts });
   for (const finding of findings) line(level, "found while opening the log", { ...finding });

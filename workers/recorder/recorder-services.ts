@@ -249,6 +249,7 @@ export class RecorderServices {
       state: this.state,
       captures: guards.captures,
       policy: options.retention,
+      spend: (bytes) => guards.room.spend(bytes),
       appendTombstone: (run) => this.writer.appendTombstone(run),
       onChange: () => this.updateHealth(),
       line,

@@ -362,7 +362,9 @@ export class RecorderState implements World {
   #replay(record: LogRecord, location: RecordLocation): void {
     if (this.#unfolded === undefined) throw new Error("the replay is over");
     if (record.type === LOG_RECORD_TYPE.openingState) {
-      this.#restoreOpeningState(record.body);
+      // A hint tells only its time: the opening state of the newest segment says the rest.
+      if (record.body.length === 0) this.#setClock(record.timeUs);
+      else this.#restoreOpeningState(record.body);
       return;
     }
     if (!isKnownRecordType(record.type)) return;
@@ -423,11 +425,15 @@ export class RecorderState implements World {
     else records.push(record);
   }
 
+  /** A segment begins at that time: less than before where the clock was reset (reset-clock.ts). */
+  #setClock(timeUs: number): void {
+    this.#lastTimeUs = timeUs;
+    this.captures.clockSet(timeUs);
+  }
+
   #restoreOpeningState(body: Uint8Array): void {
     const state = decodeOpeningState(body);
-    // Less than before where the clock was reset: see reset-clock.ts.
-    this.#lastTimeUs = state.lastTimeUs;
-    this.captures.clockSet(state.lastTimeUs);
+    this.#setClock(state.lastTimeUs);
     if (state.lastRunId !== null && (this.#lastRunId === null || state.lastRunId > this.#lastRunId)) {
       this.#lastRunId = state.lastRunId;
     }
@@ -526,6 +532,7 @@ export class RecorderState implements World {
       if (lostChanges > 0) damaged.push({ runId, lostChanges, message });
     }
     this.#unfolded = undefined;
+    this.webhooks.finishReplay();
     return damaged;
   }
 }

@@ -17,6 +17,7 @@ export interface Mutant extends SourceChange {
 const SIMULATION = { seeds: 60 };
 const CRASHES = "faults/store/log-crash";
 const RECOVERY = "storage/recovery/recovery";
+const HINTS = "storage/recovery/hint-recovery";
 const DAMAGE = "faults/store/log-damage";
 const FULL = "faults/disk/disk-full";
 
@@ -739,6 +740,119 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     find: "if (end.superseded.length > 0)\n        await fileSystem.syncDirectory(directory);",
     replace: "",
     killer: CRASHES,
+  },
+  // Hint files: a shortcut, and never more.
+  {
+    name: "a hint file is written of the segment that is still written",
+    file: "workers/recorder/upkeep/hint-files.js",
+    find: "this.#queue.push({ base: this.#newestBase, nextBase: segmentBase });",
+    replace: "this.#queue.push({ base: segmentBase, nextBase: this.#options.log.nextSequence });",
+    killer: "workers/recorder/upkeep/hint-files",
+  },
+  {
+    name: "a hint file is trusted over its segment, whose header is damaged",
+    file: "storage/recovery/hint-walk.js",
+    find: "if (header === null || damagedCopy !== null || header.base !== base)",
+    replace: "if (header === null)",
+    killer: HINTS,
+  },
+  {
+    name: "the hint file of another segment is taken",
+    file: "storage/recovery/read-hint.js",
+    find: "if (head.base !== of.base || head.salt !== of.salt)",
+    replace: "if (false)",
+    killer: HINTS,
+  },
+  {
+    name: "the hint file of another store's segment is taken",
+    file: "storage/recovery/read-hint.js",
+    find: "head.base !== of.base || head.salt !== of.salt",
+    replace: "head.base !== of.base",
+    killer: HINTS,
+  },
+  {
+    name: "a stale hint file is taken: its segment went on, as after a crash at a rotation",
+    file: "storage/recovery/read-hint.js",
+    find: "if (head.lastSequence !== of.nextBase - 1 || head.segmentBytes !== of.segmentBytes)",
+    replace: "if (false)",
+    killer: HINTS,
+  },
+  {
+    name: "the CRC of a hint file's entries is skipped",
+    file: "storage/log/hint-format.js",
+    find: "if (head.contentCrc !== crc32(bytes.subarray(HEAD_BYTES)))",
+    replace: "if (false)",
+    killer: "storage/log/hint-format",
+  },
+  {
+    name: "a hint file lacks an entry: of a run that goes on",
+    file: "storage/recovery/hint-choice.js",
+    find: "this.#addOpen(index.runId, record, location);",
+    replace: "",
+    killer: "storage/recovery/hint-files",
+  },
+  {
+    name: "a hint file lacks an entry: of a run that has ended",
+    file: "storage/recovery/hint-choice.js",
+    find: "this.#add(record, location, index.captures.isOpen)",
+    replace: "-1",
+    killer: "storage/recovery/hint-files",
+  },
+  {
+    name: "a hint file lacks an entry: a row that a later record of the segment does not replace",
+    file: "storage/recovery/hint-choice.js",
+    find: "if (left === 0)",
+    replace: "if (true)",
+    killer: "storage/recovery/hint-choice",
+  },
+  {
+    name: "a hint file lacks the body of a run with artefacts still to be made",
+    file: "storage/recovery/hint-choice.js",
+    find: "index.captures.isOpen",
+    replace: "false",
+    killer: "storage/recovery/hint-choice",
+  },
+  {
+    name: "hint files are used though the newest segment does not say what they leave out",
+    file: "storage/recovery/read-hint.js",
+    find: "if (isIntact)",
+    replace: "if (true)",
+    killer: "storage/recovery/hint-files",
+  },
+  {
+    name: "a hint file gets its name before it is synced",
+    file: "storage/recovery/make-hint.js",
+    find: "await file.datasync();",
+    replace: "",
+    killer: "workers/recorder/upkeep/hint-files",
+  },
+  {
+    name: "a hint file's name is not synced",
+    file: "storage/recovery/make-hint.js",
+    find: "await syncNames();",
+    replace: "",
+    killer: "workers/recorder/upkeep/hint-files",
+  },
+  {
+    name: "a hint file is made of a damaged segment",
+    file: "storage/recovery/hint-walk.js",
+    find: "const isIntact = report.corruptionCount === corruptionCount;",
+    replace: "const isIntact = true;",
+    killer: HINTS,
+  },
+  {
+    name: "a damaged hint file is made again, and nobody keeps what tells of the disk",
+    file: "storage/recovery/hint-walk.js",
+    find: "(file) => quarantine(name, file, 0, lengthBytes)",
+    replace: "async () => null",
+    killer: HINTS,
+  },
+  {
+    name: "check does not compare hint files with their segments",
+    file: "storage/repair/check-hints.js",
+    find: 'if (hint?.kind === "usable" &&',
+    replace: "if (false &&",
+    killer: "storage/repair/check-hints",
   },
   // What somebody did to the files beside the service.
   {

@@ -31,8 +31,8 @@ export interface Strike {
 }
 
 /** A failed sync is no reason to end all writes where nothing that was acknowledged depends on it: not the names in the log's folder. */
-function isHarmless(place: DiskPlace): boolean {
-  return place === "snapshot";
+function isHarmless({ kind }: DiskOperation, place: DiskPlace): boolean {
+  return place === "snapshot" || (place === "hint" && kind === "datasync");
 }
 
 const WRITING: ReadonlySet<DiskOperation["kind"]> = new Set([
@@ -54,6 +54,8 @@ export interface LifeOptions {
   strike: Strike | null;
   /** Every record that the recorder shows the front: those that the log held, or those behind a snapshot, first. */
   onRecord(record: LogRecord): void;
+  /** Every record that the recorder shows the front from a hint file, some without their body. */
+  onHinted(record: LogRecord): void;
   /** False for a store that damage has taken records from. */
   isWhole: boolean;
 }
@@ -70,6 +72,9 @@ export class StoreLife {
   /** Whether it began from a snapshot. */
   beganFromSnapshot = false;
   snapshots = 0;
+  /** Sealed segments that the opening took from their hint files. */
+  hints = 0;
+  hintsWritten = 0;
   ready: RecorderReady | null = null;
   /** What health says of the log. */
   logDetail: string | null = null;
@@ -195,7 +200,7 @@ export class StoreLife {
     if (this.#countdown-- > 0) return undefined;
     this.struck = place;
     if (strike.kind === "sync") {
-      this.#hasFailedSync = !isHarmless(place) && !this.#isOfBallast(operation);
+      this.#hasFailedSync = !isHarmless(operation, place) && !this.#isOfBallast(operation);
       return { error: random.pick(["EIO", "ENOSPC"]) };
     }
     if (strike.kind === "write") return { error: "EIO" };
@@ -247,9 +252,18 @@ export class StoreLife {
     const isTrouble = level === "error" || message === "no snapshot is made until the next start";
     if (isTrouble && !MEANT_TROUBLE.has(message)) this.#trouble.push(`${message}: ${JSON.stringify(fields)}`);
     if (message === "made a snapshot") this.snapshots++;
+    if (message === "wrote a hint file") this.hintsWritten++;
   }
 
   #takeBatch(batch: CommittedBatch): void {
+    if (batch.isHint) {
+      this.hints++;
+      forEachRecord(batch, (record) => this.#options.onHinted(record));
+      if (batch.firstSequence !== this.lastSequence + 1 && this.#options.isWhole)
+        this.faults.push(`a hole: a hint from ${batch.firstSequence} on is shown behind ${this.lastSequence}`);
+      this.lastSequence = batch.lastSequence;
+      return;
+    }
     forEachRecord(batch, (record) => {
       this.#options.onRecord(record);
       if (record.type === LOG_RECORD_TYPE.openingState) return;

@@ -15,6 +15,8 @@ import type { MessageAnswer, SimulatedProducer } from "../link/simulated-produce
 /** A committed record. */
 interface Entry {
   digest: number;
+  /** Of what a hint tells in any case. */
+  indexDigest: number;
   isMark: boolean;
 }
 
@@ -59,7 +61,8 @@ export class StoreModel {
       this.faults.push(`record ${sequence} comes behind ${this.#entries.length}`);
       return;
     }
-    this.#entries.push({ digest: digestOf(record), isMark: record.type === LOG_RECORD_TYPE.mark });
+    const digests = { digest: digestOf(record), indexDigest: indexDigestOf(record) };
+    this.#entries.push({ ...digests, isMark: record.type === LOG_RECORD_TYPE.mark });
     if (!isChangeRecordType(record.type)) return;
     const { origin } = decodeIndex(record.type, record.index);
     if (origin === null) {
@@ -82,6 +85,15 @@ export class StoreModel {
     if (known === undefined) return false;
     if (known.digest !== digestOf(record)) this.faults.push(`record ${record.sequence} is another one than it was`);
     return true;
+  }
+
+  /** A record that a hint file tells, perhaps without its body. */
+  takeHinted(record: LogRecord): void {
+    if (record.type === LOG_RECORD_TYPE.openingState) return;
+    const known = this.#entries[record.sequence - 1];
+    const isSame = known?.indexDigest === indexDigestOf(record);
+    if (!isSame || (record.body.length > 0 && known.digest !== digestOf(record)))
+      this.faults.push(`a hint tells another record ${record.sequence} than it was`);
   }
 
   #takeMessage(name: string, number: number, refusal: string | null): void {
@@ -202,6 +214,10 @@ export class StoreModel {
   }
 }
 
-function digestOf({ type, timeUs, index, body }: LogRecord): number {
-  return crc32(body, crc32(index, (type + timeUs) >>> 0));
+function digestOf(record: LogRecord): number {
+  return crc32(record.body, indexDigestOf(record));
+}
+
+function indexDigestOf({ type, timeUs, index }: LogRecord): number {
+  return crc32(index, (type + timeUs) >>> 0);
 }

@@ -25,7 +25,7 @@ const DAY_US = 86_400 * SECOND_US;
 const MOST_TURNS = 20_000;
 const OFTEN = { logBytes: 2_000, intervalMs: 4_000, stopLogBytes: 500, stopMs: 5_000 };
 const SELDOM = { logBytes: 50_000, intervalMs: 200_000, stopLogBytes: 20_000, stopMs: 5_000 };
-const PLACES = ["any", "commit", "capture", "rotation", "retention", "recovery", "snapshot"] as const;
+const PLACES = ["any", "commit", "capture", "rotation", "retention", "recovery", "hint", "snapshot"] as const;
 /** In a life there are many operations of the one kind and few of the other. */
 const MOST_BEFORE_STRIKE: Partial<Record<Strike["place"], number>> = { any: 80, commit: 30, capture: 30, retention: 3 };
 
@@ -39,7 +39,16 @@ const FAULTS: ReadonlySet<string> = new Set([
     "sequences_missing",
     "log_lost",
   ],
-  ...["record_undecodable", "snapshot_damaged", "snapshot_differs", "quarantined", "unreadable"],
+  ...[
+    "record_undecodable",
+    "snapshot_damaged",
+    "snapshot_differs",
+    "hint_damaged",
+    "hint_differs",
+    "hint_unusable",
+    "quarantined",
+    "unreadable",
+  ],
 ]);
 
 export interface SimulationReport extends SimulationCounts {
@@ -72,6 +81,9 @@ export interface SimulationCounts {
     /** Openings that began from one, of the snapshots that were made. */
     fromSnapshot: number;
     snapshots: number;
+    /** Hint files that were written, and segments that openings took from theirs. */
+    hintsWritten: number;
+    hints: number;
   };
   /** Of machine or process, by what they fell into; `idle`: between operations. */
   crashes: Partial<Record<DiskPlace | "idle", number>>;
@@ -95,6 +107,8 @@ export function noCounts(): SimulationCounts {
       untold: 0,
       fromSnapshot: 0,
       snapshots: 0,
+      hintsWritten: 0,
+      hints: 0,
     },
     crashes: {},
     errors: {},
@@ -232,6 +246,7 @@ class StoreSimulation {
       },
       ...{ strike, isWhole },
       onRecord: (record) => judges && this.#model.take(record),
+      onHinted: (record) => judges && this.#model.takeHinted(record),
     });
   }
 
@@ -263,9 +278,9 @@ class StoreSimulation {
     let failsAt =
       this.#plan === null && this.#random.chance(0.05) ? this.#random.integer(0, 30) : Number.POSITIVE_INFINITY;
     let hasFailed = false;
-    // A snapshot that cannot be read is done without.
+    // A snapshot or a hint file that cannot be read is done without.
     disk.onRead = (path) => {
-      if (!life.isOpening || path.includes("/snapshot/")) return undefined;
+      if (!life.isOpening || path.includes("/snapshot/") || path.includes(".hint")) return undefined;
       if (failsAt-- > 0) return undefined;
       hasFailed = true;
       return "EIO";
@@ -407,6 +422,8 @@ class StoreSimulation {
     this.#hasCrashed = isDead;
     const { counts } = this.#report;
     counts.snapshots += life.snapshots;
+    counts.hintsWritten += life.hintsWritten;
+    counts.hints += life.hints;
     if (life.ready !== null && life.beganFromSnapshot) counts.fromSnapshot++;
     if (life.disk.refusals > 0) counts.refusedForRoom++;
     if (life.isFull) counts.fullDisks++;
@@ -453,11 +470,14 @@ class StoreSimulation {
       .filter(isSnapshot)
       .slice(0, hasSnapshot ? -1 : undefined))
       disk.removeFile(path);
+    // Without hint files an opening reads every segment.
+    const isHint = (path: string): boolean => path.endsWith(".hint");
+    if (this.#random.chance(0.5)) for (const path of disk.paths().filter(isHint)) disk.removeFile(path);
     const stored = this.#model.storedLengths();
     const bases = disk.paths().flatMap((path) => (path.endsWith(".seg") ? [baseOf(path)] : []));
     const doubled = doubledSegments(disk);
     const damage = damageDisk(disk, this.#random, (path) => {
-      if (path.endsWith(".seg") || isSnapshot(path)) return disk.bytesOf(path).length;
+      if (path.endsWith(".seg") || isHint(path) || isSnapshot(path)) return disk.bytesOf(path).length;
       return stored.get(path.slice(`${DIRECTORY}/captures/`.length)) ?? 0;
     });
     if (damage === null) return;
@@ -486,8 +506,9 @@ class StoreSimulation {
     const recovery = life.ready?.recovery;
     const isOfSnapshot = isSnapshot(damage.path);
     const isTold = (recovery?.corruptionCount ?? 0) > 0;
-    if (isDamage && !isOfSnapshot && !isTold && !life.beganFromSnapshot)
-      this.#faults.push(`opening does not tell of ${damage.what}`);
+    // What lies in a segment that was taken from its hint file is found by whoever reads it.
+    const isRead = !life.beganFromSnapshot && (life.hints === 0 || isHint(damage.path));
+    if (isDamage && !isOfSnapshot && !isTold && isRead) this.#faults.push(`opening does not tell of ${damage.what}`);
     if (isDamage === null && !isTold && life.lastSequence < this.#model.records)
       this.#faults.push(`records up to ${this.#model.records} are lost with ${damage.what}, and nothing tells it`);
     if (isDamage === false && isTold)
@@ -517,7 +538,7 @@ class StoreSimulation {
       await judge(when, cut);
       const next = this.#newLife(cut, null, false, isDamage === true, this.#cuts);
       await next.start(options);
-      if (isTellable() && next.logDetail === null && !next.beganFromSnapshot)
+      if (isTellable() && next.logDetail === null && !next.beganFromSnapshot && next.hints === 0)
         this.#faults.push(`health does not tell ${when} of ${damage.what}`);
       if (isDamage === false && (next.ready?.recovery.corruptionCount ?? 0) > 0)
         this.#faults.push(`opening tells too much ${when} of ${damage.what}`);
@@ -540,8 +561,8 @@ class StoreSimulation {
   }
 }
 
-/** A missing snapshot is not reported: the log has everything that was in it. All other damage outside of the log is. */
+/** A missing snapshot or hint file is not reported as damage: the log has everything that was in it. All other damage outside of the log is. */
 function expectedOf(damage: StoreDamage, context: LossContext): ReturnType<typeof expectedOfSegment> {
   if (damage.path.endsWith(".seg")) return expectedOfSegment(damage, context);
-  return { isDamage: damage.after !== null || !damage.path.endsWith(".snap"), keptSequence: 0 };
+  return { isDamage: damage.after !== null || !/\.(snap|hint)$/.test(damage.path), keptSequence: 0 };
 }

@@ -135,14 +135,16 @@ export class ProducerTable {
     ]);
   }
 
-  /** Takes in a snapshot that the log holds. It never sets a number back. */
+  /** Takes in a snapshot that the log holds, in place of everything before: it is the sum of that. */
   restore(snapshot: readonly ProducerSnapshot[]): void {
+    this.#producers.clear();
+    this.#refusalBytes = 0;
     for (const [name, taken, refusals, instances = [], lastUsedUs = 0] of snapshot) {
       this.take({ producer: name, sequence: taken }, lastUsedUs, null, true);
       const producer = this.#producers.get(name) as Producer;
       for (const [instance, sequence] of instances) noteInstance(producer, instance, sequence);
       for (const [sequence, refusal] of refusals) {
-        if (!producer.refusals.has(sequence)) this.#storeRefusal(producer, sequence, refusal);
+        this.#storeRefusal(producer, sequence, refusal);
       }
     }
   }

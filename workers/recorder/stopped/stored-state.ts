@@ -31,6 +31,7 @@ export async function openStoredState(fileSystem: FileSystem, directory: DataDir
     durability: "full",
     understandsType: isKnownRecordType,
     evidence,
+    usesHints: true,
     openingState: () => state.openingState(),
     onRecords: (batch) => forEachRecord(batch, (record, location) => state.replay(record, location)),
   });

@@ -9,6 +9,7 @@ import type { CommittedBatch } from "../../../storage/log/log-batch.js";
 import { LogReader } from "../../../storage/log/log-reader.js";
 import type { LogLine, RecorderToFront, RetentionPolicy } from "../recorder-messages.js";
 import type { RecorderState } from "../recorder-state.js";
+import { HintFiles } from "./hint-files.js";
 import { Retention } from "./retention.js";
 import type { StoreCounters } from "./store-counters.js";
 
@@ -22,17 +23,19 @@ export interface UpkeepOptions {
   state: RecorderState;
   captures: CaptureStore;
   policy: RetentionPolicy;
+  spend(bytes: number): void;
   appendTombstone(run: RunState): { sequence: number; timeUs: number };
   /** Called when health may have changed. */
   onChange(): void;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
 
-/** Keeps the store small: retention of captures. */
+/** What is done to the store beside recording: retention of captures, and hint files of sealed segments. */
 export class Upkeep {
   readonly #options: UpkeepOptions;
   readonly #reader: LogReader;
   readonly #retention: Retention;
+  readonly #hints: HintFiles;
   #whenLetGo: (() => void) | null = null;
   #isStopped = false;
 
@@ -56,6 +59,7 @@ export class Upkeep {
       onChange: options.onChange,
       line,
     });
+    this.#hints = new HintFiles({ fileSystem, directory, log, spend: options.spend, line });
   }
 
   get counters(): StoreCounters {
@@ -69,6 +73,7 @@ export class Upkeep {
 
   start(): void {
     this.#retention.start();
+    this.#hints.start();
   }
 
   /** The record of a run's end was appended: a first one, or a tombstone. */
@@ -78,6 +83,7 @@ export class Upkeep {
 
   committed(batch: CommittedBatch): void {
     this.#retention.committed(batch);
+    this.#hints.committed(batch.segmentBase);
   }
 
   /** The front has answered `let_go_of_captures`. */
@@ -88,10 +94,10 @@ export class Upkeep {
   /** Resolves when nothing is under way any more. The next start continues what was begun. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    const stopped = this.#retention.stop();
+    const stopped = [this.#retention.stop(), this.#hints.stop()];
     // The front may be gone and never answer. The next start asks again.
     this.#whenLetGo?.();
-    await stopped;
+    await Promise.all(stopped);
     this.#reader.close();
   }
 

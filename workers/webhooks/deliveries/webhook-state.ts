@@ -23,7 +23,7 @@ type PackedWebhook = KeptWebhook | { deleted: string };
 export class WebhookState {
   readonly #webhooks = new Map<string, KeptWebhook>();
   readonly #deleted = new Set<string>();
-  readonly #pending = new Map<string, Delivery | BegunDelivery>();
+  #pending = new Map<string, Delivery | BegunDelivery>();
 
   get(id: string): KeptWebhook | undefined {
     return this.#webhooks.get(id);
@@ -114,6 +114,11 @@ export class WebhookState {
     const { webhook, deleted } = index.shown;
     if (webhook !== undefined) this.#put(webhook, decodeWebhookSecret(body));
     else this.#delete(deleted.id);
+  }
+
+  /** Puts pending deliveries in order once the log was read: a hint file may give their records in another order than they began. */
+  finishReplay(): void {
+    this.#pending = new Map([...this.#pending].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
   #put(webhook: Webhook, secret: string | null): void {

@@ -1,0 +1,137 @@
+import type { CellChange } from "../../core/link/change.js";
+import type { HintEntry } from "../log/hint-format.js";
+import type { LogRecord, RecordLocation } from "../log/log-batch.js";
+import { LOG_RECORD_TYPE } from "../log/record-format.js";
+import { decodeChanges } from "../records/change-record.js";
+import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "../records/record-index.js";
+
+const NOTHING = new Uint8Array(0);
+
+/**
+ * Chooses the records of one segment that a start needs, and of which of them it needs the body. It looks at nothing but the segment, so a hint
+ * that is made again is the same, byte for byte.
+ *
+ * | record | needed | its body |
+ * |---|---|---|
+ * | opening state | always, for its time alone: the newest segment's opening state says the rest | no |
+ * | mark, refusal | never: likewise | |
+ * | run created, run delta | unless the run ends later in the segment | yes |
+ * | run ended | unless a later record of this kind replaces it | while artefacts are still to be made |
+ * | cell changes | unless later records of the segment say all that it says | yes |
+ * | webhook | always: the order in which webhooks came matters | yes |
+ * | delivery | unless a later record of the delivery replaces it | no |
+ * | of a newer release | always | yes |
+ */
+export class HintChoice {
+  readonly #entries = new Map<number, HintEntry>();
+  /** Entries of runs that have not ended so far, by run. */
+  readonly #open = new Map<string, number[]>();
+  /** The entry that says something last, by what it is about. */
+  readonly #last = new Map<string, number>();
+  /** How many things an entry of cell changes is the last to say. */
+  readonly #said = new Map<number, number>();
+  #nth = 0;
+  hasOpeningState = false;
+
+  /** Takes the segment's next record. It keeps copies of what it needs. @throws RecordDecodeError */
+  take(record: LogRecord, location: RecordLocation): void {
+    const { type } = record;
+    if (type === LOG_RECORD_TYPE.openingState) {
+      this.hasOpeningState = true;
+      this.#add({ ...record, index: NOTHING }, location, false);
+      return;
+    }
+    if (type === LOG_RECORD_TYPE.mark) return;
+    if (!isKnownRecordType(type)) {
+      this.#add(record, location, true);
+      return;
+    }
+    const index = decodeIndex(type, record.index);
+    switch (index.type) {
+      case RECORD_TYPE.refusal:
+        return;
+      case RECORD_TYPE.runCreated:
+        this.#addOpen(index.summary.id, record, location);
+        return;
+      case RECORD_TYPE.runDelta:
+        this.#addOpen(index.runId, record, location);
+        return;
+      case RECORD_TYPE.runEnded:
+        for (const nth of this.#open.get(index.summary.id) ?? []) this.#entries.delete(nth);
+        this.#open.delete(index.summary.id);
+        this.#replace(`run ${index.summary.id}`, this.#add(record, location, index.captures.isOpen));
+        return;
+      case RECORD_TYPE.delivery:
+        this.#replace(`delivery ${index.delivery.id}`, this.#add(record, location, false));
+        return;
+      case RECORD_TYPE.webhook:
+        this.#add(record, location, true);
+        return;
+      case RECORD_TYPE.cellChanges:
+        this.#addCellChanges(decodeChanges(type, record.body) as CellChange[], record, location);
+        return;
+    }
+  }
+
+  /** The entries so far, in the order of the records. */
+  entries(): HintEntry[] {
+    return [...this.#entries.values()];
+  }
+
+  #add(record: LogRecord, { offset, length }: RecordLocation, needsBody: boolean): number {
+    const nth = this.#nth++;
+    const { type, sequence, timeUs, index, body } = record;
+    this.#entries.set(nth, {
+      ...{ type, sequence, timeUs, offset, length },
+      index: index.slice(),
+      body: needsBody ? body.slice() : NOTHING,
+    });
+    return nth;
+  }
+
+  #addOpen(runId: string, record: LogRecord, location: RecordLocation): void {
+    const nth = this.#add(record, location, true);
+    const open = this.#open.get(runId);
+    if (open === undefined) this.#open.set(runId, [nth]);
+    else open.push(nth);
+  }
+
+  #replace(subject: string, nth: number): void {
+    const before = this.#last.get(subject);
+    if (before !== undefined) this.#entries.delete(before);
+    this.#last.set(subject, nth);
+  }
+
+  #addCellChanges(changes: readonly CellChange[], record: LogRecord, location: RecordLocation): void {
+    const nth = this.#add(record, location, true);
+    const subjects = new Set(changes.map(subjectOf));
+    this.#said.set(nth, subjects.size);
+    for (const subject of subjects) {
+      const before = this.#last.get(subject);
+      this.#last.set(subject, nth);
+      if (before === undefined) continue;
+      const left = (this.#said.get(before) as number) - 1;
+      this.#said.set(before, left);
+      if (left === 0) this.#entries.delete(before);
+    }
+  }
+}
+
+/** What a change is about: a later one about the same says all that matters of it. */
+function subjectOf(change: CellChange): string {
+  switch (change.kind) {
+    case "cell_put":
+      return "cell";
+    case "component_put":
+      return `component ${change.row.key}`;
+    case "component_deleted":
+      return `component ${change.key}`;
+    case "program_put":
+      return `program ${change.program.id}`;
+    // A program that is put and deleted has existed, so that the one does not replace the other.
+    case "program_deleted":
+      return `deleted program ${change.id}`;
+    case "producer_forgotten":
+      return `producer ${change.name}`;
+  }
+}
