@@ -17,7 +17,6 @@ import type { JsonObject } from "../core/json/json.js";
  * - `directory_locked`: another process uses the data directory.
  * - `capture_damaged`, `capture_missing`: stored bytes of a run differ from what was stored, or are gone.
  * - `capture_failed`: a write or sync of a capture file failed.
- * - `snapshot_damaged`: a snapshot differs from what was written.
  */
 export const STORAGE_ERROR_CODES = [
   "log_failed",
@@ -37,7 +36,6 @@ export const STORAGE_ERROR_CODES = [
   "capture_damaged",
   "capture_missing",
   "capture_failed",
-  "snapshot_damaged",
 ] as const;
 export type StorageErrorCode = (typeof STORAGE_ERROR_CODES)[number];
 

@@ -223,12 +223,6 @@ export const INSPECT_OPTIONS = {
   ),
   offset: integer<number | null>("only the record at this byte offset of --segment", 0, Number.MAX_SAFE_INTEGER, null),
   run: runId("only records of this run"),
-  snapshot: option<boolean>({
-    description: "print the head of the newest snapshot instead of records",
-    allowed: "true or false",
-    parse: parseSwitch,
-    fallback: false,
-  }),
 } as const satisfies OptionDeclarations;
 
 export const EXPORT_OPTIONS = {

@@ -11,12 +11,9 @@ import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "../../storage/recor
 import { decodeDeliveryBody } from "../../storage/records/webhook-record.js";
 import type { RecoveryFinding } from "../../storage/recovery/recovery-report.js";
 import { type CheckResult, checkStore } from "../../storage/repair/check-store.js";
-import { describeSnapshot } from "../../storage/repair/describe-snapshot.js";
 import { type InspectedItem, inspectStore } from "../../storage/repair/inspect-store.js";
 import { RecordVerifier, runOf } from "../../storage/repair/record-verifier.js";
-import { SnapshotError } from "../../storage/snapshot/snapshot-format.js";
 import { resetClock } from "../../workers/recorder/stopped/reset-clock.js";
-import { SnapshotCheck, type SnapshotSummary } from "../../workers/snapshot/check-snapshot.js";
 import { sayOnStandardError } from "../log/standard-error.js";
 import { CheckProgressLine } from "./check-progress.js";
 import type { CheckCommandOptions, InspectCommandOptions } from "./command-options.js";
@@ -33,21 +30,18 @@ export async function check(
   try {
     const clock = resetsClock ? await resetClockOf(dataDirectory) : undefined;
     const verifier = new RecordVerifier();
-    const folds = await SnapshotCheck.open(nodeFileSystem, dataDirectory);
     const result = await checkStore({
       dataDirectory,
       understandsType: isKnownRecordType,
       ...verifier.inspection,
-      folds,
       onProgress: (state) => progress.update(state),
     });
     progress.end();
-    const snapshot = folds?.summary ?? null;
-    const summary = { runs: verifier.runs, ...result.summary, snapshot };
+    const summary = { runs: verifier.runs, ...result.summary };
     if (json) say(JSON.stringify({ ...result, summary, ...(clock !== undefined && { clock }) }));
     else {
       if (clock !== undefined) say(`clock: ${clock.message}`);
-      printCheck(result, verifier.runs, snapshot, say);
+      printCheck(result, verifier.runs, say);
     }
     return result.ok;
   } finally {
@@ -74,17 +68,9 @@ async function resetClockOf(dataDirectory: DataDirectory) {
   };
 }
 
-const VERDICTS: Readonly<Record<SnapshotSummary["verdict"], string>> = {
-  agrees: "agrees with the log",
-  differs: "differs from the log",
-  not_compared: "not compared with a damaged log",
-  of_no_use: "unusable",
-};
-
 function printCheck(
   { ok, findings, summary }: CheckResult,
   runs: number,
-  snapshot: SnapshotSummary | null,
   say: (line: string) => void,
 ): void {
   for (const { code, file, offset, lengthBytes, message } of findings) {
@@ -95,7 +81,6 @@ function printCheck(
   say(
     `log: ${segments} segments, ${logBytes} bytes, ${records} records up to ${lastSequence}, ${runs} runs; ` +
       `captures: ${captureFiles} files, ${captureBytes} bytes, of which ${extentBytes} verified in ${extents} extents; ` +
-      `snapshot: ${snapshot === null ? "none" : `${snapshot.sizeBytes} bytes, ${VERDICTS[snapshot.verdict]}`}; ` +
       `quarantine: ${summary.quarantineFiles} files, ${summary.quarantineBytes} bytes; ` +
       `${summary.findings} findings, ${summary.damages} damages`,
   );
@@ -112,7 +97,6 @@ export async function inspect(options: InspectCommandOptions): Promise<boolean> 
     throw new UsageError("--offset needs --segment, the segment that it is an offset into");
   }
   const dataDirectory = await openDataDirectory({ path: data, creates: false });
-  if (options.snapshot) return await inspectSnapshot(dataDirectory);
   let printed = 0;
   let findings = 0;
   let unreadable = 0;
@@ -151,22 +135,6 @@ export async function inspect(options: InspectCommandOptions): Promise<boolean> 
 /** Whether a path concerns this segment: its own file, or a folder, without which segments may be unknown. */
 function isOfSegment(path: string, segment: number | null): boolean {
   return segment === null || !path.endsWith(".seg") || path.endsWith(`/${segmentName(segment)}`);
-}
-
-/** Prints the head of the newest snapshot; false if there is none. */
-async function inspectSnapshot(dataDirectory: DataDirectory): Promise<boolean> {
-  try {
-    const head = await describeSnapshot(nodeFileSystem, dataDirectory.snapshotPath);
-    if (head === null) sayLine("no snapshot");
-    else printLine(JSON.stringify(head));
-    return head !== null;
-  } catch (error) {
-    if (!(error instanceof SnapshotError)) throw error;
-    sayLine(`the newest snapshot is unusable: ${error.message}`);
-    return false;
-  } finally {
-    await dataDirectory.release();
-  }
 }
 
 function selectionOf({ from, sequence, segment, offset, run }: InspectCommandOptions) {

@@ -1,6 +1,4 @@
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
-import { nodeFileSystem } from "../../storage/disk/file-system.js";
-import { SnapshotReader } from "../../storage/snapshot/snapshot-reader.js";
 import { StorageError } from "../../storage/storage-error.js";
 import type { RecorderCallbacks } from "../../workers/recorder/recorder-callbacks.js";
 import type { ServiceLog } from "../log/service-log.js";
@@ -10,15 +8,6 @@ import type { ServiceReaders } from "./service-readers.js";
 export function recorderCallbacks(readers: ServiceReaders, log: ServiceLog): RecorderCallbacks {
   const { health } = readers;
   return {
-    async onSnapshot(path, sequence) {
-      const reader = await SnapshotReader.open(nodeFileSystem, path);
-      try {
-        await readers.view.loadSnapshot(reader, sequence);
-      } finally {
-        await reader.close();
-      }
-    },
-    onSnapshotDiscarded: () => readers.discardView(),
     // In slices only once HTTP is served: before, nothing else wants the thread.
     onBatch: (batch) =>
       readers.isServing ? readers.view.applyBatchInSlices(batch, eventLoopTurn) : readers.view.applyBatch(batch),

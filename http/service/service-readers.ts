@@ -33,8 +33,7 @@ export class ServiceReaders {
   /** Resolves when recording has failed, with the time and the reason. */
   readonly recordingEnded: Promise<string>;
   setRecordingEnded: (cause: string) => void = () => {};
-  /** Replaced if a snapshot is discarded while the store is opened. */
-  view: View;
+  readonly view: View;
   /** The store has been read: from now on other work wants the thread too. */
   isServing = false;
   readonly #dataDirectory: string;
@@ -45,7 +44,7 @@ export class ServiceReaders {
     const nowUs = () => Date.now() * 1000;
     const health = new ServiceHealth({ dataDirectory, log, keyFault: () => apiKeys?.fault ?? null, nowUs });
     this.health = health;
-    this.view = this.#newView();
+    this.view = new View({ reader: this.log, onReadFailure: (error) => health.readDamage.note(error) });
     this.artefacts = new ArtefactWork({
       threads: artefactThreads,
       timers: SYSTEM_TIMERS,
@@ -69,11 +68,6 @@ export class ServiceReaders {
     return `${this.#dataDirectory}/captures/${capturePath(runId, kind)}`;
   }
 
-  /** Starts again with an empty view. */
-  discardView(): void {
-    this.view = this.#newView();
-  }
-
   finishOpening(): void {
     this.view.finishOpening();
     this.isServing = true;
@@ -82,9 +76,5 @@ export class ServiceReaders {
   close(): void {
     this.log.close();
     this.captures.close();
-  }
-
-  #newView(): View {
-    return new View({ reader: this.log, onReadFailure: (error) => this.health.readDamage.note(error) });
   }
 }

@@ -180,23 +180,6 @@ export class CaptureIndex {
     this.#lastRemoved = [];
   }
 
-  /** The rows of the runs that keep captures, oldest first, and the runs removed last. */
-  snapshot(): { rows: Float64Array; lastRemoved: readonly RemovedRun[] } {
-    return { rows: this.#rows.subarray(this.#head * STRIDE, this.#end * STRIDE), lastRemoved: this.#lastRemoved };
-  }
-
-  /** Takes what `snapshot` gave, in place of what it held. */
-  load(rows: Float64Array, lastRemoved: readonly RemovedRun[]): void {
-    this.#lastRemoved = [...lastRemoved];
-    if (!this.#keepsRuns) return;
-    this.#rows = rows;
-    this.#head = 0;
-    this.#end = rows.length / STRIDE;
-    this.#bytes = 0;
-    this.#unknown = 0;
-    for (let row = 0; row < this.#end; row++) this.#count(row, 1);
-  }
-
   /** The first run created after `createdAfterUs` whose bytes are not known. */
   nextUnknown(createdAfterUs: number): KeptCaptures | undefined {
     if (this.#unknown === 0) return undefined;

@@ -88,17 +88,6 @@ export class HashSlots {
     if (this.#outgrown !== undefined) this.#moveSome();
   }
 
-  /** Replaces all entries by 0, 1, 2, …, given their hashes; the entries are all different. */
-  load(hashes: Uint32Array): void {
-    let length = INITIAL_SLOTS;
-    while (hashes.length * 4 > length * 3) length *= 2;
-    const slots = emptySlots(length);
-    for (let entry = 0; entry < hashes.length; entry++) put(slots, hashes[entry]!, entry);
-    this.#slots = slots;
-    this.#outgrown = undefined;
-    this.#count = hashes.length;
-  }
-
   #findIn({ entries, tags }: Slots, hash: number): number {
     const mask = tags.length - 1;
     const wanted = tagOf(hash);

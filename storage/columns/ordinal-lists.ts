@@ -95,40 +95,6 @@ export class OrdinalLists {
     }
   }
 
-  /**
-   * Replaces all lists by those that `append` would make run by run.
-   *
-   * @param keys by ordinal, below `keyCount`; any other value means no list
-   */
-  load(keys: Uint32Array, keyCount: number, states: Uint8Array): void {
-    const newest = new Uint32Array(keyCount);
-    const counts = new Uint32Array(keyCount);
-    const previous = new Uint32Array(keys.length);
-    for (let ordinal = 0; ordinal < keys.length; ordinal++) {
-      const key = keys[ordinal]!;
-      if (key >= keyCount) continue;
-      previous[ordinal] = newest[key]!;
-      newest[key] = ordinal + 1;
-      counts[key]!++;
-    }
-    this.#newest.load(newest);
-    this.#counts.load(counts);
-    this.#previous.load(previous);
-    this.#longLists.clear();
-    for (let key = 0; key < keyCount; key++) {
-      if (counts[key]! < LONG_LIST_LENGTH) continue;
-      const list = new LongList();
-      const ordinals = this.ascending(key);
-      const listStates = new Uint8Array(ordinals.length);
-      for (let position = 0; position < ordinals.length; position++) {
-        listStates[position] = states[ordinals[position]!]!;
-      }
-      list.ordinals.load(ordinals);
-      list.states.load(listStates);
-      this.#longLists.set(key, list);
-    }
-  }
-
   /** Notes that a run changed its state. Only long lists keep states. */
   moveState(key: number, ordinal: number, from: number, to: number): void {
     const list = this.#longLists.get(key);

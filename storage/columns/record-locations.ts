@@ -4,15 +4,6 @@ import type { RecordLocation } from "../log/log-batch.js";
 import { SegmentOrdinals } from "./segment-ordinals.js";
 import { TypedColumn } from "./typed-column.js";
 
-export interface LocationColumns {
-  segmentBases: Float64Array;
-  /** By ordinal: the index of the segment's base in `segmentBases`. */
-  segments: Uint32Array;
-  offsets: Uint32Array;
-  /** 0 while there is no record. */
-  lengths: Uint32Array;
-}
-
 export class RecordLocations {
   readonly #ordinals = new SegmentOrdinals();
   readonly #segments = new TypedColumn(Uint32Array);
@@ -35,24 +26,6 @@ export class RecordLocations {
     this.#segments.set(ordinal, this.#ordinals.ordinalOf(segmentBase));
     this.#offsets.set(ordinal, offset);
     this.#lengths.set(ordinal, length);
-  }
-
-  /** Replaces all locations by these. */
-  load({ segmentBases, segments, offsets, lengths }: LocationColumns): void {
-    this.#ordinals.load(segmentBases);
-    this.#segments.load(segments);
-    this.#offsets.load(offsets);
-    this.#lengths.load(lengths);
-  }
-
-  /** The columns that `load` takes, in parts. */
-  parts(): { readonly [C in keyof LocationColumns]: Iterable<LocationColumns[C]> } {
-    return {
-      segmentBases: [Float64Array.from(this.#ordinals.bases())],
-      segments: this.#segments.parts(),
-      offsets: this.#offsets.parts(),
-      lengths: this.#lengths.parts(),
-    };
   }
 
   /** Undefined while the run has no consolidated record: it has not ended. */

@@ -14,18 +14,6 @@ export class SegmentOrdinals {
     return ordinal;
   }
 
-  /** Replaces all segments by those with these bases, in order of their numbers. */
-  load(bases: Iterable<number>): void {
-    this.#bases.length = 0;
-    this.#ordinals.clear();
-    for (const base of bases) this.ordinalOf(base);
-  }
-
-  /** All bases, in order of the segments' numbers. */
-  bases(): number[] {
-    return [...this.#bases];
-  }
-
   /** The base of the segment with this number. */
   baseOf(ordinal: number): number {
     return this.#bases[ordinal]!;

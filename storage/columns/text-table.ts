@@ -67,28 +67,6 @@ export class TextTable {
     return decoder.decode(bytes);
   }
 
-  /** Replaces all texts by these, which are all different: their bytes end to end, and where each ends. */
-  load(bytes: Uint8Array, ends: Uint32Array): void {
-    const hashes = new Uint32Array(ends.length);
-    for (let ordinal = 0, start = 0; ordinal < ends.length; ordinal++) {
-      const end = ends[ordinal]!;
-      hashes[ordinal] = hashBytes(bytes, start, end);
-      start = end;
-    }
-    this.#bytes.load(bytes);
-    this.#ends.load(ends);
-    this.#hashes.load(hashes);
-    this.#slots.load(hashes);
-  }
-
-  byteParts(): Iterable<Uint8Array> {
-    return this.#bytes.parts();
-  }
-
-  endParts(): Iterable<Uint32Array> {
-    return this.#ends.parts();
-  }
-
   #want(text: string): void {
     // At most three bytes of UTF-8 for one UTF-16 unit.
     if (this.#wanted.length < text.length * 3) this.#wanted = new Uint8Array(text.length * 3);

@@ -1,19 +1,9 @@
 /**
  * A growing column of numbers in typed arrays: one value per row, appended at the end, read and replaced anywhere.
  *
- * It grows by whole chunks instead of by doubling one array. So nothing is copied, nothing pauses, and at most one chunk of memory is spare. A
- * snapshot can write the chunks as they are.
+ * It grows by whole chunks instead of by doubling one array. So nothing is copied, nothing pauses, and at most one chunk of memory is spare.
  */
 type ColumnArray = Uint8Array | Uint16Array | Uint32Array | Float64Array;
-
-/** The array type over any kind of buffer. */
-type OfAnyBuffer<A extends ColumnArray> = A extends Uint8Array
-  ? Uint8Array
-  : A extends Uint16Array
-    ? Uint16Array
-    : A extends Uint32Array
-      ? Uint32Array
-      : Float64Array;
 
 export interface ColumnArrayType<A extends ColumnArray> {
   readonly BYTES_PER_ELEMENT: number;
@@ -65,31 +55,6 @@ export class TypedColumn<A extends ColumnArray> {
     const chunk = row >>> this.#shift;
     if (chunk === this.#chunks.length) this.#chunks.push(new this.#Type(this.#mask + 1));
     this.#chunks[chunk]![row & this.#mask] = value;
-  }
-
-  /** Replaces all rows by these values. Whole chunks of them are kept by reference. */
-  load(values: OfAnyBuffer<A>): void {
-    const chunkValues = this.#mask + 1;
-    const chunks: A[] = [];
-    for (let start = 0; start < values.length; start += chunkValues) {
-      const part = values.subarray(start, start + chunkValues) as ColumnArray as A;
-      if (part.length === chunkValues) {
-        chunks.push(part);
-      } else {
-        const last = new this.#Type(chunkValues);
-        last.set(part);
-        chunks.push(last);
-      }
-    }
-    this.#chunks = chunks;
-    this.#length = values.length;
-  }
-
-  /** All rows in order, in parts: the chunks themselves, the last one without its spare room. */
-  *parts(): Generator<A, void> {
-    for (const [at, chunk] of this.#chunks.entries()) {
-      yield chunk.subarray(0, this.#length - at * (this.#mask + 1)) as A;
-    }
   }
 
   /** The chunk that holds `row`, at `row & (chunkValues - 1)`. */

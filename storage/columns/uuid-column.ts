@@ -49,16 +49,6 @@ export class UuidColumn {
     return -1;
   }
 
-  /** Replaces all ids by these, in ascending order, four words each. */
-  load(words: Uint32Array): void {
-    this.#words.load(words);
-  }
-
-  /** The ids, four words each, in parts. */
-  parts(): Iterable<Uint32Array> {
-    return this.#words.parts();
-  }
-
   /** Above 0 if the wanted id is above the row's, below 0 if below it. */
   #compareWanted(row: number): number {
     for (let word = 0; word < 4; word++) {

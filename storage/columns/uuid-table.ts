@@ -121,26 +121,6 @@ export class UuidTable {
     for (let entry = 0; entry < this.#values.length; entry++) this.#values.set(entry, map(this.#values.get(entry)));
   }
 
-  /** Replaces all entries by these: ids that are all different, four words each as `keyParts` gives them, and a value for each. */
-  load(words: Uint32Array, values: Uint32Array): void {
-    const hashes = new Uint32Array(values.length);
-    for (let entry = 0, at = 0; entry < hashes.length; entry++, at += 4) {
-      hashes[entry] = hashWords(words[at]!, words[at + 1]!, words[at + 2]!, words[at + 3]!);
-    }
-    this.#keys.load(words);
-    this.#values.load(values);
-    this.#slots.load(hashes);
-  }
-
-  /** The ids in order of arrival, four words each, in parts. */
-  keyParts(): Iterable<Uint32Array> {
-    return this.#keys.parts();
-  }
-
-  valueParts(): Iterable<Uint32Array> {
-    return this.#values.parts();
-  }
-
   #find(id: string): number {
     const wanted = this.#wanted;
     if (!parseUuidWords(id, wanted, 0)) return -1;

@@ -1,10 +1,9 @@
 /**
  * The data directory:
  *
- *     format.json            the format and the service: {"format": 1, "service": "inspection-results-service"}
+ *     format.json            the format and the service: {"format": 1, "release": "1.0", "service": "inspection-results-service"}
  *     lock/                  which process uses it: see directory-lock.ts
- *     meta/                  segments of the log: see segment.ts
- *     snapshot/              the state at a place in the log, for a faster start: see snapshot-format.ts
+ *     meta/                  segments of the log and their hint files: see segment.ts, hint-format.ts
  *     captures/<yyyymm>/     stored bytes of runs: see capture-path.ts
  *     ballast.bin            room to give back when the disk is full: see ballast.ts
  *     quarantine/            copies of damaged bytes, as they were found
@@ -22,13 +21,15 @@ import { readWholeFile, replaceFile, TEMPORARY_SUFFIX } from "./whole-files.js";
 
 /** Format of the directory as a whole. It is raised when earlier releases could not read it any more. */
 export const DATA_FORMAT = 1;
+/** The first release of this format. Stores that were written before do not name one. */
+const RELEASE = "1.0";
 
 const FORMAT_FILE = "format.json";
 const SERVICE = "inspection-results-service";
-const FORMAT_TEXT = `${JSON.stringify({ format: DATA_FORMAT, service: SERVICE })}\n`;
+const FORMAT_TEXT = `${JSON.stringify({ format: DATA_FORMAT, release: RELEASE, service: SERVICE })}\n`;
 const LOG_FOLDER = "meta";
 /** A first start makes these before `format.json`, and they are empty until it exists. */
-const LEFT_BY_FIRST_START: ReadonlySet<string> = new Set([LOG_FOLDER, "captures", "quarantine", "snapshot"]);
+const LEFT_BY_FIRST_START: ReadonlySet<string> = new Set([LOG_FOLDER, "captures", "quarantine"]);
 /** A first start can leave these too; `lost+found` stands in the root of every ext4 file system. */
 const ALWAYS_ALLOWED: ReadonlySet<string> = new Set(["lock", `${FORMAT_FILE}${TEMPORARY_SUFFIX}`, "lost+found"]);
 
@@ -37,7 +38,6 @@ export interface DataDirectory {
   metaPath: string;
   capturesPath: string;
   quarantinePath: string;
-  snapshotPath: string;
   /** Unlocks the directory for other processes. Everything in it must be closed. */
   release(): Promise<void>;
 }
@@ -91,7 +91,6 @@ async function open(
       metaPath: `${path}/${LOG_FOLDER}`,
       capturesPath: `${path}/captures`,
       quarantinePath: `${path}/quarantine`,
-      snapshotPath: `${path}/snapshot`,
     };
     if (hasFormat) await requireLog(fileSystem, path, paths.metaPath);
     for (const directory of Object.values(paths)) await fileSystem.makeDirectory(directory);
@@ -225,8 +224,15 @@ async function checkFormat(fileSystem: FileSystem, path: string): Promise<boolea
     if (isMissing(error)) return false;
     throw error;
   }
-  const format = formatIn(text);
-  if (format === DATA_FORMAT) return true;
+  const { format, hasRelease } = formatIn(text);
+  if (format === DATA_FORMAT && hasRelease) return true;
+  if (format === DATA_FORMAT) {
+    throw new StorageError(
+      "format_unsupported",
+      `the store in ${path} has the format of a development version before release ${RELEASE}, which no release reads: give the service another folder`,
+      { path, format, readable: DATA_FORMAT },
+    );
+  }
   throw new StorageError(
     "format_unsupported",
     format === null
@@ -247,13 +253,15 @@ async function requireLog(fileSystem: FileSystem, path: string, metaPath: string
   );
 }
 
-function formatIn(text: string): number | null {
+function formatIn(text: string): { format: number | null; hasRelease: boolean } {
+  const none = { format: null, hasRelease: false };
   try {
     const value: unknown = JSON.parse(text);
-    if (!isPlainObject(value) || (value.service ?? SERVICE) !== SERVICE) return null;
-    return Number.isSafeInteger(value.format) ? (value.format as number) : null;
+    if (!isPlainObject(value) || (value.service ?? SERVICE) !== SERVICE) return none;
+    if (!Number.isSafeInteger(value.format)) return none;
+    return { format: value.format as number, hasRelease: typeof value.release === "string" };
   } catch {
-    return null;
+    return none;
   }
 }
 

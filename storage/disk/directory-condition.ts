@@ -1,12 +1,12 @@
 import { monthOf } from "../captures/capture-path.js";
+import { hintBaseOf } from "../log/hint-format.js";
 import { segmentBaseOf } from "../log/segment.js";
-import { snapshotSequenceOf } from "../snapshot/snapshot-format.js";
 import { StorageError } from "../storage-error.js";
 import { FileSystemError } from "./file-system-error.js";
 import type { FileSystem } from "./file-system-interface.js";
 import { TEMPORARY_SUFFIX } from "./whole-files.js";
 
-const FOLDERS = ["lock", "meta", "captures", "quarantine", "snapshot"] as const;
+const FOLDERS = ["lock", "meta", "captures", "quarantine"] as const;
 const FILES = [
   "format.json",
   `format.json${TEMPORARY_SUFFIX}`,
@@ -37,7 +37,7 @@ export async function requireUsable(fileSystem: FileSystem, path: string, forCap
     const segments = await namesOf(fileSystem, `${path}/meta`, segmentBaseOf);
     for (const segment of segments)
       await fileSystem.assertAccess(segment, segment === segments.at(-1) ? "change" : "read");
-    await namesOf(fileSystem, `${path}/snapshot`, snapshotSequenceOf);
+    await namesOf(fileSystem, `${path}/meta`, hintBaseOf);
   } catch (error) {
     // Unreadable bytes are not reported here: `check` and `inspect` name them beside all the rest.
     const isOfDisk = error instanceof FileSystemError && !ACCESS_CODES.has(error.code);

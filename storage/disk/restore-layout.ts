@@ -10,10 +10,10 @@ import type { FileSystem } from "./file-system-interface.js";
  */
 export async function restoreLayout(
   fileSystem: FileSystem,
-  { path, capturesPath, quarantinePath, snapshotPath }: Omit<DataDirectory, "release" | "metaPath">,
+  { path, capturesPath, quarantinePath }: Omit<DataDirectory, "release" | "metaPath">,
 ): Promise<string[]> {
   const restored: string[] = [];
-  for (const folder of [capturesPath, quarantinePath, snapshotPath]) {
+  for (const folder of [capturesPath, quarantinePath]) {
     if ((await fileSystem.statusOf(folder))?.kind === "directory") continue;
     await fileSystem.makeDirectory(folder);
     restored.push(folder);

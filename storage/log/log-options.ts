@@ -40,22 +40,6 @@ export interface RecordContent {
   body: Uint8Array;
 }
 
-/** A place in the log behind a record that is known to be durable. A snapshot covers everything before it. */
-export interface LogStart {
-  /** Sequence number of that record. */
-  sequence: number;
-  segmentBase: number;
-  /** Offset of the next record in that segment. */
-  offset: number;
-  nextSequence: number;
-  /** The largest time of any record up to there. */
-  timeUs: number;
-  /** The sequence number that that record claims to be durable. */
-  claimedSequence: number;
-  /** At least the last record up to there that is not a mark. */
-  lastDataSequence: number;
-}
-
 /** A segment that another one follows: it never changes again. */
 export interface SealedSegment {
   base: number;
@@ -87,11 +71,9 @@ export interface LogOptions {
   maximumPendingBytes?: number;
   /** The first sequence number that the store must have; default 1. It is higher only if old segments were removed on purpose. */
   firstSequence?: number;
-  /** Where to begin: behind what a snapshot covers, after it was compared with the log. Default: at the log's start. */
-  from?: LogStart | undefined;
-  /** True: what stands in sealed segments is taken from hint files where these are right. Not together with `from`. */
+  /** True: what stands in sealed segments is taken from hint files where these are right. */
   usesHints?: boolean;
-  /** What proves how far the log went. A log that ends earlier has lost records. Not together with `from`. */
+  /** What proves how far the log went. A log that ends earlier has lost records. */
   evidence?: LogEvidence | null | undefined;
   /** False for a type that the owner does not know. If such a record has the must-understand flag, the log does not open. */
   understandsType(type: number): boolean;

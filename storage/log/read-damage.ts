@@ -8,7 +8,6 @@ const DAMAGE_CODES: ReadonlySet<StorageErrorCode> = new Set([
   "record_missing",
   "capture_damaged",
   "capture_missing",
-  "snapshot_damaged",
 ]);
 
 /** How many places are counted one by one. A dying disk has any number of them, and the first ones say enough. */

@@ -4,37 +4,29 @@
  */
 import type { DataDirectory } from "../disk/data-directory.js";
 import type { FileSystem } from "../disk/file-system-interface.js";
-import { replaceFile, TEMPORARY_SUFFIX } from "../disk/whole-files.js";
+import { readWholeFile, replaceFile, TEMPORARY_SUFFIX, withFile } from "../disk/whole-files.js";
+import { type HintedSegment, hintBaseOf, hintName, verifyHint } from "../log/hint-format.js";
 import type { LogEvidence } from "../log/log-options.js";
-import { snapshotsIn } from "../snapshot/snapshot-folder.js";
-import { isOfLog, segmentBases } from "../snapshot/snapshot-place.js";
-import { SnapshotReader } from "../snapshot/snapshot-reader.js";
+import { readSegmentHeader, segmentBaseOf, segmentName } from "../log/segment.js";
 
 /** A file in the quarantine folder: it says that a log of unknown length was missing. If its length is known, the gap in the numbers says so. */
 const NOTE_FILE = "log_lost.json";
 
 /**
- * The newest snapshot proves up to which number records were durable, whatever else is wrong with it: no snapshot is made before its records are
- * durable (see `SnapshotScheduleOptions.makeDurable`). Without any segment, a file that only a store with a log can have proves that there was one.
- * Null when there is no proof.
+ * The newest hint file proves up to which number records were durable, whatever else is wrong with it: none is written before its segment is
+ * durable. Without any segment, a file that only a store with a log can have proves that there was one. Null when there is no proof.
  */
 export async function findLogEvidence(fileSystem: FileSystem, directory: DataDirectory): Promise<LogEvidence | null> {
-  const hasFolder = await fileSystem.exists(directory.snapshotPath);
-  const newest = hasFolder ? (await snapshotsIn(fileSystem, directory.snapshotPath)).newest : null;
-  const head = newest === null ? null : await headOf(fileSystem, `${directory.snapshotPath}/${newest}`);
-  if (head !== null && (await isOfLog(fileSystem, directory.metaPath, head))) {
-    return { sequence: head.position.sequence, source: `snapshot/${newest}` };
-  }
-  if ((await segmentBases(fileSystem, directory.metaPath)).length > 0) return null;
-  const { capturesPath, quarantinePath, snapshotPath } = directory;
-  for (const [folder, path] of Object.entries({
-    captures: capturesPath,
-    quarantine: quarantinePath,
-    snapshot: snapshotPath,
-  })) {
+  const { metaPath, capturesPath, quarantinePath } = directory;
+  const names = (await fileSystem.readDirectory(metaPath)).map(({ name }) => name).sort();
+  const newest = names.findLast((name) => hintBaseOf(name) !== undefined);
+  const head = newest === undefined ? null : await headOf(fileSystem, metaPath, newest);
+  if (head !== null) return { sequence: head.lastSequence, source: `meta/${newest}` };
+  if (names.some((name) => segmentBaseOf(name) !== undefined)) return null;
+  for (const [folder, path] of Object.entries({ captures: capturesPath, quarantine: quarantinePath })) {
     if (!(await fileSystem.exists(path))) continue;
-    const names = (await fileSystem.readDirectory(path)).map(({ name }) => name);
-    const [first] = names.filter((name) => !name.endsWith(TEMPORARY_SUFFIX)).sort();
+    const entries = (await fileSystem.readDirectory(path)).map(({ name }) => name);
+    const [first] = entries.filter((name) => !name.endsWith(TEMPORARY_SUFFIX)).sort();
     if (first !== undefined) return { sequence: 0, source: `${folder}/${first}` };
   }
   return null;
@@ -52,13 +44,16 @@ export async function noteLostLog(
   await replaceFile(fileSystem, quarantinePath, NOTE_FILE, new TextEncoder().encode(`${JSON.stringify(note)}\n`));
 }
 
-async function headOf(fileSystem: FileSystem, path: string) {
+/** Null for a hint file that is damaged, or of another segment than the one that stands there. Whoever reads it reports what is wrong with it. */
+async function headOf(fileSystem: FileSystem, metaPath: string, name: string): Promise<HintedSegment | null> {
   try {
-    const reader = await SnapshotReader.open(fileSystem, path);
-    await reader.close();
-    return reader.head;
+    const head = verifyHint(await readWholeFile(fileSystem, `${metaPath}/${name}`));
+    if (head === null || hintName(head.base) !== name) return null;
+    const segment = `${metaPath}/${segmentName(head.base)}`;
+    if (!(await fileSystem.exists(segment))) return head;
+    const { header } = await withFile(fileSystem, segment, readSegmentHeader);
+    return header === null || header.salt === head.salt ? head : null;
   } catch {
-    // Whoever loads the file reports what is wrong with it.
     return null;
   }
 }

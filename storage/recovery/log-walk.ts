@@ -2,7 +2,7 @@ import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { TEMPORARY_SUFFIX } from "../disk/whole-files.js";
 import { hintBaseOf } from "../log/hint-format.js";
 import type { CommittedBatch } from "../log/log-batch.js";
-import type { LogEvidence, LogStart } from "../log/log-options.js";
+import type { LogEvidence } from "../log/log-options.js";
 import { LOG_RECORD_TYPE, readRecordHeader, recordLength } from "../log/record-format.js";
 import {
   assertReadableVersion,
@@ -13,7 +13,6 @@ import {
   segmentBaseOf,
   segmentName,
 } from "../log/segment.js";
-import { StorageError } from "../storage-error.js";
 import { HintWalk, type HintWalkOptions } from "./hint-walk.js";
 import { RECOVERY_CASES, type RecoveryCase } from "./recovery-cases.js";
 import type { RecoveryReportBuilder } from "./recovery-report.js";
@@ -29,11 +28,9 @@ export interface WalkOptions {
   onRecords(batch: CommittedBatch): Promise<void> | void;
   /** Keeps damaged bytes and gives the name under which it did; null when it does not keep them. */
   quarantine(segment: string, file: StoreFile, offset: number, lengthBytes: number): Promise<string | null>;
-  /** Where to begin; default: at the start of the log. What lies before is not read, but for the headers of its segments. */
-  from?: LogStart | undefined;
   /** True: sealed segments are taken from their hint files where these are right. */
   usesHints?: boolean | undefined;
-  /** What tells of the log beside it; nothing where `from` begins behind it. */
+  /** What tells of the log beside it. */
   evidence?: LogEvidence | null | undefined;
   /**
    * For who reads on where the disk does not give bytes: whether it gave all of this file so far. A tail that a crash tore can be read, so that
@@ -135,8 +132,7 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
   let newest: NewestSegment | null = null;
   for (const [position, segment] of segments.entries()) {
     const nextBase = segments[position + 1]?.base;
-    if (options.from !== undefined && segment.base < options.from.segmentBase) await walk.coveredSegment(segment);
-    else if (nextBase !== undefined && hintWalk?.mayTake(segment.base))
+    if (nextBase !== undefined && hintWalk?.mayTake(segment.base))
       await hintWalk.take({ base: segment.base, nextBase }, () => walk.segment(segment, nextBase));
     else newest = await walk.segment(segment, nextBase);
   }
@@ -192,25 +188,6 @@ class LogWalk {
     const known = lastLost === null ? "there was a log" : `everything up to ${lastLost} was durable`;
     const reason = `${end}, and ${source} says that ${known}`;
     this.find("end_lost", segment, { offset, length: 0, reason }, firstLost, lastLost);
-  }
-
-  /** Looks at the header of a segment whose records are not read. */
-  async coveredSegment({ name, base }: Segment): Promise<void> {
-    const { fileSystem, directory } = this.#options;
-    const file = await fileSystem.open(`${directory}/${name}`, "read");
-    try {
-      const { header, damagedCopy } = await readSegmentHeader(file);
-      if (header === null || header.base !== base) {
-        throw new StorageError(
-          "record_damaged",
-          `segment ${name}: its header read well a moment ago and does not now: the disk is not to be trusted`,
-          { segment: name },
-        );
-      }
-      if (damagedCopy !== null) this.#headerCopyDamaged(name, damagedCopy);
-    } finally {
-      await file.close();
-    }
   }
 
   #headerCopyDamaged(name: string, copy: 0 | 1): void {
@@ -290,28 +267,22 @@ class LogWalk {
     const { builder, understandsType, quarantine, evidence } = this.#options;
     const { report } = builder;
     const endSequence = nextBase ?? Number.POSITIVE_INFINITY;
-    const from = this.#options.from?.segmentBase === base ? this.#options.from : null;
-    const start =
-      from === null
-        ? { fromOffset: SEGMENT_HEADER_BYTES, afterSequence: base - 1 }
-        : { fromOffset: from.offset, afterSequence: from.nextSequence - 1 };
-    const scan = { file, name, base, salt, endSequence, sizeBytes, understandsType, ...start };
-    report.bytes += Math.max(0, sizeBytes - (from?.offset ?? 0));
-    if (from !== null) report.lastTimeUs = Math.max(report.lastTimeUs, from.timeUs);
+    const scan = { file, name, base, salt, endSequence, sizeBytes, understandsType };
+    report.bytes += sizeBytes;
     const isNewest = nextBase === undefined;
     const { claimed, last } = isNewest
-      ? await claimedIn(scanSegment(scan), from?.claimedSequence ?? base - 1)
+      ? await claimedIn(scanSegment(scan), base - 1)
       : { claimed: 0, last: 0 };
     const isUnreadable = this.#options.isUnreadable?.(`${this.#options.directory}/${name}`) === true;
     /** By the log itself, and by all that is known. */
-    const provenByLog = isNewest ? Math.max(claimed, start.afterSequence, isUnreadable ? last : 0) : nextBase - 1;
+    const provenByLog = isNewest ? Math.max(claimed, base - 1, isUnreadable ? last : 0) : nextBase - 1;
     const proven = isNewest ? Math.max(provenByLog, evidence?.sequence ?? 0) : provenByLog;
 
-    let expected = start.afterSequence + 1;
+    let expected = base;
     let gap: Gap | null = null;
-    let hasOpening = from !== null;
+    let hasOpening = false;
     let isContinuable = true;
-    let acceptedEnd = start.fromOffset;
+    let acceptedEnd = SEGMENT_HEADER_BYTES;
     let tail: LogTail | null = null;
     let cut: { gap: Gap; recoveryCase: RecoveryCase } | null = null;
 
@@ -406,10 +377,8 @@ class LogWalk {
       onlyMarks: true,
     };
     const claimedSequence = Math.max(claimed, base - 1);
-    const lastDataSequence =
-      from !== null && claimed < from.sequence
-        ? from.lastDataSequence
-        : Math.max(claimedSequence, isNewest ? Math.min(evidence?.sequence ?? 0, lastSequence) : 0);
+    const evident = isNewest ? Math.min(evidence?.sequence ?? 0, lastSequence) : 0;
+    const lastDataSequence = Math.max(claimedSequence, evident);
     return { name, base, salt, sizeBytes, tail, isContinuable, claimedSequence, lastDataSequence };
   }
 

@@ -3,7 +3,7 @@
  *
  * A record is *proven* when the log itself says that it had been synced. The largest proven sequence number is the largest durable_up_to of any
  * intact record header. For every segment except the newest it is at least the next segment's base less one, because a segment gets its name only
- * when everything before it is durable. A snapshot proves its position, too (log-evidence.ts).
+ * when everything before it is durable. A hint file proves its segment, too (log-evidence.ts).
  *
  * Proven records may have been acknowledged, and a crash cannot tear them. So damage to them is corruption: it is copied to the quarantine folder,
  * skipped, and reported. Records that are not proven are kept up to the first damage or gap. The rest is cut off, because it may depend on what is
@@ -67,7 +67,7 @@ export const RECOVERY_CASES = {
     finding: "hint_unusable",
   },
   end_lost: {
-    situation: "the log ends before a number that a snapshot proves to be durable, or a store that had a log has none",
+    situation: "the log ends before a number that a hint file proves to be durable, or a store that had a log has none",
     action: "begin",
     finding: "log_lost",
   },

@@ -25,8 +25,6 @@ export const MAXIMUM_LISTED_FINDINGS = 1_000;
 
 export interface RecoveryReport {
   segments: number;
-  /** The last record that a snapshot covered, so that the log was read only behind it; null without a snapshot. */
-  snapshotSequence: number | null;
   /** Count of the segments that were taken from their hint files. */
   hints: number;
   /** Count of the records that were read, opening states and marks included. What came from hint files does not count. */
@@ -70,7 +68,6 @@ export function describeLost({ code, firstLost, lastLost }: RecoveryFinding): st
 export class RecoveryReportBuilder {
   readonly report: RecoveryReport = {
     segments: 0,
-    snapshotSequence: null,
     hints: 0,
     records: 0,
     bytes: 0,

@@ -32,16 +32,14 @@ export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
   const { fileSystem, directory, quarantineDirectory, room = FAILS_WITHOUT_ROOM } = options;
   const builder = new RecoveryReportBuilder();
   const { report } = builder;
-  report.snapshotSequence = options.from?.sequence ?? null;
   const end = await walkLog({
     fileSystem,
     directory,
     firstSequence: options.firstSequence ?? 1,
     understandsType: (type) => options.understandsType(type),
     builder,
-    from: options.from,
     evidence: options.evidence,
-    usesHints: options.usesHints && options.from === undefined,
+    usesHints: options.usesHints,
     onRecords: (batch) => options.onRecords(batch),
     quarantine: (segment, file, offset, lengthBytes) =>
       room.attempt(() => quarantineBytes(fileSystem, quarantineDirectory, segment, file, offset, lengthBytes)),

@@ -6,7 +6,6 @@ import type { FileSystem } from "../disk/file-system-interface.js";
 import { TEMPORARY_SUFFIX } from "../disk/whole-files.js";
 import { hintBaseOf } from "../log/hint-format.js";
 import { segmentBaseOf } from "../log/segment.js";
-import { snapshotSequenceOf } from "../snapshot/snapshot-format.js";
 import type { CheckFinding } from "./check-finding.js";
 
 export interface FileTotals {
@@ -51,28 +50,15 @@ const UNJUDGED = {
   message: "no readable record names this file; an unreadable one may name it",
 } as const;
 
-/** Reports files beside segments and snapshots that do not belong to the service, and each snapshot except the newest. */
+/** Reports files beside segments and hint files that do not belong to the service. */
 export async function findNeedlessFiles(
   fileSystem: FileSystem,
-  { metaPath, snapshotPath }: DataDirectory,
+  { metaPath }: DataDirectory,
   add: (finding: CheckFinding) => void,
 ): Promise<void> {
   for (const { name, sizeBytes, isDirectory } of await entriesIn(fileSystem, metaPath)) {
     const isKnown = (segmentBaseOf(name) ?? hintBaseOf(name)) !== undefined || name.endsWith(TEMPORARY_SUFFIX);
     if (isDirectory || !isKnown) add(unknown(`meta/${name}`, sizeBytes));
-  }
-  const entries = await entriesIn(fileSystem, snapshotPath);
-  const isSnapshot = ({ name, isDirectory }: FolderEntry) => !isDirectory && snapshotSequenceOf(name) !== undefined;
-  const newest = entries.findLast(isSnapshot);
-  for (const entry of entries) {
-    const { name, sizeBytes, isDirectory } = entry;
-    const file = `snapshot/${name}`;
-    if (!isSnapshot(entry)) {
-      if (isDirectory || !name.endsWith(TEMPORARY_SUFFIX)) add(unknown(file, sizeBytes));
-    } else if (entry !== newest) {
-      const message = `it was not checked: ${newest?.name} is the newest snapshot, and the next start removes all others`;
-      add({ code: "snapshot_left", file, offset: 0, lengthBytes: sizeBytes, message });
-    }
   }
 }
 

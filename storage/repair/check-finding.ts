@@ -11,11 +11,6 @@ export const CHECK_CODES = [
   "capture_unjudged",
   "file_unknown",
   "hint_differs",
-  "snapshot_damaged",
-  "snapshot_unusable",
-  "snapshot_misnamed",
-  "snapshot_left",
-  "snapshot_differs",
   "quarantined",
 ] as const;
 export type CheckFindingCode = FindingCode | StorageErrorCode | (typeof CHECK_CODES)[number];
@@ -31,13 +26,7 @@ export interface CheckFinding {
    * - `capture_unjudged`: no readable record names the capture file, and a part of the log is unreadable.
    * - `file_unknown`: the file does not belong to the service.
    * - `hint_differs`: a hint file is intact, and says something else than its segment: a fault of the service.
-   * - `snapshot_damaged`: no answer is lost with it; the next start puts the file in quarantine.
-   * - `snapshot_unusable`: the snapshot is of another log or version. The next start removes it, or puts it in quarantine if the log has lost
-   *   records.
-   * - `snapshot_misnamed`: the snapshot's name has another number than its content; a start uses the number in the content.
-   * - `snapshot_left`: the snapshot is not the newest; a crash may leave it, and the next start removes it.
-   * - `snapshot_differs`: the snapshot fits the log, but says something else: a fault of the service.
-   * - `quarantined`: an earlier start found these bytes damaged and kept a copy; or a snapshot that is damaged or of a log that has lost records.
+   * - `quarantined`: an earlier start found these bytes damaged and kept a copy.
    */
   code: CheckFindingCode;
   /** File, relative to the data directory. */

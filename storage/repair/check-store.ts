@@ -54,8 +54,6 @@ export interface CheckOptions {
    * Decodes a record that the log did not write for itself, and returns the stored bytes that it names. Throws when the record cannot be decoded.
    */
   inspectRecord?(record: LogRecord, location: RecordLocation): readonly NamedExtents[];
-  /** Gets all records, and reports at the end what it found. */
-  folds?: FoldCheck | undefined;
   /** Called behind the last record: the stored bytes that `inspectRecord` has not returned yet. */
   namedAtEnd?(): readonly NamedExtents[];
   /** Called after each batch of records and each capture file that it names. The bytes are those of log and captures together. */
@@ -68,17 +66,10 @@ export interface CheckProgress {
   records: number;
 }
 
-/** Compares what is kept of the log elsewhere with the log as it is read. */
-export interface FoldCheck {
-  take(batch: CommittedBatch): void;
-  /** `isDamaged`: the disk did not keep what was written. `isFault`: the service is wrong. */
-  finish(isLogIntact: boolean): Promise<{ findings: CheckFinding[]; isDamaged: boolean; isFault: boolean }>;
-}
-
 export interface CheckResult {
   /**
-   * True when no durable data and no snapshot is damaged or missing, the quarantine folder holds no such damage, and `folds` found no fault. A torn
-   * tail or a leftover of a crash is no damage.
+   * True when no durable data is damaged or missing, no hint file is damaged or wrong, and the quarantine folder holds no damage. A torn tail or a
+   * leftover of a crash is no damage.
    */
   ok: boolean;
   /** The first 1,000. */
@@ -155,11 +146,9 @@ class StoreCheck {
     await this.#findNeedless();
     const { understandsType } = this.#options;
     await checkHints(this.#fileSystem, this.#directory, understandsType, (...found) => this.#add(...found));
-    const isLogIntact = this.#damages === 0 && report.corruptionCount === 0;
     const quarantine = await this.#findQuarantined(report, kept);
-    const folds = await this.#finishFolds(isLogIntact);
     return {
-      ok: this.#damages === 0 && report.corruptionCount === 0 && folds?.isFault !== true,
+      ok: this.#damages === 0 && report.corruptionCount === 0,
       findings: this.#findings,
       summary: {
         ...logSummary(report),
@@ -210,7 +199,6 @@ class StoreCheck {
   }
 
   async #walkLog(): Promise<void> {
-    const { folds } = this.#options;
     await walkLog({
       fileSystem: tolerantOpens(this.#fileSystem, this.#onUnreadable),
       isUnreadable: (path) => this.#unreadablePaths.has(path),
@@ -222,7 +210,6 @@ class StoreCheck {
       quarantine: async () => null,
       deliversTail: true,
       onRecords: async (batch) => {
-        folds?.take(batch);
         await this.#checkAllNamed(this.#inspectRecords(batch));
         this.#progress.bytes += batch.bytes.length;
         this.#tellProgress();
@@ -300,15 +287,6 @@ class StoreCheck {
     return findQuarantined(this.#fileSystem, this.#directory, (finding) =>
       this.#add(finding, notInLog.has(nameOf(finding))),
     );
-  }
-
-  async #finishFolds(isLogIntact: boolean) {
-    const folds = await this.#options.folds?.finish(isLogIntact);
-    for (const finding of folds?.findings ?? []) {
-      if (finding.code === "unreadable") this.#addUnreadable(finding);
-      else this.#add(finding, folds?.isDamaged === true);
-    }
-    return folds;
   }
 }
 

@@ -10,8 +10,6 @@ import { foldRun } from "../../core/run/run-fold.js";
 import type { RunState } from "../../core/run/run-state.js";
 import type { LogRecord } from "../log/log-batch.js";
 import { decodeChanges } from "../records/change-record.js";
-import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
-import { type KeptRecord, packRecords, unpackRecords } from "./kept-records.js";
 
 type RunRecord = Pick<LogRecord, "type" | "timeUs" | "body">;
 
@@ -59,27 +57,6 @@ export class ActiveRuns {
       this.#fold(run, record);
     } else {
       run.pending.push({ type: record.type, timeUs: record.timeUs, body: record.body.slice() });
-    }
-  }
-
-  /** Writes the snapshot's section: the records, which are all kept until they are folded. */
-  async writeSnapshot(sink: SnapshotSink): Promise<void> {
-    if (this.#eager) throw new Error("records that were folded are not kept");
-    await sink.write("viewKeptRecords", packRecords(this.#keptRecords()));
-  }
-
-  /** Takes what `writeSnapshot` wrote; it held nothing before. @throws {SnapshotError} */
-  async loadSnapshot(source: SnapshotSource): Promise<void> {
-    for (const { runId, ...record } of unpackRecords(await source.read("viewKeptRecords"))) {
-      const run = this.#runs.get(runId);
-      if (run === undefined) this.#runs.set(runId, newRun([record]));
-      else run.pending.push(record);
-    }
-  }
-
-  *#keptRecords(): Generator<KeptRecord, void> {
-    for (const [runId, { pending }] of this.#runs) {
-      for (const { type, timeUs, body } of pending) yield { runId, type, timeUs, producer: null, body };
     }
   }
 

@@ -62,25 +62,11 @@ export interface RunPage {
   readonly ordinals: readonly number[];
 }
 
-/** The columns from which the index can be built again. A run without serial number has `NO_SERIAL`. */
-export interface RunColumns {
-  programs: Uint32Array;
-  serials: Uint32Array;
-  /** Statuses and outcomes, packed (state-bitmaps.ts). */
-  states: Uint8Array;
-  timesUs: Float64Array;
-  /** The serial numbers as UTF-8, end to end, and where each ends. */
-  serialBytes: Uint8Array;
-  serialEnds: Uint32Array;
-}
-
 const EMPTY = new FoundOrdinals([]);
 /** Stands for "no serial number" in a column of ordinals. */
-export const NO_SERIAL = 0xffff_ffff;
+const NO_SERIAL = 0xffff_ffff;
 /** Stands for "several programs" in the column with the one program of each serial number. */
 const SEVERAL = 0xffff_ffff;
-/** Stands for "none yet" in that column while it is filled. */
-const UNSEEN = 0xffff_fffe;
 
 export class RunIndex {
   readonly #serials = new TextTable();
@@ -135,41 +121,6 @@ export class RunIndex {
     }
     this.#updated.push(timeUs);
     return ordinal;
-  }
-
-  /** Replaces all runs by these. O(n), in tight loops. */
-  load({ programs, serials, states, timesUs, serialBytes, serialEnds }: RunColumns): void {
-    const programOfSerial = new Uint32Array(serialEnds.length).fill(UNSEEN);
-    let programCount = 0;
-    for (let ordinal = 0; ordinal < programs.length; ordinal++) {
-      const program = programs[ordinal]!;
-      if (program >= programCount) programCount = program + 1;
-      const serial = serials[ordinal]!;
-      if (serial === NO_SERIAL) continue;
-      const before = programOfSerial[serial]!;
-      if (before !== program) programOfSerial[serial] = before === UNSEEN ? program : SEVERAL;
-    }
-    this.#serials.load(serialBytes, serialEnds);
-    this.#programOfSerial.load(programOfSerial);
-    this.#programs.load(programs);
-    this.#serialOrdinals.load(serials);
-    this.#states.load(states);
-    this.#byState.load(states);
-    this.#byProgram.load(programs, programCount, states);
-    this.#bySerial.load(serials, serialEnds.length, states);
-    this.#updated.load(timesUs);
-  }
-
-  /** The columns that `load` takes, in parts. */
-  parts(): { readonly [C in keyof RunColumns]: Iterable<RunColumns[C]> } {
-    return {
-      programs: this.#programs.parts(),
-      serials: this.#serialOrdinals.parts(),
-      states: this.#states.parts(),
-      timesUs: this.#updated.timeParts(),
-      serialBytes: this.#serials.byteParts(),
-      serialEnds: this.#serials.endParts(),
-    };
   }
 
   /** Notes that a run was updated, and its new status and outcome if they changed. */

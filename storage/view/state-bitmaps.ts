@@ -60,22 +60,6 @@ export class StateBitmaps {
     return this.#bitmaps[outcome === undefined ? STATES + status : packState(status, outcome)];
   }
 
-  /** Replaces all states by these, by position. */
-  load(states: Uint8Array): void {
-    const bits: (Uint32Array | undefined)[] = [];
-    for (let position = 0; position < states.length; position++) {
-      for (const place of PLACES[states[position]!]!) {
-        let words = bits[place];
-        if (words === undefined) {
-          words = new Uint32Array((states.length + 31) >>> 5);
-          bits[place] = words;
-        }
-        words[position >>> 5]! |= 1 << (position & 31);
-      }
-    }
-    this.#bitmaps = Array.from(bits, (words) => words && RankedBitmap.of(words));
-  }
-
   set(position: number, state: number): void {
     for (const place of PLACES[state]!) this.#set(position, place);
   }

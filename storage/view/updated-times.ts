@@ -107,32 +107,6 @@ export class UpdatedTimes {
     this.#place(block, place, timeUs, local);
   }
 
-  /** Replaces all times by these, by ordinal. O(n) if times rise with the ordinal, otherwise O(n log n). */
-  load(timesUs: Float64Array): void {
-    const sortedTimesUs = timesUs.slice();
-    const sortedLocals = new Uint16Array(timesUs.length);
-    const blocks = Math.ceil(timesUs.length / BLOCK_RUNS);
-    const earliestUs = new Float64Array(blocks);
-    const latestUs = new Float64Array(blocks);
-    for (let ordinal = 0; ordinal < timesUs.length; ordinal++) sortedLocals[ordinal] = ordinal & BLOCK_MASK;
-    for (let block = 0; block < blocks; block++) {
-      const first = block << BLOCK_SHIFT;
-      const end = Math.min(timesUs.length, first + BLOCK_RUNS);
-      sortTogether(sortedTimesUs.subarray(first, end), sortedLocals.subarray(first, end));
-      earliestUs[block] = sortedTimesUs[first]!;
-      latestUs[block] = sortedTimesUs[end - 1]!;
-    }
-    this.#timesUs.load(timesUs);
-    this.#sortedTimesUs.load(sortedTimesUs);
-    this.#sortedLocals.load(sortedLocals);
-    this.#earliestUs.load(earliestUs);
-    this.#latestUs.load(latestUs);
-  }
-
-  timeParts(): Iterable<Float64Array> {
-    return this.#timesUs.parts();
-  }
-
   /** Count of the runs in a block. All blocks except the last are full. */
   blockSize(block: number): number {
     return Math.min(BLOCK_RUNS, this.#timesUs.length - (block << BLOCK_SHIFT));
@@ -206,31 +180,5 @@ export class UpdatedTimes {
     locals[at] = local;
     this.#earliestUs.set(block, times[start]!);
     this.#latestUs.set(block, times[end - 1]!);
-  }
-}
-
-const spareTimes = new Float64Array(BLOCK_RUNS);
-const spareLocals = new Uint16Array(BLOCK_RUNS);
-
-/** Sorts times ascending, and `locals` with them. It is a bottom-up merge sort that skips parts that are in order. */
-function sortTogether(times: Float64Array, locals: Uint16Array): void {
-  for (let width = 1; width < times.length; width *= 2) {
-    for (let start = 0; start + width < times.length; start += 2 * width) {
-      const middle = start + width;
-      if (times[middle - 1]! <= times[middle]!) continue;
-      const end = Math.min(times.length, middle + width);
-      spareTimes.set(times.subarray(start, middle));
-      spareLocals.set(locals.subarray(start, middle));
-      // The left part was copied aside. What remains of it when the right part is used up goes last.
-      for (let left = 0, right = middle, at = start; left < width; at++) {
-        if (right < end && times[right]! < spareTimes[left]!) {
-          times[at] = times[right]!;
-          locals[at] = locals[right++]!;
-        } else {
-          times[at] = spareTimes[left]!;
-          locals[at] = spareLocals[left++]!;
-        }
-      }
-    }
   }
 }

@@ -10,8 +10,6 @@ import { UuidTable } from "../columns/uuid-table.js";
 import type { RecordLocation } from "../log/log-batch.js";
 import type { IndexedEvents } from "../records/event-index.js";
 import { deliveryPlaces } from "../records/webhook-record.js";
-import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
-import { assertRows } from "../snapshot/snapshot-reader.js";
 
 /** What is known of a delivery without reading it. */
 export interface DeliveryRow {
@@ -70,50 +68,6 @@ export class ViewDeliveries {
     bytes += this.#webhookOfRow.bytesUsed + this.#webhooks.bytesUsed;
     for (const { rows } of this.#lists) bytes += rows.bytesUsed;
     return bytes;
-  }
-
-  async writeSnapshot(sink: SnapshotSink): Promise<void> {
-    this.beginAll();
-    const locations = this.#locations.parts();
-    await sink.write("viewDeliveryIds", this.#ids.keyParts());
-    await sink.write("viewDeliveryStatuses", this.#statuses.parts());
-    await sink.write("viewDeliveryTimes", this.#createdAtUs.parts());
-    await sink.write("viewDeliveryRuns", this.#runOfRow.parts());
-    await sink.write("viewDeliveryRunIds", this.#runs.keyParts());
-    await sink.write("viewDeliveryWebhooks", this.#webhookOfRow.parts());
-    await sink.write("viewDeliveryWebhookIds", this.#webhooks.keyParts());
-    await sink.write("viewDeliverySegmentBases", locations.segmentBases);
-    await sink.write("viewDeliverySegments", locations.segments);
-    await sink.write("viewDeliveryOffsets", locations.offsets);
-    await sink.write("viewDeliveryLengths", locations.lengths);
-  }
-
-  /** Takes what `writeSnapshot` wrote; it held nothing before. @throws {SnapshotError} */
-  async loadSnapshot(source: SnapshotSource): Promise<void> {
-    const ids = await source.read("viewDeliveryIds");
-    const statuses = await source.read("viewDeliveryStatuses");
-    const times = await source.read("viewDeliveryTimes");
-    const runs = await source.read("viewDeliveryRuns");
-    const runIds = await source.read("viewDeliveryRunIds");
-    const webhooks = await source.read("viewDeliveryWebhooks");
-    const webhookIds = await source.read("viewDeliveryWebhookIds");
-    const locations = {
-      segmentBases: await source.read("viewDeliverySegmentBases"),
-      segments: await source.read("viewDeliverySegments"),
-      offsets: await source.read("viewDeliveryOffsets"),
-      lengths: await source.read("viewDeliveryLengths"),
-    };
-    const { segments, offsets, lengths } = locations;
-    assertRows("deliveries", ids.length / 4, statuses, times, runs, webhooks, segments, offsets, lengths);
-    this.#ids.load(ids, new Uint32Array(ids.length / 4));
-    this.#statuses.load(statuses);
-    this.#createdAtUs.load(times);
-    this.#runOfRow.load(runs);
-    this.#webhookOfRow.load(webhooks);
-    this.#locations.load(locations);
-    this.#runs.load(runIds, new Uint32Array(runIds.length / 4));
-    this.#webhooks.load(webhookIds, new Uint32Array(webhookIds.length / 4));
-    for (let row = 0; row < statuses.length; row++) this.#list(webhooks[row]!, row, times[row]!);
   }
 
   /**

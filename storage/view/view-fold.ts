@@ -9,9 +9,7 @@ import {
   stepThroughRecords,
 } from "../log/log-batch.js";
 import { decodeChanges, endedSummary } from "../records/change-record.js";
-import { packValues, unpackValues } from "../records/packed-values.js";
 import { decodeIndex, deliveryPart, isKnownRecordType, RECORD_TYPE } from "../records/record-index.js";
-import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
 import type { ActiveRuns } from "./active-runs.js";
 import type { RunRecords } from "./run-records.js";
 import type { ViewDeliveries } from "./view-deliveries.js";
@@ -109,31 +107,6 @@ export class ViewFold {
   endPausesForGood(): void {
     this.#changes++;
     this.#tables.deliveries.endPausesForGood();
-  }
-
-  async writeSnapshot(sink: SnapshotSink): Promise<void> {
-    this.#tables.runs.admitLateRuns();
-    this.#tables.records.ordinalsChanged();
-    await this.#tables.runs.writeSnapshot(sink);
-    await this.#tables.programs.writeSnapshot(sink);
-    await sink.write("viewCell", packValues([this.#tables.cell, ...this.#tables.components.values()]));
-    await this.#tables.activeRuns.writeSnapshot(sink);
-    await this.#tables.webhooks.writeSnapshot(sink);
-    await this.#tables.deliveries.writeSnapshot(sink);
-  }
-
-  async loadSnapshot(source: SnapshotSource, sequence: number): Promise<void> {
-    this.#runsVersion++;
-    this.#changes++;
-    await this.#tables.runs.loadSnapshot(source);
-    await this.#tables.programs.loadSnapshot(source);
-    const [cell, ...components] = unpackValues(await source.read("viewCell"));
-    this.#tables.cell = cell as CellIdentity;
-    for (const row of components as ComponentRow[]) this.#tables.components.set(row.key, row);
-    await this.#tables.activeRuns.loadSnapshot(source);
-    await this.#tables.webhooks.loadSnapshot(source);
-    await this.#tables.deliveries.loadSnapshot(source);
-    this.#appliedSequence = sequence;
   }
 
   #apply(record: LogRecord, location: RecordLocation): void {

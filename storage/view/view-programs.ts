@@ -2,10 +2,7 @@
 import { uuidV7TimeUs } from "../../core/identifiers.js";
 import type { ProgramDocument, ProgramState } from "../../core/run/program.js";
 import { UuidTable } from "../columns/uuid-table.js";
-import { packValues, unpackValues } from "../records/packed-values.js";
-import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
 
-type StoredProgram = [document: ProgramDocument, updatedAtUs: number];
 
 export class ViewPrograms {
   readonly #programs = new Map<string, ProgramState>();
@@ -28,24 +25,6 @@ export class ViewPrograms {
     }
     this.#programs.set(id, { document, createdAtUs: uuidV7TimeUs(id), updatedAtUs: timeUs, deleted: false });
     this.#everPut.set(id, 1);
-  }
-
-  /** Writes its sections. */
-  async writeSnapshot(sink: SnapshotSink): Promise<void> {
-    const programs = [...this.#programs.values()];
-    await sink.write(
-      "viewPrograms",
-      packValues(programs.map(({ document, updatedAtUs }): StoredProgram => [document, updatedAtUs])),
-    );
-    await sink.write("viewProgramIdsEver", this.#everPut.keyParts());
-  }
-
-  /** Takes what `writeSnapshot` wrote; it held nothing before. @throws {SnapshotError} */
-  async loadSnapshot(source: SnapshotSource): Promise<void> {
-    const programs = await source.read("viewPrograms");
-    const idsEver = await source.read("viewProgramIdsEver");
-    this.#everPut.load(idsEver, new Uint32Array(idsEver.length / 4).fill(1));
-    for (const value of unpackValues(programs)) this.put(...(value as StoredProgram));
   }
 
   delete(id: string): void {

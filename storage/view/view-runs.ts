@@ -11,11 +11,8 @@ import { RecordLocations } from "../columns/record-locations.js";
 import { UuidColumn } from "../columns/uuid-column.js";
 import { UuidTable } from "../columns/uuid-table.js";
 import type { RecordLocation } from "../log/log-batch.js";
-import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
-import { assertAscendingIds, assertEnds, assertPlaces, assertRows, assertTimes } from "../snapshot/snapshot-reader.js";
 import { mayHaveBeen, StatusTimes } from "./changes/status-times.js";
-import { NO_SERIAL, RunIndex, type RunPage } from "./run-index.js";
-import { outcomeOf, statusOf } from "./state-bitmaps.js";
+import { RunIndex, type RunPage } from "./run-index.js";
 
 /** Filters of runs; one left out holds for every run. */
 export interface RunFilter {
@@ -157,73 +154,6 @@ export class ViewRuns {
       this.#locations.set(ordinal, location);
       for (const frameId of frameIds) this.addFrame(ordinal, frameId);
     }
-  }
-
-  /** Writes the snapshot's sections. Late runs must have been admitted: see `admitLateRuns`. */
-  async writeSnapshot(sink: SnapshotSink): Promise<void> {
-    if (this.#lateRuns.size > 0) throw new Error("runs that came late have no place yet");
-    const index = this.#index.parts();
-    const locations = this.#locations.parts();
-    await sink.write("viewRunIds", this.#ids.parts());
-    await sink.write("viewRunPrograms", index.programs);
-    await sink.write("viewRunSerials", index.serials);
-    await sink.write("viewRunStates", index.states);
-    await sink.write("viewRunTimes", index.timesUs);
-    await sink.write("viewSerialBytes", index.serialBytes);
-    await sink.write("viewSerialEnds", index.serialEnds);
-    await sink.write("viewSegmentBases", locations.segmentBases);
-    await sink.write("viewRecordSegments", locations.segments);
-    await sink.write("viewRecordOffsets", locations.offsets);
-    await sink.write("viewRecordLengths", locations.lengths);
-    await sink.write("viewFrameIds", this.#runsOfFrames.keyParts());
-    await sink.write("viewFrameRuns", this.#runsOfFrames.valueParts());
-    await sink.write("viewRunProgramIds", this.#programOrdinals.keyParts());
-  }
-
-  /** Takes what `writeSnapshot` wrote, in place of what it held. @throws {SnapshotError} */
-  async loadSnapshot(source: SnapshotSource): Promise<void> {
-    const ids = await source.read("viewRunIds");
-    const columns = {
-      programs: await source.read("viewRunPrograms"),
-      serials: await source.read("viewRunSerials"),
-      states: await source.read("viewRunStates"),
-      timesUs: await source.read("viewRunTimes"),
-      serialBytes: await source.read("viewSerialBytes"),
-      serialEnds: await source.read("viewSerialEnds"),
-    };
-    const locations = {
-      segmentBases: await source.read("viewSegmentBases"),
-      segments: await source.read("viewRecordSegments"),
-      offsets: await source.read("viewRecordOffsets"),
-      lengths: await source.read("viewRecordLengths"),
-    };
-    const frameIds = await source.read("viewFrameIds");
-    const runsOfFrames = await source.read("viewFrameRuns");
-    const programIds = await source.read("viewRunProgramIds");
-    const { programs, serials, states, timesUs } = columns;
-    const { segments, offsets, lengths } = locations;
-    assertRows("runs", ids.length / 4, programs, serials, states, timesUs, segments, offsets, lengths);
-    assertRows("frames", frameIds.length / 4, runsOfFrames);
-    // Rows are built from these: a wrong one would be looked for in places that there are not.
-    assertAscendingIds("runs", ids);
-    assertTimes("runs", timesUs);
-    assertPlaces("programs", programIds.length / 4, programs);
-    assertPlaces("serial numbers", columns.serialEnds.length, serials, NO_SERIAL);
-    assertPlaces("statuses", RUN_STATUSES.length, states.map(statusOf));
-    assertPlaces("outcomes", OUTCOMES.length, states.map(outcomeOf));
-    assertPlaces("segments", Math.max(1, locations.segmentBases.length), segments);
-    assertPlaces("runs", ids.length / 4, runsOfFrames);
-    assertEnds("serial numbers", columns.serialEnds, columns.serialBytes);
-    this.#ids.load(ids);
-    this.#index.load(columns);
-    this.#locations.load(locations);
-    this.#runsOfFrames.load(frameIds, runsOfFrames);
-    const programCount = programIds.length / 4;
-    this.#programOrdinals.load(
-      programIds,
-      Uint32Array.from({ length: programCount }, (_, ordinal) => ordinal),
-    );
-    this.#programIds = Array.from({ length: programCount }, (_, ordinal) => this.#programOrdinals.idAt(ordinal));
   }
 
   id(ordinal: number): string {

@@ -1,7 +1,5 @@
 import type { Webhook } from "../../core/webhook/webhook.js";
-import { packValues, unpackValues } from "../records/packed-values.js";
 import type { WebhookIndex } from "../records/webhook-record.js";
-import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
 
 /** The webhooks of the view, without secrets. Id and name of a deleted one stay, for its deliveries. */
 export class ViewWebhooks {
@@ -23,17 +21,6 @@ export class ViewWebhooks {
       this.#webhooks.delete(deleted.id);
       this.#deletedNames.set(deleted.id, deleted.name);
     }
-  }
-
-  async writeSnapshot(sink: SnapshotSink): Promise<void> {
-    const deleted = [...this.#deletedNames].map(([id, name]): WebhookIndex => ({ deleted: { id, name } }));
-    const kept = [...this.#webhooks.values()].map((webhook): WebhookIndex => ({ webhook }));
-    await sink.write("viewWebhooks", packValues([...kept, ...deleted]));
-  }
-
-  /** Takes what `writeSnapshot` wrote; it held nothing before. @throws {SnapshotError} */
-  async loadSnapshot(source: SnapshotSource): Promise<void> {
-    for (const shown of unpackValues(await source.read("viewWebhooks"))) this.apply(shown as WebhookIndex);
   }
 
   /** Undefined when unknown or deleted. */

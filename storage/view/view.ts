@@ -17,7 +17,6 @@ import type { Delivery } from "../../core/webhook/delivery.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
 import type { Webhook } from "../../core/webhook/webhook.js";
 import { type DeliveryContent, DeliveryRecords, type EmittingRun } from "../records/delivery-records.js";
-import type { SnapshotSink, SnapshotSource } from "../snapshot/snapshot-format.js";
 import { ActiveRuns } from "./active-runs.js";
 import { type RunChanges, type RunFollower, runChangesOf } from "./changes/run-changes.js";
 import { type ReadRunPage, type RunPage, runPageOf } from "./run-page.js";
@@ -130,21 +129,6 @@ export class View {
   /** From now on nobody waits for further attempts of deliveries, so none shows a next attempt, whatever records come. */
   endPausesForGood(): void {
     this.#fold.endPausesForGood();
-  }
-
-  /** Writes the view's sections of a snapshot. Only before `finishOpening`. */
-  writeSnapshot(sink: SnapshotSink): Promise<void> {
-    return this.#fold.writeSnapshot(sink);
-  }
-
-  /**
-   * Loads what `writeSnapshot` wrote; the records behind it come next. After an error the view is of no use: it may hold a part.
-   *
-   * @param sequence the last record that is in the snapshot
-   * @throws {SnapshotError}
-   */
-  loadSnapshot(source: SnapshotSource, sequence: number): Promise<void> {
-    return this.#fold.loadSnapshot(source, sequence);
   }
 
   /** Undefined for an unknown run. O(log n), reads nothing. */

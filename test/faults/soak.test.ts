@@ -370,13 +370,13 @@ t.test(`everything at once, seed ${seed}`, async (t) => {
   const sum = (field: string) => removed.reduce((total, line) => total + Number(line[field]), 0);
   const folder = (name: string) => folderBytes(join(service.dataDirectory, name));
   t.comment(
-    `retention removed ${sum("runs")} runs' captures, ${sum("bytes")} bytes; log ${folder("meta").files} segments, ` +
-      `${mib(folder("meta").bytes)} MiB; captures ${mib(folder("captures").bytes)} MiB; snapshots ${folder("snapshot").files}`,
+    `retention removed ${sum("runs")} runs' captures, ${sum("bytes")} bytes; log ${folder("meta").files} files, ` +
+      `${mib(folder("meta").bytes)} MiB; captures ${mib(folder("captures").bytes)} MiB`,
   );
-  const own = [...messages].filter(([message]) => /snapshot/i.test(message));
+  const own = [...messages].filter(([message]) => /hint file/.test(message));
   for (const [message, count] of own) t.comment(`log: ${count} times "${message}"`);
   if (isFullSize) {
-    t.ok((messages.get("made a snapshot") ?? 0) > 0, "snapshots were made meanwhile");
+    t.ok((messages.get("wrote a hint file") ?? 0) > 0, "hint files were written meanwhile");
   }
   soak.close();
   t.match(await service.end(), { code: 0 });

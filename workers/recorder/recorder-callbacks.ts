@@ -9,13 +9,6 @@ import type { StoreCounters } from "./upkeep/store-counters.js";
 /** What the recorder asks and tells the front. Calls that return a promise keep later batches waiting only where it is said. */
 export interface RecorderCallbacks {
   /**
-   * Takes the view's part of a snapshot, in place of all records up to that sequence number. If it rejects or is missing, `onBatch` gets all
-   * of these records.
-   */
-  onSnapshot?(path: string, sequence: number): Promise<void>;
-  /** Drops what `onSnapshot` has taken: all records follow. */
-  onSnapshotDiscarded?(): void;
-  /**
    * Takes committed records, in order: first everything in the log, then each group when it is durable. The next batches may arrive
    * before a returned promise resolves, but only up to a bound: then the recorder stops reading its producers.
    */
@@ -23,7 +16,7 @@ export interface RecorderCallbacks {
   /** Takes all of the recorder's rows of health (log, disk, recorder, dispatcher) and the store's counters, each time one changes. */
   onHealth(rows: ComponentRow[], counters: StoreCounters): void;
   onLog(line: LogLine): void;
-  /** A snapshot found damaged bytes. */
+  /** The making of a hint file found damaged bytes. */
   onReadDamage?(error: StorageErrorData): void;
   /** Closes the open capture files of these runs, except for downloads under way. Called after the batches with their tombstones. */
   onCapturesRemoved(runIds: readonly string[]): void;

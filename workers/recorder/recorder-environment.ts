@@ -3,8 +3,6 @@ import type { DataDirectoryOptions } from "../../storage/disk/data-directory.js"
 import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import type { LinkServer } from "../cell-link/link-server.js";
 import type { LoopDelay } from "../loop-delay.js";
-import type { SnapshotRequest } from "../snapshot/make-snapshot.js";
-import type { SnapshotWork } from "../snapshot/snapshot-worker.js";
 import type { startDispatcher } from "../webhooks/dispatcher/dispatcher-handle.js";
 import type { ArtefactMaker } from "./captures/artefact-maker.js";
 import type { FrontToRecorder, RecorderToFront } from "./recorder-messages.js";
@@ -18,8 +16,6 @@ export interface RecorderEnvironment {
   send(message: RecorderToFront, transfer?: ArrayBuffer[]): void;
   /** Delivers all of the front's messages to `receive`, from the first one on. */
   onMessage(receive: (message: FrontToRecorder) => void): void;
-  /** Makes a snapshot beside the recorder. Without it no snapshot is made. */
-  makeSnapshot?(request: SnapshotRequest): SnapshotWork;
   /** Computes artefacts of captures. Without it captures are not processed. */
   artefacts?: ArtefactMaker;
   /** Without it deliveries are recorded but not sent. */

@@ -1,6 +1,5 @@
 import { Worker } from "node:worker_threads";
 import { type ErrorData, ServiceError } from "../../core/service-errors.js";
-import { FileSystemError } from "../../storage/disk/file-system-error.js";
 import type { TaskAnswer } from "../artefacts/pool/artefact-thread.js";
 import { buffersOf } from "../artefacts/pool/task-buffers.js";
 import type { FoundDelivery } from "../webhooks/deliveries/tracked-delivery.js";
@@ -147,12 +146,6 @@ export class RecorderHandle {
       case "batch":
         this.#takeBatch(message);
         return;
-      case "snapshot":
-        this.#takeSnapshot(message);
-        return;
-      case "snapshot_discarded":
-        callbacks.onSnapshotDiscarded?.();
-        return;
       case "ready":
         void this.#taken.then(() => this.#becomeReady(message));
         return;
@@ -220,16 +213,6 @@ export class RecorderHandle {
       await this.#callbacks.onBatch(batch);
       this.#post({ kind: "batch_taken", memory }, [memory]);
     });
-  }
-
-  #takeSnapshot({ path, sequence }: Message<"snapshot">): void {
-    const taking = this.#callbacks.onSnapshot?.(path, sequence);
-    (taking ?? Promise.reject(new Error("the front takes no snapshots"))).then(
-      () => this.#post({ kind: "snapshot_taken" }),
-      (error: unknown) => {
-        this.#post({ kind: "snapshot_refused", reason: messageOf(error), isUnread: error instanceof FileSystemError });
-      },
-    );
   }
 
   async #findDelivery(deliveryId: string): Promise<void> {

@@ -36,8 +36,6 @@ export interface RecorderOptions {
   /** Size of a segment at which the log begins another; default: the log's. */
   segmentBytes?: number;
   retention: RetentionPolicy;
-  /** When snapshots are made; default: see snapshot-schedule.ts. */
-  snapshots?: SnapshotPolicy;
   /** How many artefact tasks the front takes at a time. Without it captures are not processed. */
   artefactTasks?: number;
   /** Limits where deliveries may go. Without it only the built-in rules apply. */
@@ -62,18 +60,6 @@ export interface RetentionPolicy {
   bytes: number | null;
 }
 
-/** When a snapshot is due, each left out as by default (snapshot-schedule.ts). */
-export interface SnapshotPolicy {
-  /** With so many bytes of log behind the last one, or half its own size where that is more. */
-  logBytes?: number;
-  /** So long after the first change behind the last one. */
-  intervalMs?: number;
-  /** At a stop, with so many bytes of log behind the last one. */
-  stopLogBytes?: number;
-  /** How long a stop waits for it at most. */
-  stopMs?: number;
-}
-
 export const DEFAULT_FINALIZE_TIMEOUT_MS = 30_000;
 
 /** An error as data. `code` is a code of storage, or `cell_socket_unusable`, `cell_listen_failed`, `recorder_crashed`. */
@@ -93,7 +79,7 @@ export interface LogLine {
 /** Without the keys that the log adds to each line: a JSON parser keeps only one of two equal keys. */
 export type LogFields = JsonObject & { level?: never; time?: never; msg?: never; service_version?: never };
 
-/** The recorder is up: every record that the log held, or a snapshot and every record behind it, has been sent before this message. */
+/** The recorder is up: everything in the log has been sent before this message. */
 export interface RecorderReady {
   kind: "ready";
   /** What recovery found and did. */
@@ -107,19 +93,12 @@ export interface RecorderReady {
 
 export type RecorderToFront =
   | RecorderReady
-  /**
-   * Sent before the first batch: this snapshot holds the view as it was at that sequence number. The front answers whether it has taken it.
-   * The batches then begin behind it, unless `snapshot_discarded` comes.
-   */
-  | { kind: "snapshot"; path: string; sequence: number }
-  /** The front drops the snapshot that it has taken. The batches then begin with the log's first record. */
-  | { kind: "snapshot_discarded" }
-  /** Whole consecutive records. Their buffer moves to the front. */
+  /** Whole consecutive records, or a hint file. Their buffer moves to the front. */
   | { kind: "batch"; batch: CommittedBatch }
   /** All of the recorder's rows of health (log, disk, recorder, dispatcher) and the store's counters, whenever one changes. */
   | { kind: "health"; rows: ComponentRow[]; counters: StoreCounters }
   | { kind: "log"; line: LogLine }
-  /** A snapshot found damaged bytes. The front reports it in health like damage that its own reads find. */
+  /** The making of a hint file found damaged bytes. The front reports it in health like damage that its own reads find. */
   | { kind: "read_damage"; error: StorageErrorData }
   /**
    * The captures of these runs have tombstones, in batches sent before this, and their files are about to be unlinked or just have been.
@@ -146,10 +125,6 @@ export type RecorderToFront =
 export type FrontToRecorder =
   /** The front's view has taken a batch. Its buffer comes back, which lets the recorder send more. */
   | { kind: "batch_taken"; memory: ArrayBuffer }
-  /** The answers to `snapshot`. */
-  | { kind: "snapshot_taken" }
-  /** `isUnread`: the file could not be read, so it may still be good. */
-  | { kind: "snapshot_refused"; reason: string; isUnread: boolean }
   /** The answer to `let_go_of_captures`. There is one question at a time. */
   | { kind: "captures_let_go" }
   | { kind: "figures" }

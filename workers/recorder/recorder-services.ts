@@ -5,7 +5,6 @@ import { capturePath } from "../../storage/captures/capture-path.js";
 import type { LockedDataDirectory } from "../../storage/disk/data-directory.js";
 import type { Log } from "../../storage/log/log.js";
 import type { CommittedBatch } from "../../storage/log/log-batch.js";
-import { SnapshotSchedule } from "../snapshot/snapshot-schedule.js";
 import { WebhookService } from "../webhooks/webhook-service.js";
 import type { BatchStream } from "./captures/batch-stream.js";
 import { CaptureProcessing } from "./captures/capture-processing.js";
@@ -46,10 +45,10 @@ export interface RecorderServicesOptions extends LogLines {
 /** The front's messages that are meant for a service. */
 type ServiceMessage = Exclude<
   FrontToRecorder,
-  { kind: "batch_taken" | "snapshot_taken" | "snapshot_refused" | "figures" | "artefact_made" | "stop" }
+  { kind: "batch_taken" | "figures" | "artefact_made" | "stop" }
 >;
 
-/** The parts of the recorder that need an open store: writer, processing, webhooks, upkeep, snapshots and health. */
+/** The parts of the recorder that need an open store: writer, processing, webhooks, upkeep and health. */
 export class RecorderServices {
   readonly state: RecorderState;
   readonly writer: RecordWriter;
@@ -62,7 +61,6 @@ export class RecorderServices {
   readonly #options: RecorderServicesOptions;
   readonly #log: Log;
   readonly #clock: ServiceClock;
-  #snapshots: SnapshotSchedule | undefined;
   #health: RecorderHealth | undefined;
 
   /** Creates the services. Only the dispatcher's thread is started. */
@@ -86,39 +84,6 @@ export class RecorderServices {
 
   updateHealth(): void {
     this.#health?.update();
-  }
-
-  /** Makes snapshots from now on, if the environment can make any. */
-  startSnapshots(): void {
-    const { timers, wallUs, makeSnapshot, send } = this.#options.environment;
-    const { metaPath, snapshotPath, quarantinePath } = this.#options.directory;
-    if (makeSnapshot === undefined) return;
-    const log = this.#log;
-    this.#snapshots = new SnapshotSchedule({
-      policy: this.#options.options.snapshots ?? {},
-      timers,
-      makeDurable: async () => {
-        const sequence = log.committedSequence;
-        await log.whenDurable(sequence);
-        return sequence;
-      },
-      hasSpare: (bytes) => this.#options.guards.room.hasSpare(bytes),
-      runCount: () => this.state.runCount,
-      isBusy: () => this.webhooks.deliveries.isBusy,
-      make: (throughSequence) => makeSnapshot({ metaPath, snapshotPath, quarantinePath, throughSequence }),
-      wallUs,
-      onReadDamage: (error) => send({ kind: "read_damage", error }),
-      onChange: () => this.updateHealth(),
-      line: this.#options.line,
-    });
-    const { bytes, lastSequence } = log.recovery;
-    const last = this.#options.opened.snapshot;
-    this.#snapshots.start(lastSequence === 0 ? 0 : bytes, last && { sequence: last.start.sequence, bytes: last.bytes });
-  }
-
-  /** @param isLogIntact false: no last snapshot is made */
-  async stopSnapshots(isLogIntact: boolean): Promise<void> {
-    await this.#snapshots?.stop(isLogIntact);
   }
 
   /** Takes a message from the front that is meant for a service. */
@@ -152,7 +117,6 @@ export class RecorderServices {
 
   /** These records are committed: answers whoever waits for them. */
   committed(batch: CommittedBatch): void {
-    this.#snapshots?.committed(batch);
     this.writer.committed(batch);
     this.webhooks.deliveries.committed(batch.lastSequence);
   }
@@ -164,7 +128,6 @@ export class RecorderServices {
     this.#options.environment.send({ kind: "deliveries_ended" });
     this.processing?.abandon();
     void this.upkeep.stop();
-    void this.stopSnapshots(false);
   }
 
   #createWriter(): RecordWriter {
@@ -250,6 +213,7 @@ export class RecorderServices {
       captures: guards.captures,
       policy: options.retention,
       spend: (bytes) => guards.room.spend(bytes),
+      onReadDamage: (error) => environment.send({ kind: "read_damage", error }),
       appendTombstone: (run) => this.writer.appendTombstone(run),
       onChange: () => this.updateHealth(),
       line,
@@ -265,11 +229,9 @@ export class RecorderServices {
         recovery: log.recovery,
         openedAt: opened.openedAt,
         earlierDamage: opened.earlierDamage,
-        damagedSnapshot: opened.damagedSnapshot,
         logFailure: () => log.failure,
         disk: () => guards.room.row,
         recorderFailure: () => status.failure,
-        snapshotFault: () => this.#snapshots?.fault ?? null,
         retentionFault: () => upkeep.retentionFault,
         lockFault: () => guards.watch.lockFault,
         clockFault: () => clockFault(this.#clock.lastUs, environment.wallUs()),

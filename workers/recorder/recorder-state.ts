@@ -33,7 +33,7 @@ import type { ProgramDocument } from "../../core/run/program.js";
 import { foldRun } from "../../core/run/run-fold.js";
 import type { RunState } from "../../core/run/run-state.js";
 import type { WebhookChange } from "../../core/webhook/webhook-change.js";
-import { CaptureIndex, keptCaptures, type RemovedRun } from "../../storage/captures/capture-index.js";
+import { CaptureIndex, keptCaptures } from "../../storage/captures/capture-index.js";
 import { TextTable } from "../../storage/columns/text-table.js";
 import { TypedColumn } from "../../storage/columns/typed-column.js";
 import { UuidTable } from "../../storage/columns/uuid-table.js";
@@ -43,7 +43,6 @@ import { LOG_RECORD_TYPE } from "../../storage/log/record-format.js";
 import { segmentName } from "../../storage/log/segment.js";
 import { decodeChanges, decodeRefusal } from "../../storage/records/change-record.js";
 import { decodeMessagePack, encodeMessagePack } from "../../storage/records/message-pack.js";
-import { packValues, unpackValues } from "../../storage/records/packed-values.js";
 import {
   decodeIndex,
   isKnownRecordType,
@@ -52,10 +51,7 @@ import {
   RecordDecodeError,
   type StoredSummary,
 } from "../../storage/records/record-index.js";
-import type { SnapshotSink, SnapshotSource } from "../../storage/snapshot/snapshot-format.js";
-import { assertEnds, assertPlaces, assertRows } from "../../storage/snapshot/snapshot-reader.js";
 import { StorageError } from "../../storage/storage-error.js";
-import { type KeptRecord, packRecords, unpackRecords } from "../../storage/view/kept-records.js";
 import { WebhookState } from "../webhooks/deliveries/webhook-state.js";
 import { isProducerSnapshot, type ProducerSnapshot, ProducerTable } from "./producers/producer-table.js";
 
@@ -114,15 +110,6 @@ function decodeOpeningState(body: Uint8Array): OpeningState {
 
 function unfolded({ type, timeUs, body }: LogRecord, origin: Origin | null): UnfoldedRecord {
   return { type, timeUs, producer: origin?.producer ?? null, body: body.slice() };
-}
-
-/** What no column of a snapshot holds. */
-export interface SnapshotFacts {
-  cell: CellIdentity;
-  components: ComponentRow[];
-  lastRunId: string | null;
-  lastTimeUs: number;
-  lastRemoved: readonly RemovedRun[];
 }
 
 export class RecorderState implements World {
@@ -438,75 +425,6 @@ export class RecorderState implements World {
       this.#lastRunId = state.lastRunId;
     }
     this.producers.restore(state.producers);
-  }
-
-  /** Writes its sections of a snapshot. Only while records are replayed: those of runs that have not ended are kept until then. */
-  async writeSnapshot(sink: SnapshotSink): Promise<void> {
-    const captures = this.captures.snapshot();
-    await sink.write("recorderRunIds", this.#runs.keyParts());
-    await sink.write("recorderRunStatuses", this.#runs.valueParts());
-    await sink.write("recorderFrameIds", this.#frames.keyParts());
-    await sink.write("recorderFrameRuns", this.#frames.valueParts());
-    await sink.write("recorderSerialBytes", this.#serialNumbers.byteParts());
-    await sink.write("recorderSerialEnds", this.#serialNumbers.endParts());
-    await sink.write("recorderRevisions", this.#lastRevisions.parts());
-    await sink.write("recorderCaptures", [captures.rows]);
-    const facts: SnapshotFacts = {
-      cell: this.#cell,
-      components: [...this.#components.values()],
-      lastRunId: this.#lastRunId,
-      lastTimeUs: this.#lastTimeUs,
-      lastRemoved: captures.lastRemoved,
-    };
-    await sink.write("recorderFacts", packValues([facts]));
-    await sink.write("recorderPrograms", packValues(this.#programs.values()));
-    await sink.write("recorderProducers", packValues(this.producers.snapshot()));
-    await sink.write("recorderKeptRecords", packRecords(this.#keptRecords()));
-    await this.webhooks.writeSnapshot(sink);
-  }
-
-  /**
-   * Takes what `writeSnapshot` wrote; the replay goes on behind it. Of no use after an error: it may hold a part.
-   *
-   * @throws {SnapshotError}
-   */
-  async loadSnapshot(source: SnapshotSource): Promise<void> {
-    const runIds = await source.read("recorderRunIds");
-    const runStatuses = await source.read("recorderRunStatuses");
-    assertRows("runs", runIds.length / 4, runStatuses);
-    this.#runs.load(runIds, runStatuses);
-    const frameIds = await source.read("recorderFrameIds");
-    const frameRuns = await source.read("recorderFrameRuns");
-    assertRows("frames", frameIds.length / 4, frameRuns);
-    assertPlaces("runs", runIds.length / 4, frameRuns);
-    this.#frames.load(frameIds, frameRuns);
-    const serialEnds = await source.read("recorderSerialEnds");
-    const revisions = await source.read("recorderRevisions");
-    assertRows("serial numbers", serialEnds.length, revisions);
-    const serialBytes = await source.read("recorderSerialBytes");
-    assertEnds("serial numbers", serialEnds, serialBytes);
-    this.#serialNumbers.load(serialBytes, serialEnds);
-    this.#lastRevisions.load(revisions);
-    const [value] = unpackValues(await source.read("recorderFacts"));
-    const facts = value as SnapshotFacts;
-    this.#cell = facts.cell;
-    for (const row of facts.components) this.#components.set(row.key, row);
-    this.#lastRunId = facts.lastRunId;
-    this.#lastTimeUs = facts.lastTimeUs;
-    this.captures.load(await source.read("recorderCaptures"), facts.lastRemoved);
-    await this.webhooks.loadSnapshot(source);
-    for (const program of unpackValues(await source.read("recorderPrograms")) as Iterable<ProgramDocument>) {
-      this.#programs.set(program.id, program);
-    }
-    this.producers.restore([...unpackValues(await source.read("recorderProducers"))] as ProducerSnapshot[]);
-    for (const { runId, ...record } of unpackRecords(await source.read("recorderKeptRecords"))) {
-      this.#keepUnfolded(runId, record);
-    }
-  }
-
-  *#keptRecords(): Generator<KeptRecord, void> {
-    if (this.#unfolded === undefined) throw new Error("the replay is over: records that were folded are not kept");
-    for (const [runId, records] of this.#unfolded) for (const record of records) yield { runId, ...record };
   }
 
   /**

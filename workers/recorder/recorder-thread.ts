@@ -6,7 +6,6 @@ import { FileSystemError, isNoRoom } from "../../storage/disk/file-system-error.
 import { StorageError } from "../../storage/storage-error.js";
 import { LinkListenError } from "../cell-link/link-server.js";
 import { watchLoopDelay } from "../loop-delay.js";
-import { startSnapshotWorker } from "../snapshot/snapshot-worker.js";
 import { startDispatcher } from "../webhooks/dispatcher/dispatcher-handle.js";
 import { FrontArtefactMaker } from "./captures/artefact-maker.js";
 import { Recorder } from "./recorder.js";
@@ -27,7 +26,6 @@ try {
       clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
     },
     wallUs: wallClockUs,
-    makeSnapshot: startSnapshotWorker,
     send,
     onMessage: (receive) => {
       port.on("message", (message: FrontToRecorder) => {

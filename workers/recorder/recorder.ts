@@ -4,7 +4,6 @@ import { type LockedDataDirectory, openDataDirectory } from "../../storage/disk/
 import type { Log } from "../../storage/log/log.js";
 import type { CommittedBatch } from "../../storage/log/log-batch.js";
 import { StorageError } from "../../storage/storage-error.js";
-import { SnapshotQuestion } from "../snapshot/snapshot-question.js";
 import { BatchStream } from "./captures/batch-stream.js";
 import { PayloadFiles } from "./captures/payload-files.js";
 import { type OpenedStore, openStore } from "./open-store.js";
@@ -59,13 +58,12 @@ export class Recorder {
   readonly #stream: BatchStream;
   readonly #endings: RunEndings;
   readonly #backPressure: BackPressure;
-  readonly #snapshotQuestion: SnapshotQuestion;
   readonly #guards: StoreGuards;
   readonly #link: ProducerLink;
   readonly #files: PayloadFiles;
   readonly #messages = new MessageFigures();
   /** Empty until the store is open. */
-  #state = new RecorderState();
+  readonly #state = new RecorderState(new CaptureIndex({ keepsRuns: true }));
   #opened: OpenedStore | undefined;
   /** Undefined until the store is open. */
   #services: RecorderServices | undefined;
@@ -95,7 +93,6 @@ export class Recorder {
       isProcessingBehind: () => this.#services?.processing?.isBehind === true,
       line: this.#log.line,
     });
-    this.#snapshotQuestion = new SnapshotQuestion(environment.send);
     this.#guards = createStoreGuards({
       fileSystem: environment.fileSystem,
       directory,
@@ -167,7 +164,6 @@ export class Recorder {
     await this.#listen(services, this.#opened.log);
     services.upkeep.start();
     await watch.start();
-    services.startSnapshots();
   }
 
   #openStore(): Promise<OpenedStore> {
@@ -178,12 +174,7 @@ export class Recorder {
       durability,
       ...(segmentBytes !== undefined && { segmentBytes }),
       room: this.#guards.shortage,
-      createState: () => new RecorderState(new CaptureIndex({ keepsRuns: true })),
-      onState: (state) => {
-        this.#state = state;
-      },
-      askFront: (path, sequence) => this.#snapshotQuestion.ask(path, sequence),
-      discard: () => this.#environment.send({ kind: "snapshot_discarded" }),
+      state: this.#state,
       onReplayed: (batch) => {
         this.#stream.send(batch);
         return this.#stream.caughtUp();
@@ -255,10 +246,6 @@ export class Recorder {
         if (this.#status.failure === null) this.#services?.viewed(sequence);
         return;
       }
-      case "snapshot_taken":
-      case "snapshot_refused":
-        this.#snapshotQuestion.answered(message);
-        return;
       case "figures":
         this.#environment.send({ kind: "figures", figures: this.#figures() });
         return;
@@ -362,7 +349,6 @@ export class Recorder {
     this.#status.stopping();
     await this.#link.close();
     await this.#guards.watch.lookAtFiles();
-    await services?.stopSnapshots(log?.failure === null);
     await this.#close();
     this.#environment.send({ kind: "stopped", failure: this.#status.stopFailure });
     this.#setStopped();

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { RECORD_HEADER_BYTES } from "../../../storage/log/record-format.js";
@@ -9,10 +9,7 @@ import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
 import { type Ended, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
-import { longOnly } from "../../helpers/test-size.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
-
-const SNAPSHOT_SCRIPT = new URL("../../helpers/snapshot/snapshot-service.js", import.meta.url).pathname;
 
 /** A record as `inspect` prints it; of a run delta the kind of its first change. */
 interface Inspected {
@@ -194,24 +191,6 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
   });
 });
 
-t.test("an end that only the snapshot knows of is told as lost", longOnly, async (t) => {
-  const service = await ServiceProcess.start({ script: SNAPSHOT_SCRIPT });
-  t.teardown(() => service.dispose());
-  const data = service.dataDirectory;
-  const { id, producer } = await startRun(service);
-  await producer.accept({ type: "run.cancel", id });
-  t.match(await service.end(), { code: 0 });
-  const records = await recordsOf(data);
-  const end = wanted(records.find(({ type }) => type === "runEnded"));
-  isSilent(t, await exportWithout(data, id, null), "as it was");
-  truncateSync(join(data, "meta", segmentName(end.segment)), end.offset);
-  const exported = await exportWithout(data, id, null);
-  t.match(exported, { code: 1, stdout: /\(running\)/, names: LOSSY });
-  t.match(exported.stderr, /snapshot\/.* says that everything up to \d+ was durable, lost: \d+ to at least \d+\)/);
-  const { lost } = exported.json("incomplete.json");
-  t.match(lost, listOf({ code: "log_lost", first_sequence: end.sequence }));
-});
-
 t.test("what a recovery copied on, or cut since nobody was told of it, is no loss", async (t) => {
   const owner = await ServiceProcess.start();
   t.teardown(() => owner.dispose());
@@ -243,50 +222,44 @@ t.test("what a recovery copied on, or cut since nobody was told of it, is no los
   t.ok(exported.json("run.json").event_log.length > 0);
 });
 
-t.test(
-  "a segment and a snapshot that the disk does not open: the rest comes out, they are named, exit 1",
-  async (t) => {
-    const service = await ServiceProcess.start();
-    t.teardown(() => service.dispose());
-    const data = service.dataDirectory;
-    const { id } = await startRun(service);
-    t.match(await service.end(), { code: 0 });
-    const records = await recordsOf(data);
-    const inspect = (...args: string[]) => runCommand(["inspect", "--data", data, ...args]);
-    const linesOf = ({ stdout }: Ended) =>
-      stdout
-        .trim()
-        .split("\n")
-        .map((line) => JSON.parse(line));
-    for (const file of [`meta/${segmentName(1_000)}`, "snapshot/0000000000001000.snap"]) {
-      // A link to itself: it can be listed, and neither be opened nor looked at.
-      symlinkSync(join(data, file), join(data, file));
-      const exported = await exportWithout(data, id, null);
-      t.match(exported, { code: 1, stdout: /\(running\)/, names: LOSSY }, file);
-      t.match(exported.stderr, /^inspection-service: run \S+ may be incomplete: .*; see \S+incomplete\.json\n$/);
-      t.match(exported.stderr, new RegExp(`the disk cannot read ${file}, offset 0`));
-      t.match(
-        exported.json("incomplete.json").unreadable,
-        listOf({ file, offset: 0, length_bytes: 0, detail: /ELOOP/ }),
-      );
-      t.match(exported.json("run.json"), { id, status: "running" });
-      if (file.startsWith("meta/")) {
-        const ended = await inspect();
-        t.match(ended, { code: 1, stderr: /^the disk cannot read all of the log: [^\n]*\n$/ });
-        const lines = linesOf(ended);
-        t.same(lines.slice(0, records.length), records, "the records are printed as before");
-        t.match(lines.at(-1), { kind: "unreadable", path: join(data, file) });
-        t.match(await inspect("--run", id), { code: 1 }, "there may be more of it");
-        t.match(await inspect("--sequence", "2"), { code: 0 }, "it is what was asked for");
-        const ofFirst = await inspect("--segment", "1");
-        t.match(ofFirst, { code: 0, stderr: "" }, "another segment is none that was asked for");
-        t.same(linesOf(ofFirst).slice(0, records.length), records);
-      }
-      rmSync(join(data, file));
+t.test("a segment and captures that the disk does not open: the rest comes out, they are named, exit 1", async (t) => {
+  const service = await ServiceProcess.start();
+  t.teardown(() => service.dispose());
+  const data = service.dataDirectory;
+  const { id } = await startRun(service);
+  t.match(await service.end(), { code: 0 });
+  const records = await recordsOf(data);
+  const inspect = (...args: string[]) => runCommand(["inspect", "--data", data, ...args]);
+  const linesOf = ({ stdout }: Ended) =>
+    stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+  for (const file of [`meta/${segmentName(1_000)}`]) {
+    // A link to itself: it can be listed, and neither be opened nor looked at.
+    symlinkSync(join(data, file), join(data, file));
+    const exported = await exportWithout(data, id, null);
+    t.match(exported, { code: 1, stdout: /\(running\)/, names: LOSSY }, file);
+    t.match(exported.stderr, /^inspection-service: run \S+ may be incomplete: .*; see \S+incomplete\.json\n$/);
+    t.match(exported.stderr, new RegExp(`the disk cannot read ${file}, offset 0`));
+    t.match(exported.json("incomplete.json").unreadable, listOf({ file, offset: 0, length_bytes: 0, detail: /ELOOP/ }));
+    t.match(exported.json("run.json"), { id, status: "running" });
+    if (file.startsWith("meta/")) {
+      const ended = await inspect();
+      t.match(ended, { code: 1, stderr: /^the disk cannot read all of the log: [^\n]*\n$/ });
+      const lines = linesOf(ended);
+      t.same(lines.slice(0, records.length), records, "the records are printed as before");
+      t.match(lines.at(-1), { kind: "unreadable", path: join(data, file) });
+      t.match(await inspect("--run", id), { code: 1 }, "there may be more of it");
+      t.match(await inspect("--sequence", "2"), { code: 0 }, "it is what was asked for");
+      const ofFirst = await inspect("--segment", "1");
+      t.match(ofFirst, { code: 0, stderr: "" }, "another segment is none that was asked for");
+      t.same(linesOf(ofFirst).slice(0, records.length), records);
     }
-    isSilent(t, await exportWithout(data, id, null), "as it was");
-  },
-);
+    rmSync(join(data, file));
+  }
+  isSilent(t, await exportWithout(data, id, null), "as it was");
+});
 
 t.test("deliveries and the names of their webhooks", async (t) => {
   const service = await ServiceProcess.start();

@@ -1,27 +1,23 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
+import { verifyHint } from "../../../storage/log/hint-format.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
-import { listOf } from "../../helpers/list-of.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
-import { isFullSize, longOnly } from "../../helpers/test-size.js";
+import { isFullSize } from "../../helpers/test-size.js";
 
-const SCRIPT = new URL("../../helpers/snapshot/snapshot-service.js", import.meta.url).pathname;
+const SCRIPT = new URL("../../helpers/process/small-segments-service.js", import.meta.url).pathname;
 const RUNS = 60;
 const REPORT = { name: "report.pdf", content_type: "application/pdf" };
 
 const store = temporaryDirectory(t);
 const damaged = temporaryDirectory(t);
-const [META, SNAPSHOT, QUARANTINE] = ["meta", "snapshot", "quarantine"].map((name) => join(damaged, name)) as [
-  string,
-  string,
-  string,
-];
+const [META, QUARANTINE] = ["meta", "quarantine"].map((name) => join(damaged, name)) as [string, string];
 
-/** A store of some segments and a snapshot of its last record but a mark, stopped. */
+/** A store of some segments with their hint files, stopped. */
 async function fill(): Promise<void> {
   const service = await ServiceProcess.start({ script: SCRIPT, dataDirectory: store });
   t.teardown(() => service.dispose());
@@ -44,7 +40,10 @@ const segments = (): string[] =>
     .filter((name) => name.endsWith(".seg"))
     .sort();
 const lastSegment = (): string => join(META, segments().at(-1) as string);
-const snapshotNames = (path: string): string[] => readdirSync(path).filter((name) => name.endsWith(".snap"));
+const hintNames = (): string[] =>
+  readdirSync(META)
+    .filter((name) => name.endsWith(".hint"))
+    .sort();
 
 interface Served {
   log: { status: string; detail: string | null };
@@ -100,9 +99,7 @@ const unlinkAll = (folder: string, names: readonly string[]): void => {
 const LOSSES: [string, () => void][] = [
   ["all segments deleted", () => unlinkAll(META, segments())],
   ["the second half of the segments deleted", () => unlinkAll(META, segments().slice(segments().length >> 1))],
-  ["the newest segment deleted", () => unlinkSync(lastSegment())],
-  ["the newest segment truncated to nothing", () => truncateSync(lastSegment(), 0)],
-  ["the newest segment truncated to 200 bytes", () => truncateSync(lastSegment(), 200)],
+  ["the last two segments deleted", () => unlinkAll(META, segments().slice(-2))],
 ];
 
 t.test("the store before it loses anything", async (t) => {
@@ -115,45 +112,30 @@ const CHOSEN = isFullSize ? LOSSES : LOSSES.filter((_, at) => at === 2);
 
 for (const [what, damage] of CHOSEN) {
   t.test(`${what}: the loss is told, by every start, and no number is used again`, async (t) => {
-    const [snapshot] = snapshotNames(SNAPSHOT) as [string];
-    const durable = Number(snapshot.slice(0, 16));
-    const bytes = readFileSync(join(SNAPSHOT, snapshot));
+    const hint = hintNames().at(-1) as string;
+    const durable = verifyHint(readFileSync(join(META, hint)))?.lastSequence as number;
     damage();
     const found = await check();
     t.equal(found.code, 1);
     const lost = found.findings.find(({ code }) => code === "log_lost");
-    t.match(lost?.message, new RegExp(`snapshot/${snapshot} says that everything up to ${durable} was durable`));
+    t.match(lost?.message, new RegExp(`meta/${hint} says that everything up to ${durable} was durable`));
 
     const first = await serve(true);
     t.match(first, { status: "degraded", log: { status: "degraded", detail: /^since 20.*at least \d+ records lost/ } });
     t.match(first.log.detail, `everything up to ${durable} was durable`);
     t.equal(first.warnings.filter((line) => line.includes('"code":"log_lost"')).length, 1);
     t.ok(first.total >= 1 && first.total <= RUNS, `${first.total} runs, the new one among them`);
-    t.same(snapshotNames(SNAPSHOT), []);
-    t.same(readFileSync(join(QUARANTINE, snapshot)), bytes, "kept as it was");
     t.ok(Number(segments().at(-1)?.slice(0, 16)) > durable, "the log goes on behind what was durable");
 
-    const second = await serve();
-    t.match(second, {
-      status: "degraded",
-      total: first.total,
-      log: { detail: /from earlier starts (?:is|are) in quarantine/ },
-    });
+    t.match(await serve(), { status: "degraded", total: first.total, log: { detail: /opening found \d+ damaged/ } });
     const after = await check();
     t.equal(after.code, 1);
-    t.ok(after.codes.includes("quarantined"));
+    t.ok(after.codes.includes("sequences_missing"));
   });
 }
 
 const WITNESSES: [string, () => void][] = [
   ["captures", () => {}],
-  [
-    "a damaged snapshot",
-    () => {
-      rmSync(join(damaged, "captures"), { recursive: true });
-      writeFileSync(join(SNAPSHOT, "0000000000000100.snap"), "no snapshot");
-    },
-  ],
   [
     "quarantine",
     () => {
@@ -165,10 +147,8 @@ const WITNESSES: [string, () => void][] = [
 
 for (const [what, damage] of isFullSize ? WITNESSES : WITNESSES.slice(0, 1)) {
   t.test(`no segment beside ${what}: not taken for a new store`, async (t) => {
-    for (const folder of [META, SNAPSHOT]) {
-      rmSync(folder, { recursive: true });
-      mkdirSync(folder);
-    }
+    rmSync(META, { recursive: true });
+    mkdirSync(META);
     damage();
     const found = await check();
     t.equal(found.code, 1);
@@ -194,77 +174,41 @@ for (const [what, damage] of isFullSize ? WITNESSES : WITNESSES.slice(0, 1)) {
   });
 }
 
-t.test("a damaged snapshot costs no answer, and is told until the operator takes it away", longOnly, async (t) => {
-  const intact = await serve();
-  t.match(intact, { status: "healthy", warnings: { length: 0 } });
-  restored();
-  const [name] = snapshotNames(SNAPSHOT) as [string];
-  const bytes = readFileSync(join(SNAPSHOT, name));
-  bytes[bytes.length >> 1]! ^= 1;
-  writeFileSync(join(SNAPSHOT, name), bytes);
-  t.match(await check(), { code: 1, codes: listOf("snapshot_damaged") });
-  const first = await serve();
-  t.match(first, { status: "degraded", total: intact.total, log: { status: "degraded" } });
-  t.match(
-    first.log.detail,
-    new RegExp(`^since 20.*snapshot ${name} is damaged .*no answer is wrong .*remove the file$`),
-  );
-  t.match(
-    first.warnings,
-    listOf(/it is damaged, and everything is read from the log: a snapshot is kept in quarantine/),
-  );
-  t.same(snapshotNames(SNAPSHOT), []);
-  t.same(readFileSync(join(QUARANTINE, name)), bytes, "kept as it was");
-  t.match(await serve(), { log: { status: "degraded", detail: `1 piece of damage from earlier starts` } });
-  t.match(await check(), { code: 1, codes: listOf("quarantined") });
-  unlinkSync(join(QUARANTINE, name));
-  t.match(await serve(), { status: "healthy", total: intact.total, warnings: { length: 0 } });
-  t.match(await check(), { code: 0, codes: { length: 0 } });
-});
-
 for (const size of isFullSize ? [0, 40] : [40]) {
-  t.test(
-    `the only segment of a store without a snapshot cut to ${size} bytes: not taken for a new store`,
-    async (t) => {
-      rmSync(SNAPSHOT, { recursive: true });
-      const [only, ...others] = segments() as [string];
-      unlinkAll(META, others);
-      t.equal(only, "0000000000000001.seg");
-      truncateSync(join(META, only), size);
-      const found = await check();
-      t.equal(found.code, 1);
-      t.match(
-        found.findings.find(({ code }) => code === "segment_unreadable"),
-        { message: /the segment's header, lost: 1 to an unknown number/ },
-      );
-      const detail = /^since 20.*opening found 1 damaged places: an unknown number of records lost/;
-      const first = await serve(true);
-      t.match(first, { status: "degraded", total: 1, log: { status: "degraded", detail } });
-      t.equal(readdirSync(QUARANTINE).length, size > 0 ? 1 : 0, "what there is of it");
-      t.ok(Number(segments().at(-1)?.slice(0, 16)) > 1_000_000, "the log goes on behind all that may have been there");
-      t.match(await serve(), { status: "degraded", total: 1, log: { status: "degraded", detail } }, "by every start");
-      t.equal((await check()).code, 1);
-    },
-  );
+  t.test(`the only segment of a store cut to ${size} bytes: not taken for a new store`, async (t) => {
+    const [only, ...others] = segments() as [string];
+    unlinkAll(META, [...others, ...hintNames()]);
+    t.equal(only, "0000000000000001.seg");
+    truncateSync(join(META, only), size);
+    const found = await check();
+    t.equal(found.code, 1);
+    t.match(
+      found.findings.find(({ code }) => code === "segment_unreadable"),
+      { message: /the segment's header, lost: 1 to an unknown number/ },
+    );
+    const detail = /^since 20.*opening found 1 damaged places: an unknown number of records lost/;
+    const first = await serve(true);
+    t.match(first, { status: "degraded", total: 1, log: { status: "degraded", detail } });
+    t.equal(readdirSync(QUARANTINE).length, size > 0 ? 1 : 0, "what there is of it");
+    t.ok(Number(segments().at(-1)?.slice(0, 16)) > 1_000_000, "the log goes on behind all that may have been there");
+    t.match(await serve(), { status: "degraded", total: 1, log: { status: "degraded", detail } }, "by every start");
+    t.equal((await check()).code, 1);
+  });
 }
 
-t.test(
-  "a newest segment that ends within its opening state is told by every start, without a snapshot too",
-  async (t) => {
-    rmSync(SNAPSHOT, { recursive: true });
-    truncateSync(lastSegment(), 200);
-    t.match(await check(), { code: 1 });
-    const log = { status: "degraded", detail: /opening found 1 damaged places: an unknown number of records lost/ };
-    t.match(await serve(), { status: "degraded", log });
-    const [kept] = readdirSync(QUARANTINE) as [string];
-    const after = await check();
-    t.equal(after.code, 1);
-    t.same(new Set(after.codes), new Set(["opening_state_damaged", "capture_unnamed", "quarantined"]));
-    const later = await serve();
-    t.match(later, { status: "degraded", log });
-    t.match(later.log.detail, `1 piece of damage from earlier starts is in quarantine/ (${kept})`);
-    unlinkSync(join(QUARANTINE, kept));
-    t.match(await serve(), { log }, "the hole in the numbers tells it still");
-    t.match(await check(), { code: 1 });
-  },
-);
+t.test("a newest segment that ends within its opening state is told by every start", async (t) => {
+  truncateSync(lastSegment(), 200);
+  t.match(await check(), { code: 1 });
+  const log = { status: "degraded", detail: /opening found 1 damaged places: an unknown number of records lost/ };
+  t.match(await serve(), { status: "degraded", log });
+  const [kept] = readdirSync(QUARANTINE) as [string];
+  const after = await check();
+  t.equal(after.code, 1);
+  t.same(new Set(after.codes), new Set(["opening_state_damaged", "capture_unnamed", "quarantined"]));
+  const later = await serve();
+  t.match(later, { status: "degraded", log });
+  t.match(later.log.detail, `1 piece of damage from earlier starts is in quarantine/ (${kept})`);
+  unlinkSync(join(QUARANTINE, kept));
+  t.match(await serve(), { log }, "the hole in the numbers tells it still");
+  t.match(await check(), { code: 1 });
+});

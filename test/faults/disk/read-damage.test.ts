@@ -1,6 +1,6 @@
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
-import t, { type Test } from "tap";
+import t from "tap";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
@@ -72,60 +72,6 @@ t.test("a record that rots under the running service costs its run's detail, not
   t.match(health, { status: 200, body: { status: "degraded", components: { log: { status: "degraded" } } } });
   const log = (health.body.components as { log: { detail: string } }).log;
   t.match(log.detail, new RegExp(`reads found 1 damaged place, first segment ${segment}`));
-});
-
-/** Overwrites what stands at the first place of the text in the file, or at its end, as often as it is called. */
-function harm(path: string, text?: string): void {
-  const bytes = readFileSync(path);
-  const at = text === undefined ? bytes.length - HARM.length : bytes.indexOf(text);
-  if (at < 0) throw new Error(`${path} has no ${text}`);
-  const file = openSync(path, "r+");
-  writeSync(file, HARM, at);
-  closeSync(file);
-}
-
-const HARM = "rotten";
-
-/** A service by this script, with a run in it that goes on, and what health says of the log. */
-async function upkeptService(t: Test, script: string) {
-  const service = await ServiceProcess.start({ script: new URL(script, import.meta.url).pathname });
-  t.teardown(() => service.dispose());
-  const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
-  t.teardown(() => producer.destroy());
-  await producer.deliver(programPut());
-  const client = new ContractClient(t, service.port);
-  const work = async (mark: string): Promise<string> => {
-    const id = producer.nextRunId();
-    await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });
-    await producer.deliver({ type: "run.start", id });
-    const data = { mark, padding: "x".repeat(4_000) };
-    for (let nth = 0; nth < 4; nth++)
-      await producer.deliver({ type: "event.add", run_id: id, event_type: "note", data });
-    return id;
-  };
-  const end = (id: string) => producer.deliver({ type: "run.cancel", id });
-  const log = async () => (await client.get("/health")).components.log as { status: string; detail: string | null };
-  return { service, producer, work, end, log };
-}
-
-t.test("damage that the making of a snapshot meets is in health, and what tells of it is kept", async (t) => {
-  const { service, work, end, log } = await upkeptService(t, "../../helpers/snapshot/snapshot-service.js");
-  const snapshots = join(service.dataDirectory, "snapshot");
-  let row = await log();
-  for (; row.status === "healthy"; row = await log()) {
-    await end(await work("more"));
-    for (const name of readdirSync(snapshots).filter((one) => one.endsWith(".snap"))) {
-      try {
-        harm(join(snapshots, name));
-      } catch (error) {
-        // The next one has taken its place meanwhile.
-        if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-      }
-    }
-  }
-  t.equal(row.status, "degraded");
-  t.match(row.detail, /^since \d{4}-\S+Z reads found \d+ damaged places?, first snapshot \d{16}\.snap: its section/);
-  t.match(readdirSync(join(service.dataDirectory, "quarantine"))[0], /^\d{16}\.snap$/);
 });
 
 t.test("a delivery whose run's record rots is an internal error to whoever wants it, and stays as it is", async (t) => {

@@ -164,6 +164,13 @@ t.test("a store of a newer format is refused, and one that is none", async (t) =
     code: "format_unsupported",
     message: /has format 2; this release reads format 1/,
   });
+  // As development versions wrote it.
+  writeFileSync(`${path}/format.json`, '{"format":1,"service":"inspection-results-service"}');
+  await t.rejects(openDataDirectory({ path, creates: true }), {
+    code: "format_unsupported",
+    message:
+      /^the store in \S+ has the format of a development version before release 1\.0, which no release reads: [^\n]*$/,
+  });
   writeFileSync(`${path}/format.json`, "nonsense");
   await t.rejects(openDataDirectory({ path, creates: true }), { code: "format_unsupported", message: /nonsense/ });
   t.same(readdirSync(`${path}/lock`), [], "a refusal keeps no lock");

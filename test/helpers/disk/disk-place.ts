@@ -2,7 +2,7 @@ import { segmentBaseOf } from "../../../storage/log/segment.js";
 import type { DiskOperation } from "./simulated-disk.js";
 
 /** What the store is doing when an operation comes. */
-export type DiskPlace = "recovery" | "rotation" | "snapshot" | "hint" | "retention" | "commit" | "capture" | "other";
+export type DiskPlace = "recovery" | "rotation" | "hint" | "retention" | "commit" | "capture" | "other";
 
 /** Tells by an operation's path, and by the ones before it, what it belongs to. */
 export class DiskPlaces {
@@ -19,7 +19,6 @@ export class DiskPlaces {
 }
 
 function placeOfFile(kind: DiskOperation["kind"], path: string, name: string): DiskPlace {
-  if (path.includes("/snapshot")) return "snapshot";
   if (path.includes("/captures/")) return kind === "unlink" || kind === "rmdir" ? "retention" : "capture";
   if (!path.includes("/meta/")) return "other";
   if (segmentBaseOf(name) !== undefined) return "commit";

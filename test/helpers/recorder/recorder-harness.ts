@@ -192,12 +192,6 @@ export class RecorderHarness {
       case "ready":
         this.#ready = message;
         break;
-      case "snapshot":
-        // What the test looks at is folded from all records.
-        queueMicrotask(() => {
-          this.#receive({ kind: "snapshot_refused", reason: "the harness takes none", isUnread: false });
-        });
-        break;
       case "let_go_of_captures":
         this.askedToLetGo.push(message.runIds);
         if (this.letsGo) queueMicrotask(() => this.#receive({ kind: "captures_let_go" }));

@@ -1,49 +1,28 @@
 import type { RunState } from "../../../core/run/run-state.js";
-import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { LogReader } from "../../../storage/log/log-reader.js";
-import { SnapshotReader } from "../../../storage/snapshot/snapshot-reader.js";
 import { View } from "../../../storage/view/view.js";
 import type { FrontToRecorder, RecorderToFront } from "../../../workers/recorder/recorder-messages.js";
 
 /** What the front does with the recorder's messages, as http/service/service.ts and recorder-handle.ts have it, in one thread and without a clock. */
 export class SimulatedFront {
-  readonly #fileSystem: FileSystem;
   readonly #reader: LogReader;
   readonly #answer: (message: FrontToRecorder) => void;
-  #view: View;
+  readonly #view: View;
   /** One thing after the other, in the order of the messages. */
   #taken: Promise<void> = Promise.resolve();
   /** What it could not do. */
   readonly faults: string[] = [];
 
   constructor(fileSystem: FileSystem, metaPath: string, answer: (message: FrontToRecorder) => void) {
-    this.#fileSystem = fileSystem;
     this.#answer = answer;
     this.#reader = new LogReader({ fileSystem, directory: metaPath, nowMs: () => 0 });
-    this.#view = this.#newView();
-  }
-
-  /** With caches that hold next to nothing: what is asked for is read. */
-  #newView(): View {
-    return new View({ reader: this.#reader, summaryCacheBytes: 1, runCacheBytes: 1 });
+    // With caches that hold next to nothing: what is asked for is read.
+    this.#view = new View({ reader: this.#reader, summaryCacheBytes: 1, runCacheBytes: 1 });
   }
 
   take(message: RecorderToFront): void {
     switch (message.kind) {
-      case "snapshot":
-        void this.#load(message.path, message.sequence).then(
-          () => this.#answer({ kind: "snapshot_taken" }),
-          (error: Error) =>
-            this.#answer({
-              ...{ kind: "snapshot_refused", reason: error.message },
-              isUnread: error instanceof FileSystemError,
-            }),
-        );
-        return;
-      case "snapshot_discarded":
-        this.#view = this.#newView();
-        return;
       case "batch":
         this.#then(() => {
           this.#view.applyBatch(message.batch);
@@ -84,11 +63,6 @@ export class SimulatedFront {
 
   close(): void {
     this.#reader.close();
-  }
-
-  async #load(path: string, sequence: number): Promise<void> {
-    const reader = await SnapshotReader.open(this.#fileSystem, path);
-    await this.#view.loadSnapshot(reader, sequence).finally(() => reader.close());
   }
 
   #then(step: () => Promise<void> | void): void {

@@ -9,6 +9,7 @@ import type { RecordInput } from "../../../storage/log/log-options.js";
 import { LogReader } from "../../../storage/log/log-reader.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
 import { isKnownRecordType } from "../../../storage/records/record-index.js";
+import type { StorageErrorData } from "../../../storage/storage-error.js";
 import { View } from "../../../storage/view/view.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
 import { HintFiles } from "../../../workers/recorder/upkeep/hint-files.js";
@@ -53,6 +54,7 @@ export class HintedStore {
   readonly log: Log;
   readonly hints: HintFiles;
   readonly lines: { level: string; message: string }[] = [];
+  readonly readDamages: StorageErrorData[] = [];
   spentBytes = 0;
 
   private constructor(disk: SimulatedDisk, view: View, state: RecorderState, log: Log) {
@@ -65,6 +67,7 @@ export class HintedStore {
       spend: (bytes) => {
         this.spentBytes += bytes;
       },
+      onReadDamage: (error) => void this.readDamages.push(error),
       line: (level, message) => void this.lines.push({ level, message }),
     });
   }

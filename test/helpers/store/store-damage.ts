@@ -11,7 +11,6 @@ import {
 import { decodeSegmentHeader, SEGMENT_HEADER_BYTES } from "../../../storage/log/segment.js";
 import { isChangeRecordType } from "../../../storage/records/record-index.js";
 import { type CheckResult, checkStore } from "../../../storage/repair/check-store.js";
-import { SnapshotCheck } from "../../../workers/snapshot/check-snapshot.js";
 import { consistentInspection } from "../consistency/record-consistency.js";
 import type { SimulatedDisk } from "../disk/simulated-disk.js";
 import { viewOf } from "./segment-bytes.js";
@@ -32,18 +31,16 @@ export async function checkDisk(
     metaPath: `${directory}/meta`,
     capturesPath: `${directory}/captures`,
     quarantinePath: `${directory}/quarantine`,
-    snapshotPath: `${directory}/snapshot`,
     release: async () => {},
   };
   // Who opens the data directory makes the folders that a first start had not made yet: here not on the disk that goes on.
-  const folders = [dataDirectory.capturesPath, dataDirectory.quarantinePath, dataDirectory.snapshotPath];
+  const folders = [dataDirectory.capturesPath, dataDirectory.quarantinePath];
   const areThere = await Promise.all(folders.map((folder) => disk.exists(folder)));
   const fileSystem = areThere.every(Boolean) ? disk : disk.copy();
   if (fileSystem !== disk) for (const folder of folders) await fileSystem.makeDirectory(folder);
   const result = await checkStore({
     dataDirectory,
     fileSystem,
-    folds: await SnapshotCheck.open(fileSystem, dataDirectory),
     understandsType: isChangeRecordType,
     ...inspection,
   });
@@ -117,8 +114,8 @@ export function damageDisk(
 export interface LossContext {
   /** Bases of all segments before the damage, ascending. */
   bases: readonly number[];
-  /** The last record in the snapshot that is there still; 0 without one. */
-  snapshotSequence: number;
+  /** The last record that a hint file which is there still has; 0 without one. */
+  hintedSequence: number;
   /** Bases of segments of which the one before has the first records still, from before a recovery moved them. */
   doubled: ReadonlySet<number>;
   /** Captures or quarantine have a file: there was a log. */
@@ -206,7 +203,7 @@ export function isHealed(
  */
 export function expectedOfSegment(
   { path, before, after }: StoreDamage,
-  { bases, snapshotSequence, doubled, hasOtherFiles }: LossContext,
+  { bases, hintedSequence, doubled, hasOtherFiles }: LossContext,
 ): { isDamage: boolean | null; keptSequence: number } {
   const base = baseOf(path);
   const keptSequence = base - 1;
@@ -222,7 +219,7 @@ export function expectedOfSegment(
     return { isDamage: !isSame(0, own.at(-1)?.end ?? SEGMENT_HEADER_BYTES), keptSequence };
   }
   if (after === null) {
-    const isKnown = bases.length === 1 ? hasOtherFiles || snapshotSequence > 0 : snapshotSequence >= base;
+    const isKnown = bases.length === 1 && hasOtherFiles;
     return { isDamage: isKnown, keptSequence };
   }
   // One after the other: what stands behind a place that was never written is cut by whoever opens the log, as that is.
@@ -240,7 +237,7 @@ export function expectedOfSegment(
   const claims = headers.map(({ offset, durableUpTo }) =>
     isSame(offset, offset + RECORD_HEADER_BYTES) ? durableUpTo : 0,
   );
-  const proven = Math.max(keptSequence, snapshotSequence, ...claims);
+  const proven = Math.max(keptSequence, hintedSequence, ...claims);
   const first = others.findIndex(({ isIntact }) => !isIntact);
   return {
     isDamage: others.some(({ sequence, isIntact }) => !isIntact && sequence <= proven),

@@ -17,7 +17,6 @@ import { slowDisk } from "../disk/slow-disk.js";
 import type { SimulatedProducer } from "../link/simulated-producer.js";
 import { ManualTimers } from "../recorder/manual-timers.js";
 import { SimulatedFront } from "../recorder/simulated-front.js";
-import { snapshotsOn } from "../snapshot/simulated-snapshots.js";
 
 export const CRASH_MODES = ["drop", "keep", "tear"] as const;
 
@@ -32,7 +31,7 @@ export interface Strike {
 
 /** A failed sync is no reason to end all writes where nothing that was acknowledged depends on it: not the names in the log's folder. */
 function isHarmless({ kind }: DiskOperation, place: DiskPlace): boolean {
-  return place === "snapshot" || (place === "hint" && kind === "datasync");
+  return place === "hint" && kind === "datasync";
 }
 
 const WRITING: ReadonlySet<DiskOperation["kind"]> = new Set([
@@ -52,7 +51,7 @@ export interface LifeOptions {
   random: Random;
   wallUs(): number;
   strike: Strike | null;
-  /** Every record that the recorder shows the front: those that the log held, or those behind a snapshot, first. */
+  /** Every record that the recorder shows the front: those that the log held first, but for what comes from hint files. */
   onRecord(record: LogRecord): void;
   /** Every record that the recorder shows the front from a hint file, some without their body. */
   onHinted(record: LogRecord): void;
@@ -67,11 +66,8 @@ export class StoreLife {
   readonly faults: string[] = [];
   /** What the strike hit, once it did. */
   struck: DiskPlace | null = null;
-  /** Of the records that were shown, or are in the snapshot that the front has taken. */
+  /** Of the records that were shown, or that a hint file stands for. */
   lastSequence = 0;
-  /** Whether it began from a snapshot. */
-  beganFromSnapshot = false;
-  snapshots = 0;
   /** Sealed segments that the opening took from their hint files. */
   hints = 0;
   hintsWritten = 0;
@@ -135,7 +131,6 @@ export class StoreLife {
         onMessage: (receive) => {
           this.#receive = receive;
         },
-        makeSnapshot: snapshotsOn(fileSystem),
         sockets: {
           lock: async () => ({ release: async () => {}, restore: async () => "intact" as const }),
           listen: (link) => {
@@ -224,14 +219,6 @@ export class StoreLife {
       case "batch":
         this.#takeBatch(message.batch);
         break;
-      case "snapshot":
-        this.lastSequence = message.sequence;
-        this.beganFromSnapshot = true;
-        break;
-      case "snapshot_discarded":
-        this.lastSequence = 0;
-        this.beganFromSnapshot = false;
-        break;
       case "ready":
         this.ready = message;
         break;
@@ -249,9 +236,7 @@ export class StoreLife {
 
   #read({ level, message, fields }: LogLine): void {
     if (message === "the recorder takes no more messages") this.hasFailed = true;
-    const isTrouble = level === "error" || message === "no snapshot is made until the next start";
-    if (isTrouble && !MEANT_TROUBLE.has(message)) this.#trouble.push(`${message}: ${JSON.stringify(fields)}`);
-    if (message === "made a snapshot") this.snapshots++;
+    if (level === "error" && !MEANT_TROUBLE.has(message)) this.#trouble.push(`${message}: ${JSON.stringify(fields)}`);
     if (message === "wrote a hint file") this.hintsWritten++;
   }
 

@@ -1,4 +1,5 @@
 import { createRandom, type Random } from "../../../core/random.js";
+import { verifyHint } from "../../../storage/log/hint-format.js";
 import type { RecorderOptions } from "../../../workers/recorder/recorder-messages.js";
 import type { DiskPlace } from "../disk/disk-place.js";
 import { SimulatedDisk } from "../disk/simulated-disk.js";
@@ -23,13 +24,11 @@ const SECOND_US = 1_000_000;
 const DAY_US = 86_400 * SECOND_US;
 /** What does not come to its end within so many turns of the event loop never does. */
 const MOST_TURNS = 20_000;
-const OFTEN = { logBytes: 2_000, intervalMs: 4_000, stopLogBytes: 500, stopMs: 5_000 };
-const SELDOM = { logBytes: 50_000, intervalMs: 200_000, stopLogBytes: 20_000, stopMs: 5_000 };
-const PLACES = ["any", "commit", "capture", "rotation", "retention", "recovery", "hint", "snapshot"] as const;
+const PLACES = ["any", "commit", "capture", "rotation", "retention", "recovery", "hint"] as const;
 /** In a life there are many operations of the one kind and few of the other. */
 const MOST_BEFORE_STRIKE: Partial<Record<Strike["place"], number>> = { any: 80, commit: 30, capture: 30, retention: 3 };
 
-/** What check says of a log, a snapshot and of quarantine that are not as they were. */
+/** What check says of a log, hint files and of quarantine that are not as they were. */
 const FAULTS: ReadonlySet<string> = new Set([
   ...[
     "header_copy_damaged",
@@ -39,16 +38,7 @@ const FAULTS: ReadonlySet<string> = new Set([
     "sequences_missing",
     "log_lost",
   ],
-  ...[
-    "record_undecodable",
-    "snapshot_damaged",
-    "snapshot_differs",
-    "hint_damaged",
-    "hint_differs",
-    "hint_unusable",
-    "quarantined",
-    "unreadable",
-  ],
+  ...["record_undecodable", "hint_damaged", "hint_differs", "quarantined", "unreadable"],
 ]);
 
 export interface SimulationReport extends SimulationCounts {
@@ -78,9 +68,6 @@ export interface SimulationCounts {
     damages: number;
     /** Of them: what no store can tell from a torn tail, or from what never was. */
     untold: number;
-    /** Openings that began from one, of the snapshots that were made. */
-    fromSnapshot: number;
-    snapshots: number;
     /** Hint files that were written, and segments that openings took from theirs. */
     hintsWritten: number;
     hints: number;
@@ -105,8 +92,6 @@ export function noCounts(): SimulationCounts {
       unreadable: 0,
       damages: 0,
       untold: 0,
-      fromSnapshot: 0,
-      snapshots: 0,
       hintsWritten: 0,
       hints: 0,
     },
@@ -257,7 +242,6 @@ class StoreSimulation {
       { days: null, bytes: 2_000 },
       { days: 2, bytes: null },
     ];
-    const makesSnapshots = strike?.place === "snapshot" || this.#random.chance(0.4);
     const policy = strike?.place === "retention" || this.#plan !== null ? policies[1] : this.#random.pick(policies);
     return {
       dataDirectory: DIRECTORY,
@@ -267,7 +251,6 @@ class StoreSimulation {
       ...{ finalizeTimeoutMs: 2_000, orphanTimeoutMs: null },
       retention: policy ?? { days: null, bytes: null },
       segmentBytes: this.#segmentBytes,
-      snapshots: makesSnapshots ? OFTEN : SELDOM,
       diskRoom: { low: { bytes: 2_000 }, critical: { bytes: 800 }, ballastBytes: this.#ballastBytes },
     };
   }
@@ -278,9 +261,9 @@ class StoreSimulation {
     let failsAt =
       this.#plan === null && this.#random.chance(0.05) ? this.#random.integer(0, 30) : Number.POSITIVE_INFINITY;
     let hasFailed = false;
-    // A snapshot or a hint file that cannot be read is done without.
+    // A hint file that cannot be read is done without.
     disk.onRead = (path) => {
-      if (!life.isOpening || path.includes("/snapshot/") || path.includes(".hint")) return undefined;
+      if (!life.isOpening || path.includes(".hint")) return undefined;
       if (failsAt-- > 0) return undefined;
       hasFailed = true;
       return "EIO";
@@ -421,10 +404,8 @@ class StoreSimulation {
     this.#report.struck.push(struck);
     this.#hasCrashed = isDead;
     const { counts } = this.#report;
-    counts.snapshots += life.snapshots;
     counts.hintsWritten += life.hintsWritten;
     counts.hints += life.hints;
-    if (life.ready !== null && life.beganFromSnapshot) counts.fromSnapshot++;
     if (life.disk.refusals > 0) counts.refusedForRoom++;
     if (life.isFull) counts.fullDisks++;
     else if (struck !== null && !isDead) errors[struck] = (errors[struck] ?? 0) + 1;
@@ -456,20 +437,12 @@ class StoreSimulation {
 
   /**
    * Damage to what is durable is found by check, before and behind an opening. An opening tells of it where it reads it, and none is ever
-   * served: what is damaged in the log behind a snapshot's position, in a snapshot, or in the record of a run. What no store can tell from
-   * a torn tail, or from what never was, is no more than that. A power cut behind the opening changes nothing of this, and quarantine keeps
+   * served: what is damaged in a segment that it reads, in a hint file, or in the record of a run. What no store can tell from a torn tail,
+   * or from what never was, is no more than that. A power cut behind the opening changes nothing of this, and quarantine keeps
    * what was put there.
    */
   async #damage(): Promise<void> {
     const disk = this.#disk.copy();
-    const isSnapshot = (path: string): boolean => path.endsWith(".snap");
-    const hasSnapshot = this.#random.chance(0.5);
-    // An older one that a crash left beside the newest is nobody's: the next opening removes it.
-    for (const path of disk
-      .paths()
-      .filter(isSnapshot)
-      .slice(0, hasSnapshot ? -1 : undefined))
-      disk.removeFile(path);
     // Without hint files an opening reads every segment.
     const isHint = (path: string): boolean => path.endsWith(".hint");
     if (this.#random.chance(0.5)) for (const path of disk.paths().filter(isHint)) disk.removeFile(path);
@@ -477,14 +450,14 @@ class StoreSimulation {
     const bases = disk.paths().flatMap((path) => (path.endsWith(".seg") ? [baseOf(path)] : []));
     const doubled = doubledSegments(disk);
     const damage = damageDisk(disk, this.#random, (path) => {
-      if (path.endsWith(".seg") || isHint(path) || isSnapshot(path)) return disk.bytesOf(path).length;
+      if (path.endsWith(".seg") || isHint(path)) return disk.bytesOf(path).length;
       return stored.get(path.slice(`${DIRECTORY}/captures/`.length)) ?? 0;
     });
     if (damage === null) return;
     this.#report.counts.damages++;
-    const sequence = Number(/(\d+)\.snap$/.exec(disk.paths().find(isSnapshot) ?? "")?.[1] ?? 0);
+    const hintedSequence = hintedUpTo(disk);
     const hasOtherFiles = (await disk.readDirectory(`${DIRECTORY}/captures`)).length > 0;
-    const context: LossContext = { bases, doubled, hasOtherFiles, snapshotSequence: sequence };
+    const context: LossContext = { bases, doubled, hasOtherFiles, hintedSequence };
     const { isDamage, keptSequence } = expectedOf(damage, context);
     if (isDamage === false) this.#report.counts.untold++;
     const countsForNothing = (rest: StoreDamage): boolean => expectedOf(rest, context).isDamage === false;
@@ -504,24 +477,20 @@ class StoreSimulation {
     const options: RecorderOptions = { ...this.#options(null), retention: { days: null, bytes: null } };
     await life.start(options);
     const recovery = life.ready?.recovery;
-    const isOfSnapshot = isSnapshot(damage.path);
     const isTold = (recovery?.corruptionCount ?? 0) > 0;
     // What lies in a segment that was taken from its hint file is found by whoever reads it.
-    const isRead = !life.beganFromSnapshot && (life.hints === 0 || isHint(damage.path));
-    if (isDamage && !isOfSnapshot && !isTold && isRead) this.#faults.push(`opening does not tell of ${damage.what}`);
+    const isRead = life.hints === 0 || isHint(damage.path);
+    if (isDamage && !isTold && isRead) this.#faults.push(`opening does not tell of ${damage.what}`);
     if (isDamage === null && !isTold && life.lastSequence < this.#model.records)
       this.#faults.push(`records up to ${this.#model.records} are lost with ${damage.what}, and nothing tells it`);
     if (isDamage === false && isTold)
       this.#faults.push(`opening tells too much of ${damage.what}: ${JSON.stringify(recovery)}`);
-    if (isOfSnapshot && life.beganFromSnapshot) this.#faults.push(`taken with ${damage.what}`);
-    if (isOfSnapshot && isDamage && !/snapshot \d+\.snap is damaged/.test(life.logDetail ?? ""))
-      this.#faults.push(`health does not tell of ${damage.what}: ${life.logDetail}`);
     if (life.lastSequence < keptSequence)
       this.#faults.push(
         `records ${life.lastSequence + 1} to ${keptSequence} stand before ${damage.what}, and are lost`,
       );
     // What lies behind all proof is cut, as a torn tail is.
-    if (recovery?.findingCount === 0 && (isDamage || isOfSnapshot)) await this.#judgeUndamaged(life);
+    if (recovery?.findingCount === 0 && isDamage) await this.#judgeUndamaged(life);
     this.#faults.push(...this.#model.faults.splice(0).map((fault) => `${fault}, with ${damage.what}`));
     await judge("behind an opening", disk);
     const kept = disk.paths().filter((path) => path.startsWith(`${DIRECTORY}/quarantine/`));
@@ -530,23 +499,17 @@ class StoreSimulation {
     const when = `behind an opening and a power cut (${mode})`;
     const cut = disk.fork(mode, this.#cuts);
     const isTellable = (): boolean => isDamage === true && !isHealed(cut, damage, countsForNothing);
-    // The opening may have made another one by then, of the same number or a later one, which is whole.
-    const now = isOfSnapshot && cut.has(damage.path) ? cut.bytesOf(damage.path) : null;
-    const isStillDamaged = now !== null && damage.after !== null && Buffer.from(now).equals(damage.after);
     this.#cutJudges.push(async () => {
       for (const path of kept) if (!cut.has(path)) this.#faults.push(`${path} is gone ${when}, with ${damage.what}`);
       await judge(when, cut);
       const next = this.#newLife(cut, null, false, isDamage === true, this.#cuts);
       await next.start(options);
-      if (isTellable() && next.logDetail === null && !next.beganFromSnapshot && next.hints === 0)
+      if (isTellable() && next.logDetail === null && next.hints === 0)
         this.#faults.push(`health does not tell ${when} of ${damage.what}`);
       if (isDamage === false && (next.ready?.recovery.corruptionCount ?? 0) > 0)
         this.#faults.push(`opening tells too much ${when} of ${damage.what}`);
-      if (isStillDamaged && next.ready?.recovery.snapshotSequence === sequence)
-        this.#faults.push(`taken ${when}, with ${damage.what}`);
       if (next.lastSequence < keptSequence)
         this.#faults.push(`records ${next.lastSequence + 1} to ${keptSequence} are lost ${when}, with ${damage.what}`);
-      if (isOfSnapshot) await this.#judgeUndamaged(next);
       this.#faults.push(...this.#model.faults.splice(0).map((fault) => `${fault}, ${when}, with ${damage.what}`));
       await judge(`${when}, opened again`, cut);
       next.end("keep");
@@ -561,8 +524,18 @@ class StoreSimulation {
   }
 }
 
-/** A missing snapshot or hint file is not reported as damage: the log has everything that was in it. All other damage outside of the log is. */
+/** A missing hint file is not reported as damage: the log has everything that was in it. All other damage outside of the log is. */
 function expectedOf(damage: StoreDamage, context: LossContext): ReturnType<typeof expectedOfSegment> {
   if (damage.path.endsWith(".seg")) return expectedOfSegment(damage, context);
-  return { isDamage: damage.after !== null || !/\.(snap|hint)$/.test(damage.path), keptSequence: 0 };
+  return { isDamage: damage.after !== null || !damage.path.endsWith(".hint"), keptSequence: 0 };
+}
+
+/** The last record of which a hint file says that it was durable. */
+function hintedUpTo(disk: SimulatedDisk): number {
+  const path = disk.paths().findLast((one) => one.endsWith(".hint"));
+  try {
+    return path === undefined ? 0 : (verifyHint(disk.bytesOf(path))?.lastSequence ?? 0);
+  } catch {
+    return 0;
+  }
 }

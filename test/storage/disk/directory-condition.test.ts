@@ -28,7 +28,7 @@ t.test("a folder of the store, or a segment, that this account may not write", {
   const path = await madeStore(t);
   giveToOther(path);
   const before = namesIn(path);
-  for (const name of ["meta", "captures", MONTH, "snapshot", "quarantine", "lock", SEGMENT]) {
+  for (const name of ["meta", "captures", MONTH, "quarantine", "lock", SEGMENT]) {
     const at = join(path, name);
     const { mode } = statSync(at);
     chmodSync(at, 0o555);
@@ -49,13 +49,12 @@ t.test("what is of the wrong kind in the place of something of the store's", asy
   };
   const wrong: [string, (keyof typeof kinds)[]][] = [
     [SEGMENT, ["a folder", "a FIFO, a socket or a device"]],
-    ["snapshot/0000000000000001.snap", ["a folder", "a FIFO, a socket or a device"]],
+    ["meta/0000000000000001.hint", ["a folder", "a FIFO, a socket or a device"]],
     ["ballast.bin", ["a folder", "a FIFO, a socket or a device"]],
     ["format.json", ["a folder", "a FIFO, a socket or a device"]],
     [MONTH, ["a file", "a FIFO, a socket or a device"]],
     ["captures", ["a file", "a FIFO, a socket or a device"]],
     ["quarantine", ["a file"]],
-    ["snapshot", ["a file"]],
     ["meta", ["a file"]],
   ];
   for (const [name, found] of wrong) {
@@ -70,7 +69,7 @@ t.test("what is of the wrong kind in the place of something of the store's", asy
       rmSync(join(path, name), { recursive: true });
     }
     if (!name.includes(".")) mkdirSync(join(path, name));
-    else if (name === "format.json") writeFileSync(join(path, name), '{"format": 1}');
+    else if (name === "format.json") writeFileSync(join(path, name), '{"format": 1, "release": "1.0"}');
   }
   await (await openDataDirectory({ path, creates: true })).release();
 });

@@ -22,12 +22,10 @@ import {
   deliveryPlaces,
   encodeWebhookChange,
 } from "../../../storage/records/webhook-record.js";
-import { MemorySnapshot } from "../../../storage/snapshot/memory-snapshot.js";
 import { RunRecords } from "../../../storage/view/run-records.js";
 import { View } from "../../../storage/view/view.js";
 import { ViewDeliveries } from "../../../storage/view/view-deliveries.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
-import { foldTables } from "../../../workers/snapshot/fold-rows.js";
 import { idOf, RUN_ID, worldWithRun } from "../../helpers/link/cell-messages.js";
 import {
   ATTEMPT,
@@ -318,48 +316,6 @@ t.test("a delivery whose record comes before its run's", async (t) => {
   t.equal((await log.view.delivery(DELIVERY_ID))?.delivery.status, "failed");
 });
 
-t.test("webhooks and deliveries through a snapshot", async (t) => {
-  const log = new RecordsInMemory();
-  log.put({ kind: "webhook_put", webhook: WEBHOOK, secret: SECRET });
-  log.put({ kind: "webhook_put", webhook: { ...WEBHOOK, id: idOf(900), createdAtUs: 1 }, secret: null });
-  log.put({ kind: "webhook_put", webhook: { ...WEBHOOK, id: idOf(901) }, secret: null });
-  log.put({ kind: "webhook_deleted", webhook: { id: idOf(901), name: "gone" } });
-  log.add(recordOfEnd(endedRun([EVENT])));
-  const test = { ...failedDelivery(null), id: idOf(902), status: "pending" as const };
-  log.put({ kind: "delivery_put", delivery: test, history: [], payload: '{"a":1}' });
-  const snapshot = new MemorySnapshot();
-  await log.view.writeSnapshot(snapshot);
-  await log.state.writeSnapshot(snapshot);
-  const loaded = new RecordsInMemory();
-  await loaded.view.loadSnapshot(snapshot, 6);
-  await loaded.state.loadSnapshot(snapshot);
-  for (const { view } of [log, loaded]) {
-    t.strictSame(
-      view.listWebhooks().map(({ id }) => id),
-      [idOf(900), WEBHOOK_ID],
-      "oldest first",
-    );
-    t.equal(view.webhook(idOf(901)), undefined);
-    t.ok(view.webhookEverExisted(idOf(901)));
-    t.equal(view.webhookName(idOf(901)), "gone");
-  }
-  t.strictSame([...loaded.state.webhooks.pending()], [...log.state.webhooks.pending()]);
-  t.equal([...loaded.state.webhooks.pending()].length, 2);
-  t.strictSame(loaded.state.webhooks.get(WEBHOOK_ID), { webhook: WEBHOOK, secret: SECRET });
-  t.ok(loaded.state.webhooks.isDeleted(idOf(901)));
-  const again = new MemorySnapshot();
-  await loaded.view.writeSnapshot(again);
-  await loaded.state.writeSnapshot(again);
-  const [left, right] = [foldTables(snapshot), foldTables(again)];
-  const rows: string[] = [];
-  for await (const table of left) {
-    t.strictSame((await right.next()).value, table, table.name);
-    rows.push(...table.rows);
-  }
-  t.notMatch(rows.join("\n"), SECRET.slice(6), "no secret in what check may print");
-  t.match(rows.join("\n"), DELIVERY_ID);
-});
-
 t.test(
   "a page of deliveries reads a few records at a time, holds no more than it may, and leaves none out",
   async (t) => {
@@ -531,31 +487,25 @@ t.test(
   },
 );
 
-t.test(
-  "an event half begun is whole in a snapshot, and needs no bytes of its batch once that is applied",
-  async (t) => {
-    const event = eventOfMany(100);
-    const deliveries = new ViewDeliveries();
-    deliveries.begin(RUN_ID, new IndexedEvents(encodeEvents([event])));
-    t.ok(deliveries.beginSome());
-    const snapshot = new MemorySnapshot();
-    await deliveries.writeSnapshot(snapshot);
-    t.equal((await snapshot.read("viewDeliveryIds")).length, 4 * 100);
-    t.equal((await snapshot.read("viewDeliveryStatuses")).length, 100);
+t.test("an event half begun is whole for who asks, and needs no bytes of its batch once that is applied", async (t) => {
+  const event = eventOfMany(100);
+  const deliveries = new ViewDeliveries();
+  deliveries.begin(RUN_ID, new IndexedEvents(encodeEvents([event])));
+  t.ok(deliveries.beginSome());
+  t.equal(deliveries.size, 100);
 
-    for (const isSliced of [false, true]) {
-      const log = new RecordsInMemory();
-      log.view.finishOpening();
-      const batch = log.append(recordOfEnd(endedRun([event])));
-      const applied = { ...batch, bytes: batch.bytes.slice() };
-      if (isSliced) await log.view.applyBatchInSlices(applied, eventLoopTurn, 0);
-      else log.view.applyBatch(applied);
-      // Others write to that memory next.
-      applied.bytes.fill(0xff);
-      t.equal(log.view.deliveryRow(event.deliveries[99]!.id)?.runId, RUN_ID, isSliced ? "in slices" : "in one go");
-    }
-  },
-);
+  for (const isSliced of [false, true]) {
+    const log = new RecordsInMemory();
+    log.view.finishOpening();
+    const batch = log.append(recordOfEnd(endedRun([event])));
+    const applied = { ...batch, bytes: batch.bytes.slice() };
+    if (isSliced) await log.view.applyBatchInSlices(applied, eventLoopTurn, 0);
+    else log.view.applyBatch(applied);
+    // Others write to that memory next.
+    applied.bytes.fill(0xff);
+    t.equal(log.view.deliveryRow(event.deliveries[99]!.id)?.runId, RUN_ID, isSliced ? "in slices" : "in one go");
+  }
+});
 
 t.test("kept list entries: under eight addresses, and a read that was overtaken takes the place of none", async (t) => {
   let release = () => {};

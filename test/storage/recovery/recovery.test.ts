@@ -268,7 +268,7 @@ t.test("stray_copy: behind any power cut it is in quarantine, told, and counts f
 t.test(
   "what a recovery that was killed had put in quarantine is durable before the next one builds on it",
   async (t) => {
-    const evidence = { sequence: 5, source: "a snapshot" };
+    const evidence = { sequence: 5, source: "a hint file" };
     const damaged = await fiveRecords(true);
     const { offset } = place(damaged, 1, 5);
     damaged.setBytes(pathOf(1), damaged.bytesOf(pathOf(1)).fill(0x55, offset));
@@ -442,13 +442,13 @@ for (const [what, damage, names, firstLost] of [
 ] as [string, (disk: SimulatedDisk) => void, string[], number][]) {
   t.test(`end_lost: ${what}`, async (t) => {
     covered.add("end_lost");
-    const evidence = { sequence: 9, source: "snapshot/9" };
+    const evidence = { sequence: 9, source: "meta/9.hint" };
     const disk = await threeSegments();
     damage(disk);
     const first = await openLog(disk, { evidence });
     t.same(first.names, names);
     const lost = first.log.recovery.findings.filter(({ code }) => code === "log_lost");
-    t.match(lost, listOf({ firstLost, lastLost: 9, detail: /snapshot\/9 says that everything up to 9 was durable/ }));
+    t.match(lost, listOf({ firstLost, lastLost: 9, detail: /meta\/9.hint says that everything up to 9 was durable/ }));
     t.match(first.log.recovery, { lostRecords: 9 - firstLost + 1, isLostCountExact: false });
     // Of a segment without a header or an opening state, what the evidence does not know may be lost too.
     const { segment_unreadable, opening_state_damaged } = first.log.recovery.decisions;
@@ -477,7 +477,7 @@ t.test("what is said to be durable and is there changes nothing of what is recov
     const disk = await fiveRecords(closes);
     for (let sequence = 0; sequence <= 5; sequence++) {
       const copy = disk.copy();
-      const first = await openLog(copy, { evidence: { sequence, source: "a snapshot" } });
+      const first = await openLog(copy, { evidence: { sequence, source: "a hint file" } });
       t.same(first.names, ["a", "b", "c", "d", "e"]);
       t.match(first.log.recovery, { findings: { length: 0 }, corruptionCount: 0 });
       await appendEach(first.log, ["f"]);

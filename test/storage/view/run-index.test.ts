@@ -2,7 +2,6 @@ import t from "tap";
 import { createRandom, type Random } from "../../../core/random.js";
 import { LONG_LIST_LENGTH } from "../../../storage/columns/ordinal-lists.js";
 import { RunIndex, type RunPage, type RunQuery } from "../../../storage/view/run-index.js";
-import { joinedParts } from "../../helpers/captures/joined-parts.js";
 import { sized } from "../../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_250_706);
@@ -81,24 +80,10 @@ const shapes: readonly Shape[] = [
   },
 ];
 
-function reloaded(index: RunIndex): RunIndex {
-  const { programs, serials, states, timesUs, serialBytes, serialEnds } = index.parts();
-  const again = new RunIndex();
-  again.load({
-    programs: joinedParts(programs, Uint32Array),
-    serials: joinedParts(serials, Uint32Array),
-    states: joinedParts(states, Uint8Array),
-    timesUs: joinedParts(timesUs, Float64Array),
-    serialBytes: joinedParts(serialBytes, Uint8Array),
-    serialEnds: joinedParts(serialEnds, Uint32Array),
-  });
-  return again;
-}
-
 for (const shape of shapes) {
   t.test(`${shape.name}: every query equals brute force, seed ${seed}`, async (t) => {
     const random = createRandom(seed);
-    let index = new RunIndex();
+    const index = new RunIndex();
     const runs: PlainRun[] = [];
     let clockUs = 1_700_000_000_000_000;
     let queries = 0;
@@ -129,7 +114,6 @@ for (const shape of shapes) {
         }
       }
       // In its second half it is taken out as columns and put in again, and goes on.
-      if (step > shape.steps / 2 && step % 997 === 0) index = reloaded(index);
       if (step % sized(5, 1) !== 0) continue;
       const sample = random.pick(runs);
       const query: RunQuery = {

@@ -11,7 +11,6 @@ t.test("the dispatcher is degraded while deliveries wait to be read, down when i
     ...{ recovery: new RecoveryReportBuilder().report, openedAt: "", earlierDamage: [], damagedRuns: 0 },
     ...{ logFailure: () => null, disk: () => ({ status: "healthy", detail: null }), recorderFailure: () => null },
     ...{
-      snapshotFault: () => null,
       retentionFault: () => null,
       lockFault: () => null,
       clockFault: () => null,

@@ -10,14 +10,10 @@ export interface HealthSources {
   openedAt: string;
   /** Names of files in the quarantine folder that earlier starts put there. */
   earlierDamage: readonly string[];
-  /** The snapshot that the opening found damaged, and what is wrong with it. */
-  damagedSnapshot: { name: string; cause: string } | null;
   logFailure(): LogFailure | null;
   disk(): { status: ComponentStatusValue; detail: string | null };
   /** What ended the recorder's work, and since when, as text for people; null while it works. */
   recorderFailure(): string | null;
-  /** Why no snapshot could be made, and since when; null if the last one was made. */
-  snapshotFault(): string | null;
   /** What keeps retention from removing captures; null if nothing does. */
   retentionFault(): string | null;
   /** What happened to the directory's lock; null while it is intact. */
@@ -73,12 +69,10 @@ export class RecorderHealth {
   #logRow(): ComponentRow {
     const failure = this.#sources.logFailure();
     if (failure !== null) return row("log", "down", `since ${failure.params.since}: ${failure.message}`);
-    const { recovery, openedAt, earlierDamage, damagedSnapshot } = this.#sources;
+    const { recovery, openedAt, earlierDamage } = this.#sources;
     const faults = [
       foundByOpening(recovery, openedAt),
-      damagedSnapshot && foundInSnapshot(damagedSnapshot, openedAt),
       foundEarlier(earlierDamage),
-      this.#sources.snapshotFault(),
       this.#sources.lockFault(),
     ].filter((one) => one !== null);
     return faults.length === 0 ? row("log", "healthy", null) : row("log", "degraded", faults.join("; "));
@@ -139,13 +133,6 @@ function foundByOpening(recovery: RecoveryReport, openedAt: string): string | nu
   return (
     `since ${openedAt}: opening found ${corruptionCount} damaged places: ${lost} records lost, ` +
     `${quarantinedBytes} bytes in quarantine${said}`
-  );
-}
-
-function foundInSnapshot({ name, cause }: { name: string; cause: string }, openedAt: string): string {
-  return (
-    `since ${openedAt}: snapshot ${name} is damaged (${cause}) and was put in quarantine/: no answer is wrong for it, everything was ` +
-    "read from the log; but look at the disk, and remove the file"
   );
 }
 

@@ -148,12 +148,6 @@ export class DiskRoom implements WriteRoom {
     return this.#isStopped;
   }
 
-  /** True if so many bytes more would leave the level at `enough`, by the last look. For work that can wait. */
-  hasSpare(bytes: number): boolean {
-    if (this.#level !== "enough") return false;
-    return this.#measure === null || this.#measure.freeBytes - this.#spentBytes - bytes >= this.#measure.lowBytes;
-  }
-
   /** So many bytes are about to be written. */
   spend(bytes: number): void {
     this.#spentBytes += bytes;

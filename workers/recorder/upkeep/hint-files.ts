@@ -6,6 +6,7 @@ import type { SealedSegment } from "../../../storage/log/log-options.js";
 import { segmentName } from "../../../storage/log/segment.js";
 import { isKnownRecordType } from "../../../storage/records/record-index.js";
 import { makeHint, writeHint } from "../../../storage/recovery/make-hint.js";
+import { StorageError, type StorageErrorData } from "../../../storage/storage-error.js";
 import type { LogLine } from "../recorder-messages.js";
 
 export interface HintFilesOptions {
@@ -15,6 +16,8 @@ export interface HintFilesOptions {
   log: Log;
   /** So many bytes are about to be written. */
   spend(bytes: number): void;
+  /** A segment is damaged: health tells of it as of what other reads find. */
+  onReadDamage(error: StorageErrorData): void;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
 
@@ -85,7 +88,7 @@ export class HintFiles {
   }
 
   async #write(segment: SealedSegment): Promise<void> {
-    const { fileSystem, directory, log, spend, line } = this.#options;
+    const { fileSystem, directory, log, spend, onReadDamage, line } = this.#options;
     const startedMs = performance.now();
     const giveWay = () => this.#giveWay();
     const understandsType = isKnownRecordType;
@@ -93,6 +96,7 @@ export class HintFiles {
     const name = segmentName(segment.base);
     if ("reason" in made) {
       line("warn", "a damaged segment gets no hint file: each start reads it", { segment: name, cause: made.reason });
+      onReadDamage(new StorageError("record_damaged", `segment ${name}: ${made.reason}`, { segment: name }).data);
       return;
     }
     const { bytes } = made;

@@ -7,6 +7,7 @@ import type { FileSystem } from "../../../storage/disk/file-system-interface.js"
 import type { Log } from "../../../storage/log/log.js";
 import type { CommittedBatch } from "../../../storage/log/log-batch.js";
 import { LogReader } from "../../../storage/log/log-reader.js";
+import type { StorageErrorData } from "../../../storage/storage-error.js";
 import type { LogLine, RecorderToFront, RetentionPolicy } from "../recorder-messages.js";
 import type { RecorderState } from "../recorder-state.js";
 import { HintFiles } from "./hint-files.js";
@@ -23,7 +24,10 @@ export interface UpkeepOptions {
   state: RecorderState;
   captures: CaptureStore;
   policy: RetentionPolicy;
+  /** So many bytes are about to be written. */
   spend(bytes: number): void;
+  /** Called when a segment is damaged. */
+  onReadDamage(error: StorageErrorData): void;
   appendTombstone(run: RunState): { sequence: number; timeUs: number };
   /** Called when health may have changed. */
   onChange(): void;
@@ -59,7 +63,7 @@ export class Upkeep {
       onChange: options.onChange,
       line,
     });
-    this.#hints = new HintFiles({ fileSystem, directory, log, spend: options.spend, line });
+    this.#hints = new HintFiles({ ...options, directory });
   }
 
   get counters(): StoreCounters {

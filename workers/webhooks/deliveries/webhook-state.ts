@@ -3,10 +3,8 @@ import { BegunDelivery } from "../../../core/webhook/emit-run-event.js";
 import type { Webhook } from "../../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import type { IndexedEvent } from "../../../storage/records/event-index.js";
-import { packValues, unpackValues } from "../../../storage/records/packed-values.js";
 import type { RecordIndex } from "../../../storage/records/record-index.js";
 import { decodeWebhookSecret } from "../../../storage/records/webhook-record.js";
-import type { SnapshotSink, SnapshotSource } from "../../../storage/snapshot/snapshot-format.js";
 
 /** A webhook with its secret. Only the dispatcher may get the secret. */
 export interface KeptWebhook {
@@ -14,7 +12,6 @@ export interface KeptWebhook {
   readonly secret: string | null;
 }
 
-type PackedWebhook = KeptWebhook | { deleted: string };
 
 /**
  * What the recorder knows about webhooks: all of them, with their secrets, and the pending deliveries. It keeps nothing of ended
@@ -58,25 +55,6 @@ export class WebhookState {
 
   isPending(deliveryId: string): boolean {
     return this.#pending.has(deliveryId);
-  }
-
-  async writeSnapshot(sink: SnapshotSink): Promise<void> {
-    const deleted = [...this.#deleted].map((id): PackedWebhook => ({ deleted: id }));
-    const kept = [...this.#webhooks.values()].map((one): PackedWebhook => ({ ...one }));
-    await sink.write("recorderWebhooks", packValues([...kept, ...deleted]));
-    await sink.write("recorderDeliveries", packValues(this.pending()));
-  }
-
-  /** Takes what `writeSnapshot` wrote; it held nothing before. @throws {SnapshotError} */
-  async loadSnapshot(source: SnapshotSource): Promise<void> {
-    for (const packed of unpackValues(await source.read("recorderWebhooks")) as Iterable<PackedWebhook>) {
-      if ("deleted" in packed) this.#deleted.add(packed.deleted);
-      else this.#put(packed.webhook, packed.secret);
-    }
-    for (const delivery of unpackValues(await source.read("recorderDeliveries")) as Iterable<Delivery>) {
-      // A snapshot of an earlier release knows no first failure; one that is pending has none but after a retry of an older release.
-      this.#pending.set(delivery.id, { ...delivery, firstFailure: delivery.firstFailure ?? null });
-    }
   }
 
   apply(change: WebhookChange): void {

@@ -15,7 +15,6 @@ import t, { type Test } from "tap";
 import { capturePath } from "../../../../storage/captures/capture-path.js";
 import { lockDirectory } from "../../../../storage/disk/directory-lock.js";
 import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
-import { FileSystemError } from "../../../../storage/disk/file-system-error.js";
 import { LOOK_INTERVAL_MS } from "../../../../workers/recorder/upkeep/store-watch.js";
 import {
   frameBegin,
@@ -121,35 +120,6 @@ for (const which of ["segment", "capture file"]) {
   });
 }
 
-t.test("a log that the disk does not give keeps its snapshot, whatever that is worth", async (t) => {
-  const directory = temporaryDirectory(t);
-  await (await RecorderHarness.start(t, directory)).stop();
-  const snapshot = join(directory, "snapshot", "0000000000000009.snap");
-  writeFileSync(snapshot, "no snapshot");
-  const fileSystem: typeof nodeFileSystem = {
-    ...nodeFileSystem,
-    open: async (path, mode) => {
-      const file = await nodeFileSystem.open(path, mode);
-      if (path.endsWith(".seg")) {
-        file.read = async () => {
-          throw new FileSystemError("EIO", "read", path);
-        };
-      }
-      return file;
-    },
-  };
-  await t.rejects(RecorderHarness.start(t, directory, { fileSystem }), { code: "EIO" });
-  t.same(readdirSync(join(directory, "snapshot")), ["0000000000000009.snap"]);
-  const recorder = await RecorderHarness.start(t, directory);
-  t.same(readdirSync(join(directory, "snapshot")), [], "it goes once the log is read");
-  const [kept] = readdirSync(join(directory, "quarantine"));
-  t.match(kept, /0000000000000009\.snap/, "as damage, to be looked at");
-  t.match(recorder.row("log"), { status: "degraded", detail: /no answer is wrong for it/ });
-  await recorder.stop();
-  rmSync(join(directory, "quarantine", kept as string));
-  t.match((await RecorderHarness.start(t, directory)).row("log"), { status: "healthy" });
-});
-
 t.test("the socket is listened on anew when its file is removed, or left by somebody; connections stay", async (t) => {
   const { recorder, controller, runId } = await capturing(t);
   const { path } = recorder.address;
@@ -239,7 +209,7 @@ t.test(
     await fileOfNewRun();
     const captures = join(directory, "captures");
     renameSync(captures, `${captures}.away`);
-    for (const name of ["quarantine", "snapshot"]) rmSync(join(directory, name), { recursive: true });
+    rmSync(join(directory, "quarantine"), { recursive: true });
     // Also before anybody has looked.
     await fileOfNewRun();
     await look(recorder);
@@ -247,21 +217,21 @@ t.test(
       status: "degraded",
       detail: /^since \d{4}-.*the folder .*captures was removed or replaced/,
     });
-    for (const name of ["captures", "quarantine", "snapshot"]) t.ok(existsSync(join(directory, name)), name);
+    for (const name of ["captures", "quarantine"]) t.ok(existsSync(join(directory, name)), name);
     await fileOfNewRun();
     rmSync(captures, { recursive: true });
     renameSync(`${captures}.away`, captures);
     await look(recorder);
     t.match(recorder.row("recorder"), { status: "healthy" });
-    writeFileSync(join(directory, "snapshot.txt"), "");
-    rmSync(join(directory, "snapshot"), { recursive: true });
-    renameSync(join(directory, "snapshot.txt"), join(directory, "snapshot"));
+    writeFileSync(join(directory, "file.txt"), "");
+    rmSync(join(directory, "quarantine"), { recursive: true });
+    renameSync(join(directory, "file.txt"), join(directory, "quarantine"));
     await look(recorder);
     t.match(recorder.row("recorder"), {
       status: "degraded",
-      detail: /a folder of the data directory is missing: mkdir .*snapshot/,
+      detail: /a folder of the data directory is missing: mkdir .*quarantine/,
     });
-    rmSync(join(directory, "snapshot"));
+    rmSync(join(directory, "quarantine"));
     await look(recorder);
     t.match(recorder.row("recorder"), { status: "healthy" });
   },
