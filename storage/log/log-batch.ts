@@ -59,8 +59,8 @@ export function* stepThroughRecords(
 ): Generator<void, void> {
   const { bytes, segmentBase } = batch;
   if (batch.isHint) {
-    for (const { offset, length, ...record } of hintEntries(bytes)) {
-      callback({ ...record, flags: 0 }, { segmentBase, offset, length });
+    for (const { type, sequence, timeUs, index, body, offset, length } of hintEntries(bytes)) {
+      callback({ type, flags: 0, sequence, timeUs, index, body }, { segmentBase, offset, length });
       yield;
     }
     return;
