@@ -10,6 +10,7 @@ import { wallClockUs } from "../../../core/service-clock.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { type CommittedBatch, forEachRecord } from "../../../storage/log/log-batch.js";
+import { LogReader } from "../../../storage/log/log-reader.js";
 import { decodeChanges, decodeRefusal } from "../../../storage/records/change-record.js";
 import { decodeIndex, isChangeRecordType, type Origin, RECORD_TYPE } from "../../../storage/records/record-index.js";
 import type { StorageErrorData } from "../../../storage/storage-error.js";
@@ -69,9 +70,11 @@ export class RecorderHarness {
   #stopFailure: string | null = null;
   #changed: (() => void)[] = [];
   readonly #replies = new Map<number, (reply: WebhookReply) => void>();
+  readonly #reader: LogReader;
 
-  private constructor(directory: string, takesBatches: boolean) {
+  private constructor(directory: string, fileSystem: FileSystem, takesBatches: boolean) {
     this.directory = directory;
+    this.#reader = new LogReader({ fileSystem, directory: `${directory}/meta` });
     this.#takesBatches = takesBatches;
   }
 
@@ -83,7 +86,7 @@ export class RecorderHarness {
       artefacts,
       ...recorderOptions
     } = options;
-    const harness = new RecorderHarness(directory, takesBatches);
+    const harness = new RecorderHarness(directory, fileSystem, takesBatches);
     harness.#recorder = await Recorder.start(
       {
         dataDirectory: directory,
@@ -165,6 +168,7 @@ export class RecorderHarness {
     const ticking = setInterval(() => this.timers.advance(1_000), 20);
     await this.#recorder?.stop();
     clearInterval(ticking);
+    this.#reader.close();
     return this.#stopFailure;
   }
 
@@ -208,8 +212,10 @@ export class RecorderHarness {
     const taken = { kind: "batch_taken", memory: new ArrayBuffer(batch.bytes.buffer.byteLength) } as const;
     if (this.#takesBatches) queueMicrotask(() => this.#receive(taken));
     else this.#untaken.push(taken);
-    forEachRecord(batch, ({ type, index, body, timeUs }) => {
+    forEachRecord(batch, ({ type, index, body: given, timeUs }, location) => {
       if (!isChangeRecordType(type)) return;
+      // A hint leaves out what a start does not need.
+      const body = batch.isHint && given.length === 0 ? this.#reader.readSync(location).body : given;
       this.recordTimesUs.push(timeUs);
       const { origin } = decodeIndex(type, index);
       if (origin !== null) this.origins.push(origin);

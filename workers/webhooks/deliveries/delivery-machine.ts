@@ -68,11 +68,6 @@ export class DeliveryMachine {
     return this.#unreadable.fault;
   }
 
-  /** True while many receivers are served: more than a few that never answer would keep busy. */
-  get isBusy(): boolean {
-    return this.#state === "running" && this.#queue.runningCount >= IN_ALL / 2;
-  }
-
   get figures(): DeliveryFigures {
     return this.#records.counts.figures({
       waiting: this.#queue.waitingCount + this.#inlineQueue.waitingCount,

@@ -36,11 +36,6 @@ export class DeliveryScheduler {
     return this.#machine.fault;
   }
 
-  /** True while many receivers are served: more than a few that never answer would keep busy. */
-  get isBusy(): boolean {
-    return this.#machine.isBusy;
-  }
-
   get figures(): DeliveryFigures {
     return this.#machine.figures;
   }

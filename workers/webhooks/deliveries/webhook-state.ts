@@ -12,7 +12,6 @@ export interface KeptWebhook {
   readonly secret: string | null;
 }
 
-
 /**
  * What the recorder knows about webhooks: all of them, with their secrets, and the pending deliveries. It keeps nothing of ended
  * deliveries. A retry gets the stored content of its delivery.
