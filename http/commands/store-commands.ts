@@ -68,11 +68,7 @@ async function resetClockOf(dataDirectory: DataDirectory) {
   };
 }
 
-function printCheck(
-  { ok, findings, summary }: CheckResult,
-  runs: number,
-  say: (line: string) => void,
-): void {
+function printCheck({ ok, findings, summary }: CheckResult, runs: number, say: (line: string) => void): void {
   for (const { code, file, offset, lengthBytes, message } of findings) {
     say(`${code}: ${file}, offset ${offset}, ${lengthBytes} bytes: ${message}`);
   }

@@ -1,5 +1,6 @@
 import type { RecordLocation } from "../log/log-batch.js";
-import type { CapturesIndex, StoredSummary } from "../records/record-index.js";
+import type { IndexedRun } from "../records/indexed-run.js";
+import type { CapturesIndex } from "../records/record-index.js";
 
 /**
  * The most runs that one slice of retention marks. The files of a slice are unlinked, durably, before the next slice is marked, so a crash leaves
@@ -12,19 +13,19 @@ export interface KeptCaptures {
   /** When the run was created. It is unique, and rises with the run's id unless the store's clock was set back. */
   createdAtUs: number;
   completedAtUs: number;
-  /** Bytes of the capture file; null in a record from before retention, which does not say. */
-  bytes: number | null;
+  /** Bytes of the capture file. */
+  bytes: number;
   /** Where the run's consolidated record lies. */
   location: RecordLocation;
 }
 
 /** What the index section of a run's consolidated record says about captures. */
 export function keptCaptures(
-  { summary, captures }: { summary: StoredSummary; captures: CapturesIndex },
+  { createdAtUs, completedAtUs, updatedAtUs }: Pick<IndexedRun, "createdAtUs" | "completedAtUs" | "updatedAtUs">,
+  { bytes }: CapturesIndex,
   location: RecordLocation,
 ): KeptCaptures {
-  const { createdAtUs, completedAtUs, updatedAtUs } = summary;
-  return { createdAtUs, completedAtUs: completedAtUs ?? updatedAtUs, bytes: captures.bytes, location };
+  return { createdAtUs, completedAtUs: completedAtUs ?? updatedAtUs, bytes, location };
 }
 
 /** A run whose captures have a tombstone. */
@@ -35,7 +36,6 @@ export interface RemovedRun {
 
 const STRIDE = 6;
 const INITIAL_ROWS = 256;
-const UNKNOWN = -1;
 
 /**
  * What retention needs to know, folded from the index sections of consolidated records: the runs that keep captures, oldest first, with
@@ -49,7 +49,6 @@ export class CaptureIndex {
   #head = 0;
   #end = 0;
   #bytes = 0;
-  #unknown = 0;
   /** Runs that do not count until they are taken back, by creation time. */
   readonly #aside = new Map<number, KeptCaptures>();
   /** Oldest first. */
@@ -64,7 +63,7 @@ export class CaptureIndex {
     return this.#end - this.#head;
   }
 
-  /** Captured bytes of these runs, as far as known. */
+  /** Captured bytes of these runs. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -73,7 +72,7 @@ export class CaptureIndex {
     return this.#rows.byteLength;
   }
 
-  /** Forgets the single runs, for a service that never removes captures. @returns the sum of their captured bytes, as far as known */
+  /** Forgets the single runs, for a service that never removes captures. @returns the sum of their captured bytes */
   forgetRuns(): number {
     const bytes = this.#bytes;
     this.#keepsRuns = false;
@@ -81,7 +80,6 @@ export class CaptureIndex {
     this.#head = 0;
     this.#end = 0;
     this.#bytes = 0;
-    this.#unknown = 0;
     this.#aside.clear();
     return bytes;
   }
@@ -102,7 +100,7 @@ export class CaptureIndex {
       [
         run.createdAtUs,
         run.completedAtUs,
-        run.bytes ?? UNKNOWN,
+        run.bytes,
         run.location.segmentBase,
         run.location.offset,
         run.location.length,
@@ -180,15 +178,6 @@ export class CaptureIndex {
     this.#lastRemoved = [];
   }
 
-  /** The first run created after `createdAfterUs` whose bytes are not known. */
-  nextUnknown(createdAfterUs: number): KeptCaptures | undefined {
-    if (this.#unknown === 0) return undefined;
-    for (let row = this.#lowerBound(createdAfterUs + 1); row < this.#end; row++) {
-      if (this.#at(row, 2) === UNKNOWN) return this.#run(row);
-    }
-    return undefined;
-  }
-
   /**
    * The run to remove next: the oldest while all captures together exceed `maximumBytes`, else the oldest that ended at `endedByUs` or before. A
    * bound that is null is off.
@@ -218,11 +207,10 @@ export class CaptureIndex {
   }
 
   #run(row: number): KeptCaptures {
-    const bytes = this.#at(row, 2);
     return {
       createdAtUs: this.#at(row, 0),
       completedAtUs: this.#at(row, 1),
-      bytes: bytes === UNKNOWN ? null : bytes,
+      bytes: this.#at(row, 2),
       location: { segmentBase: this.#at(row, 3), offset: this.#at(row, 4), length: this.#at(row, 5) },
     };
   }
@@ -236,9 +224,7 @@ export class CaptureIndex {
   }
 
   #count(row: number, sign: 1 | -1): void {
-    const bytes = this.#at(row, 2);
-    if (bytes === UNKNOWN) this.#unknown += sign;
-    else this.#bytes += sign * bytes;
+    this.#bytes += sign * this.#at(row, 2);
   }
 
   /** The first row whose run was created at `createdAtUs` or later. */

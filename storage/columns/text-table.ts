@@ -41,14 +41,14 @@ export class TextTable {
     return this.#bytes.bytesUsed + this.#ends.bytesUsed + this.#hashes.bytesUsed + this.#slots.bytesUsed;
   }
 
-  /** The ordinal of a text, or -1 for an unknown one. */
-  find(text: string): number {
+  /** The ordinal of a text, given as such or as its UTF-8; -1 for an unknown one. */
+  find(text: string | Uint8Array): number {
     this.#want(text);
     return this.#slots.find(this.#wantedHash);
   }
 
   /** The ordinal of a text, which is added if it is new. */
-  findOrAdd(text: string): number {
+  findOrAdd(text: string | Uint8Array): number {
     const found = this.find(text);
     if (found >= 0) return found;
     const ordinal = this.#ends.length;
@@ -67,10 +67,14 @@ export class TextTable {
     return decoder.decode(bytes);
   }
 
-  #want(text: string): void {
+  #want(text: string | Uint8Array): void {
     // At most three bytes of UTF-8 for one UTF-16 unit.
     if (this.#wanted.length < text.length * 3) this.#wanted = new Uint8Array(text.length * 3);
-    this.#wantedLength = encoder.encodeInto(text, this.#wanted).written;
+    if (typeof text === "string") this.#wantedLength = encoder.encodeInto(text, this.#wanted).written;
+    else {
+      this.#wanted.set(text);
+      this.#wantedLength = text.length;
+    }
     this.#wantedHash = hashBytes(this.#wanted, 0, this.#wantedLength);
   }
 

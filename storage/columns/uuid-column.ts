@@ -4,7 +4,7 @@
  */
 import { formatUuidWords } from "../../core/identifiers.js";
 import { TypedColumn } from "./typed-column.js";
-import { parseUuidWords } from "./uuid-words.js";
+import { parseUuidWords, readUuidWords } from "./uuid-words.js";
 
 export class UuidColumn {
   readonly #words = new TypedColumn(Uint32Array);
@@ -21,10 +21,19 @@ export class UuidColumn {
   /** @throws RangeError for text that is no canonical UUID, or not above the last one */
   push(id: string): void {
     if (!parseUuidWords(id, this.#wanted, 0)) throw new RangeError(`not a canonical UUID: ${JSON.stringify(id)}`);
-    if (this.length > 0 && this.#compareWanted(this.length - 1) <= 0) {
-      throw new RangeError(`id ${id} is not above the last one, ${this.at(this.length - 1)}`);
-    }
+    if (!this.#pushWanted()) throw new RangeError(`id ${id} is not above the last one, ${this.at(this.length - 1)}`);
+  }
+
+  /** Adds the id whose 16 bytes begin at `at`, unless it is not above the last one: then false. */
+  pushBytes(bytes: Uint8Array, at: number): boolean {
+    readUuidWords(bytes, at, this.#wanted);
+    return this.#pushWanted();
+  }
+
+  #pushWanted(): boolean {
+    if (this.length > 0 && this.#compareWanted(this.length - 1) <= 0) return false;
     for (let word = 0; word < 4; word++) this.#words.push(this.#wanted[word]!);
+    return true;
   }
 
   /** The id of a row below `length`. */
@@ -36,7 +45,16 @@ export class UuidColumn {
 
   /** The row of an id; -1 for an unknown one and for text that is no canonical UUID. */
   indexOf(id: string): number {
-    if (!parseUuidWords(id, this.#wanted, 0)) return -1;
+    return parseUuidWords(id, this.#wanted, 0) ? this.#indexOfWanted() : -1;
+  }
+
+  /** As `indexOf`, of the id whose 16 bytes begin at `at`. */
+  indexOfBytes(bytes: Uint8Array, at: number): number {
+    readUuidWords(bytes, at, this.#wanted);
+    return this.#indexOfWanted();
+  }
+
+  #indexOfWanted(): number {
     let low = 0;
     let high = this.length - 1;
     while (low <= high) {

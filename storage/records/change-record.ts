@@ -17,12 +17,12 @@ import { isPlainObject } from "../../core/json/json.js";
 import type { CellChange, Change, RunEnded } from "../../core/link/change.js";
 import type { Refusal } from "../../core/link/refusal.js";
 import { storedEnd } from "../../core/run/run-files.js";
-import { qualityStatusOf, type RunState, type RunSummary, summarizeRun } from "../../core/run/run-state.js";
+import { type RunState, summarizeRun } from "../../core/run/run-state.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
 import { encodeDelta, encodeOrigin, encodeSummary } from "./index-encoder.js";
 import { DELTA_KINDS } from "./index-layout.js";
 import { decodeMap, decodeMessagePackValues, encodeMessagePack } from "./message-pack.js";
-import { type Origin, RECORD_TYPE, RecordDecodeError, type RecordType, type StoredSummary } from "./record-index.js";
+import { type Origin, RECORD_TYPE, RecordDecodeError, type RecordType } from "./record-index.js";
 
 export interface EncodedRecord {
   type: RecordType;
@@ -123,21 +123,6 @@ function decodeValues(body: Uint8Array, most: number): unknown[] {
     throw new RecordDecodeError(`the body is not MessagePack: ${String(error)}`);
   }
   return values;
-}
-
-/**
- * The summary of an ended run. In an older record the quality report's status stands only in the body; it is null if that cannot be read, and a
- * request for the whole run reports the damage.
- */
-export function endedSummary(stored: StoredSummary, body: Uint8Array): RunSummary {
-  const { status, qualityStatus } = stored;
-  if (qualityStatus !== undefined) return { ...stored, qualityStatus };
-  try {
-    const checks = decodeEndedRun(body).checks;
-    return { ...stored, qualityStatus: qualityStatusOf({ status, checks }) };
-  } catch {
-    return { ...stored, qualityStatus: null };
-  }
 }
 
 /**

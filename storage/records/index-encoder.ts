@@ -2,7 +2,7 @@
 import bin from "typed-binary";
 import { writeUuid } from "../../core/identifiers.js";
 import type { RunChange } from "../../core/link/change.js";
-import { RUN_STATUSES, type RunStatus } from "../../core/run/run-state.js";
+import { RUN_STATUSES, type RunStatus, type RunSummary } from "../../core/run/run-state.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
 import { encodeEvents } from "./event-index.js";
 import { HIGH, NULL_LENGTH } from "./index-fields.js";
@@ -17,7 +17,6 @@ import {
   type Origin,
   originBytes,
   QUALITY_CODES,
-  type StoredSummary,
   SUMMARY_HEAD_BYTES,
   UUID_BYTES,
 } from "./index-layout.js";
@@ -82,9 +81,9 @@ function writeOrigin(origin: Origin | null): number {
 /** @param captures null for a run that has not ended */
 export function encodeSummary(
   head: Uint8Array,
-  summary: StoredSummary,
+  summary: RunSummary,
   frameIds: readonly string[],
-  captures: (CapturesIndex & { bytes: number }) | null,
+  captures: CapturesIndex | null,
   events: readonly EmittedEvent[] = [],
 ): Uint8Array {
   const texts = [

@@ -18,6 +18,20 @@ export function setUint53(view: DataView, at: number, value: number): void {
   view.setUint32(at + 4, Math.floor(value / HIGH), true);
 }
 
+export function u32At(bytes: Uint8Array, at: number): number {
+  return (
+    ((bytes[at] as number) |
+      ((bytes[at + 1] as number) << 8) |
+      ((bytes[at + 2] as number) << 16) |
+      ((bytes[at + 3] as number) << 24)) >>>
+    0
+  );
+}
+
+export function u53At(bytes: Uint8Array, at: number): number {
+  return u32At(bytes, at) + u32At(bytes, at + 4) * HIGH;
+}
+
 export function uint53(view: DataView, at: number): number {
   return view.getUint32(at, true) + view.getUint32(at + 4, true) * HIGH;
 }

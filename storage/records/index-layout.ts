@@ -26,7 +26,7 @@
  * |---|---|---|
  * | 0 | 16 | run id |
  * | 16 | 16 | program id |
- * | 32 | 1 | low four bits: status; high four: status of the quality report, its place in QUALITY_CODES, 0 in older records |
+ * | 32 | 1 | low four bits: status, its place in RUN_STATUSES; high four: status of the quality report, its place in QUALITY_CODES |
  * | 33 | 4 | revision |
  * | 37 | 4 x 8 | created, updated, started, completed at |
  * | 69 | 3 x 4 | steps in all, steps completed, current step (0: null) |
@@ -34,7 +34,7 @@
  * | 97 | 4 | f, count of frames |
  * | 101 | … | the four texts, then f frame ids of 16 bytes |
  *
- * In run ended follows what retention needs. Records from before retention end here.
+ * In run ended follows what retention needs.
  *
  * | offset | size | field |
  * |---|---|---|
@@ -46,8 +46,7 @@
  */
 
 import type { RunChange } from "../../core/link/change.js";
-import { REPORT_STATUSES, type ReportStatus } from "../../core/run/quality.js";
-import type { RunSummary } from "../../core/run/run-state.js";
+import { REPORT_STATUSES } from "../../core/run/quality.js";
 
 /** The producer's message that a record commits; null for what the service does by itself. */
 export interface Origin {
@@ -59,16 +58,13 @@ export interface Origin {
 
 /** The captured bytes of an ended run. */
 export interface CapturesIndex {
-  /** Bytes of the run's capture file; null in a record from before retention, which does not say. */
-  bytes: number | null;
+  /** Bytes of the run's capture file that the record names. */
+  bytes: number;
   /** When retention removed them; null while they exist. A record with this time is the tombstone of the file. */
   removedAtUs: number | null;
   /** True while artefacts are still to be made; the run gets another record then. */
   isOpen: boolean;
 }
-
-/** A summary as it is stored. `qualityStatus` is undefined in older records, which do not have it. */
-export type StoredSummary = Omit<RunSummary, "qualityStatus"> & { qualityStatus: ReportStatus | null | undefined };
 
 /** Bytes of an origin before the producer's name. */
 export const ORIGIN_HEAD_BYTES = 9;
@@ -82,8 +78,8 @@ export const CAPTURES_BYTES = 16;
 /** Bit of the high half of the capture file's bytes, which are below 2^53. */
 export const OPEN_BIT = 0x8000_0000;
 
-/** Undefined means that the record does not say. */
-export const QUALITY_CODES = [undefined, null, ...REPORT_STATUSES] as const;
+/** Null: there is no report. */
+export const QUALITY_CODES = [null, ...REPORT_STATUSES] as const;
 
 /** Kinds of the changes of a run delta, by their code. */
 export const DELTA_KINDS = [

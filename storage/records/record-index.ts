@@ -1,13 +1,13 @@
 /** What the index section of a record says, by the record's type. index-layout.ts has the bytes. */
 import { readUuid } from "../../core/identifiers.js";
-import type { RunStatus } from "../../core/run/run-state.js";
+import type { RunStatus, RunSummary } from "../../core/run/run-state.js";
 import type { Delivery } from "../../core/webhook/delivery.js";
 import type { IndexedEvents } from "./event-index.js";
-import { type CapturesIndex, type Origin, originBytes, type StoredSummary } from "./index-layout.js";
+import { type CapturesIndex, type Origin, originBytes } from "./index-layout.js";
 import { IndexReader } from "./index-reader.js";
 import { decodeDelivery, decodeWebhookIndex, WEBHOOK_RECORD_TYPE, type WebhookIndex } from "./webhook-record.js";
 
-export type { CapturesIndex, Origin, StoredSummary } from "./index-layout.js";
+export type { CapturesIndex, Origin } from "./index-layout.js";
 export { RecordDecodeError } from "./record-decode-error.js";
 
 export const RECORD_TYPE = {
@@ -24,11 +24,11 @@ export type RecordType = (typeof RECORD_TYPE)[keyof typeof RECORD_TYPE];
 export type RecordIndex =
   | { type: typeof RECORD_TYPE.cellChanges; origin: Origin | null }
   | { type: typeof RECORD_TYPE.refusal; origin: Origin | null }
-  | { type: typeof RECORD_TYPE.runCreated; origin: Origin | null; summary: StoredSummary }
+  | { type: typeof RECORD_TYPE.runCreated; origin: Origin | null; summary: RunSummary }
   | {
       type: typeof RECORD_TYPE.runEnded;
       origin: Origin | null;
-      summary: StoredSummary;
+      summary: RunSummary;
       frameIds: string[];
       captures: CapturesIndex;
       /** All events of the run; absent when none was emitted. */
@@ -80,10 +80,10 @@ export function isRecordOf(
  *
  * @throws {RecordDecodeError}
  */
-export function decodeEndedSummary(index: Uint8Array): StoredSummary {
+export function decodeEndedSummary(index: Uint8Array): RunSummary {
   const reader = new IndexReader(index);
   reader.origin();
-  return reader.summary(false).summary;
+  return reader.run().summary();
 }
 
 /** What follows the origin in the index section of a delivery's record. */
@@ -104,9 +104,12 @@ function decodeRest(type: RecordType, origin: Origin | null, reader: IndexReader
     case RECORD_TYPE.refusal:
       return { type, origin };
     case RECORD_TYPE.runCreated:
-      return { type, origin, summary: reader.summary().summary };
-    case RECORD_TYPE.runEnded:
-      return { type, origin, ...reader.summary(), captures: reader.captures(), ...reader.events() };
+      return { type, origin, summary: reader.run().summary() };
+    case RECORD_TYPE.runEnded: {
+      const run = reader.run();
+      const said = { summary: run.summary(), frameIds: run.frameIds() };
+      return { type, origin, ...said, captures: reader.captures(), ...reader.events() };
+    }
     case RECORD_TYPE.runDelta:
       return { type, origin, ...reader.delta(), ...reader.events() };
     case RECORD_TYPE.webhook:

@@ -21,7 +21,7 @@
  * | 64 | 1 | event name, its place in EVENT_NAMES |
  * | 65 | 1 | on_failure_mode, its place in ON_FAILURE_MODES |
  * | 66 | 1 | status, its place in DELIVERY_STATUSES |
- * | 67 | 1 | 1: the first failure follows the last error; 0: it does not (in older records the last failure stands for it) |
+ * | 67 | 1 | 1: the first failure follows the last error; 0: there is none |
  * | 68 | 4 | attempts |
  * | 72 | 4 | last status code, 0: null |
  * | 76 | 5 x 8 | created, updated, next retry, delivered, first failed at |
@@ -121,18 +121,7 @@ export function decodeDeliveryBody(body: Uint8Array): { history: DeliveryAttempt
   if (!isWhole || (payload !== null && typeof payload !== "string")) {
     throw new RecordDecodeError("the delivery has no history, or a payload that is not a text");
   }
-  return { history: history.map(attemptOf), payload };
-}
-
-/** How releases before `responseTruncated` marked a cut answer: at the end of the body, and by a header with an impossible name. */
-const CUT_BODY = /… \[cut: \d+ bytes kept\]$/;
-const CUT_HEADERS = "…";
-
-function attemptOf(stored: Record<string, unknown>): DeliveryAttempt {
-  if (stored.responseTruncated !== undefined) return stored as unknown as DeliveryAttempt;
-  const { responseBody: body, responseHeaders: headers } = stored;
-  const isCut = (typeof body === "string" && CUT_BODY.test(body)) || (isPlainObject(headers) && CUT_HEADERS in headers);
-  return { ...(stored as unknown as DeliveryAttempt), responseTruncated: isCut };
+  return { history: history as unknown as DeliveryAttempt[], payload };
 }
 
 function encodeDelivery(delivery: Delivery): Uint8Array {
@@ -234,14 +223,6 @@ export function decodeDelivery(bytes: Uint8Array): Delivery {
   const hasFailure = view.getUint8(67) === 1;
   const runId = readUuid(bytes, 32);
   const time = (nth: number): number | null => uint53(view, 76 + 8 * nth) || null;
-  const lastStatusCode = view.getUint32(72, true) || null;
-  const lastError = errorBytes === NULL_LENGTH ? null : decodeText(bytes.subarray(DELIVERY_BYTES, length));
-  const failedAtUs = time(4);
-  let firstFailure: DeliveryFailure | null = null;
-  if (hasFailure) firstFailure = decodeFailure(bytes.subarray(length), failedAtUs ?? 0);
-  else if (failedAtUs !== null) {
-    firstFailure = { atUs: failedAtUs, statusCode: lastStatusCode, error: lastError, webhookName: null };
-  }
   return {
     id: readUuid(bytes, 0),
     webhookId: readUuid(bytes, 16),
@@ -251,13 +232,13 @@ export function decodeDelivery(bytes: Uint8Array): Delivery {
     onFailureMode: named(ON_FAILURE_MODES, view.getUint8(65), "failure mode"),
     status: named(DELIVERY_STATUSES, view.getUint8(66), "delivery status"),
     attempts: view.getUint32(68, true),
-    lastStatusCode,
-    lastError,
+    lastStatusCode: view.getUint32(72, true) || null,
+    lastError: errorBytes === NULL_LENGTH ? null : decodeText(bytes.subarray(DELIVERY_BYTES, length)),
     createdAtUs: uint53(view, 76),
     updatedAtUs: uint53(view, 84),
     nextRetryAtUs: time(2),
     deliveredAtUs: time(3),
-    firstFailure,
+    firstFailure: hasFailure ? decodeFailure(bytes.subarray(length), uint53(view, 108)) : null,
   };
 }
 

@@ -270,9 +270,7 @@ class LogWalk {
     const scan = { file, name, base, salt, endSequence, sizeBytes, understandsType };
     report.bytes += sizeBytes;
     const isNewest = nextBase === undefined;
-    const { claimed, last } = isNewest
-      ? await claimedIn(scanSegment(scan), base - 1)
-      : { claimed: 0, last: 0 };
+    const { claimed, last } = isNewest ? await claimedIn(scanSegment(scan), base - 1) : { claimed: 0, last: 0 };
     const isUnreadable = this.#options.isUnreadable?.(`${this.#options.directory}/${name}`) === true;
     /** By the log itself, and by all that is known. */
     const provenByLog = isNewest ? Math.max(claimed, base - 1, isUnreadable ? last : 0) : nextBase - 1;

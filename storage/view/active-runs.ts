@@ -43,6 +43,11 @@ export class ActiveRuns {
     return count;
   }
 
+  /** True when there are records of runs that were not created. */
+  get hasStrays(): boolean {
+    return this.#strays.size > 0;
+  }
+
   create(id: string, record: RunRecord): void {
     this.#runs.set(id, newRun([]));
     this.add(id, record);

@@ -35,8 +35,8 @@ import { BLOCK_RUNS, UpdatedTimes } from "./updated-times.js";
 export interface RunEntry {
   /** The program's number. Numbers are given in order of first use. */
   readonly programOrdinal: number;
-  /** Null for a run without a serial number: no filter finds it. */
-  readonly serialNumber: string | null;
+  /** As text or as its UTF-8. Null for a run without a serial number: no filter finds it. */
+  readonly serialNumber: string | Uint8Array | null;
   /** 0 to 7. */
   readonly status: number;
   /** 0 to 3. */
@@ -141,7 +141,7 @@ export class RunIndex {
   }
 
   /** What the index knows of a run. */
-  entry(ordinal: number): RunEntry {
+  entry(ordinal: number): RunEntry & { readonly serialNumber: string | null } {
     const serial = this.#serialOrdinals.get(ordinal);
     return {
       programOrdinal: this.#programs.get(ordinal),

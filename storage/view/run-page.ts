@@ -69,13 +69,13 @@ export function pageOf(tables: ViewTables, ordinals: readonly number[], baseUrl:
 }
 
 /** The list entry of a run whose consolidated record cannot be read: what the indexes know, with an error message. */
-function knownSummary({ runs, programs }: ViewTables, ordinal: number): RunSummary {
+function knownSummary({ runs, cell }: ViewTables, ordinal: number): RunSummary {
   const id = runs.id(ordinal);
   const { programId, serialNumber, timeUs } = runs.entry(ordinal);
   return {
     id,
     programId,
-    programName: programs.get(programId)?.document.name ?? "",
+    programName: cell.programs.get(programId)?.document.name ?? "",
     status: runs.status(ordinal),
     qualityStatus: runs.qualityStatus(ordinal),
     serialNumber,

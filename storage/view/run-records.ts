@@ -11,7 +11,7 @@ import { ByteBudget } from "../byte-budget.js";
 import type { LogRecord, RecordLocation } from "../log/log-batch.js";
 import { MisplacedRecordError } from "../log/misplaced-record.js";
 import { isReadDamage } from "../log/read-damage.js";
-import { decodeChanges, decodeEmitted, endedSummary } from "../records/change-record.js";
+import { decodeChanges, decodeEmitted } from "../records/change-record.js";
 import { decodeEndedSummary, isRecordOf, RECORD_TYPE } from "../records/record-index.js";
 
 /** An ended run as the indexes know it. */
@@ -205,7 +205,7 @@ export class RunRecords {
   }
 
   #entryJson({ ordinal }: StoredRun, record: ReadRecord, baseUrl: string): Uint8Array {
-    const summary = endedSummary(decodeEndedSummary(record.index), record.body);
+    const summary = decodeEndedSummary(record.index);
     const json = summaryJson(summary, baseUrl);
     this.#keep(ordinal, summary.updatedAtUs, baseUrl, json);
     return json;

@@ -1,6 +1,5 @@
 /** Folds the log's records into the tables of the view, during a start and later. */
-import type { ComponentRow } from "../../core/health.js";
-import type { CellChange, CellIdentity } from "../../core/link/change.js";
+import type { CellChange } from "../../core/link/change.js";
 import {
   type CommittedBatch,
   forEachRecord,
@@ -8,12 +7,13 @@ import {
   type RecordLocation,
   stepThroughRecords,
 } from "../log/log-batch.js";
-import { decodeChanges, endedSummary } from "../records/change-record.js";
-import { decodeIndex, deliveryPart, isKnownRecordType, RECORD_TYPE } from "../records/record-index.js";
+import type { IndexedRun } from "../records/indexed-run.js";
+import { type FoldedState, foldRecord, type IndexedDelta, type IndexedEnd } from "../records/record-fold.js";
+import type { WebhookIndex } from "../records/webhook-record.js";
 import type { ActiveRuns } from "./active-runs.js";
+import type { CellState } from "./cell-state.js";
 import type { RunRecords } from "./run-records.js";
 import type { ViewDeliveries } from "./view-deliveries.js";
-import type { ViewPrograms } from "./view-programs.js";
 import type { ViewRuns } from "./view-runs.js";
 import type { ViewWebhooks } from "./view-webhooks.js";
 
@@ -22,21 +22,18 @@ export interface ViewTables {
   readonly runs: ViewRuns;
   readonly records: RunRecords;
   readonly activeRuns: ActiveRuns;
-  readonly programs: ViewPrograms;
-  /** What producers put, by key. */
-  readonly components: Map<string, ComponentRow>;
+  readonly cell: CellState;
   readonly webhooks: ViewWebhooks;
   readonly deliveries: ViewDeliveries;
-  cell: CellIdentity;
 }
 
 /** How long a live batch may keep the thread in one go. A request that comes meanwhile waits no longer than this. */
 const SLICE_MS = 0.2;
 
-export type AppliedBatch = Pick<CommittedBatch, "bytes" | "segmentBase" | "offset" | "lastSequence">;
+export type AppliedBatch = Pick<CommittedBatch, "bytes" | "isHint" | "segmentBase" | "offset" | "lastSequence">;
 
 /** `View` describes the public methods: it only passes its calls on. */
-export class ViewFold {
+export class ViewFold implements FoldedState {
   readonly #tables: ViewTables;
   #appliedSequence = 0;
   /** When the current slice of time for live batches ends. */
@@ -71,7 +68,7 @@ export class ViewFold {
 
   applyBatch(batch: AppliedBatch): void {
     forEachRecord(batch, (record, location) => {
-      this.#apply(record, location);
+      foldRecord(record, location, this);
       this.#tables.deliveries.beginAll();
     });
     this.#appliedSequence = batch.lastSequence;
@@ -79,7 +76,7 @@ export class ViewFold {
   }
 
   async applyBatchInSlices(batch: AppliedBatch, giveWay: () => Promise<void>, sliceMs = SLICE_MS): Promise<void> {
-    for (const _ of stepThroughRecords(batch, (record, location) => this.#apply(record, location))) {
+    for (const _ of stepThroughRecords(batch, (record, location) => foldRecord(record, location, this))) {
       do {
         if (performance.now() < this.#sliceEndMs) continue;
         this.onApplied();
@@ -109,82 +106,56 @@ export class ViewFold {
     this.#tables.deliveries.endPausesForGood();
   }
 
-  #apply(record: LogRecord, location: RecordLocation): void {
-    const { type } = record;
-    if (!isKnownRecordType(type)) return;
-    // With webhooks, most records are of this type.
-    if (type === RECORD_TYPE.delivery) {
-      this.#changes++;
-      this.#tables.deliveries.put(deliveryPart(record.index), location);
-      return;
-    }
-    const index = decodeIndex(type, record.index);
-    // No answer shows refusals.
-    if (index.type === RECORD_TYPE.refusal) return;
+  message(): void {}
+
+  cellChange(change: CellChange, timeUs: number): void {
+    this.#runsVersion++;
     this.#changes++;
-    switch (index.type) {
-      case RECORD_TYPE.webhook:
-        this.#tables.webhooks.apply(index.shown);
-        return;
-      case RECORD_TYPE.cellChanges:
-        this.#runsVersion++;
-        for (const change of decodeChanges(type, record.body))
-          this.#applyCellChange(change as CellChange, record.timeUs);
-        return;
-      case RECORD_TYPE.runCreated:
-        this.#runsVersion++;
-        if (this.#tables.runs.create({ ...index.summary, qualityStatus: null }))
-          this.#tables.activeRuns.create(index.summary.id, record);
-        else this.#skippedRecords++;
-        return;
-      case RECORD_TYPE.runDelta: {
-        this.#runsVersion++;
-        const ordinal = this.#tables.runs.ordinal(index.runId);
-        // The record of an unknown or ended run changes nothing here; the active runs count it as skipped.
-        this.#tables.activeRuns.add(index.runId, record);
-        if (ordinal >= 0 && this.#tables.runs.location(ordinal) === undefined) {
-          this.#tables.runs.update(
-            ordinal,
-            index.statusAfter,
-            this.#tables.activeRuns.qualityStatus(index.runId),
-            record.timeUs,
-          );
-          if (index.frameId !== null) this.#tables.runs.addFrame(ordinal, index.frameId);
-        }
-        if (index.events !== undefined) this.#tables.deliveries.begin(index.runId, index.events);
-        return;
-      }
-      case RECORD_TYPE.runEnded: {
-        this.#runsVersion++;
-        const summary = endedSummary(index.summary, record.body);
-        const ordinal = this.#tables.runs.end(summary, index.frameIds, location);
-        this.#tables.activeRuns.delete(summary.id);
-        if (this.#isLive && ordinal >= 0) this.#tables.records.ended(ordinal, summary);
-        if (index.events !== undefined) this.#tables.deliveries.begin(summary.id, index.events);
-        return;
-      }
-    }
+    this.#tables.cell.apply(change, timeUs);
   }
 
-  #applyCellChange(change: CellChange, timeUs: number): void {
-    switch (change.kind) {
-      case "cell_put":
-        this.#tables.cell = change.cell;
-        return;
-      case "component_put":
-        this.#tables.components.set(change.row.key, change.row);
-        return;
-      case "component_deleted":
-        this.#tables.components.delete(change.key);
-        return;
-      case "program_put":
-        this.#tables.programs.put(change.program, timeUs);
-        return;
-      case "program_deleted":
-        this.#tables.programs.delete(change.id);
-        return;
-      case "producer_forgotten":
-        return;
+  runCreated(run: IndexedRun, record: LogRecord): void {
+    this.#runChanged();
+    if (this.#tables.runs.create(run)) this.#tables.activeRuns.create(run.id, record);
+    else this.#skippedRecords++;
+  }
+
+  runDelta({ runId, statusAfter, frameId, events }: IndexedDelta, record: LogRecord): void {
+    const { runs, activeRuns, deliveries } = this.#tables;
+    this.#runChanged();
+    const ordinal = runs.ordinal(runId);
+    // The record of an unknown or ended run changes nothing here; the active runs count it as skipped.
+    activeRuns.add(runId, record);
+    if (ordinal >= 0 && runs.location(ordinal) === undefined) {
+      runs.update(ordinal, statusAfter, activeRuns.qualityStatus(runId), record.timeUs);
+      if (frameId !== null) runs.addFrame(ordinal, frameId);
     }
+    if (events !== undefined) deliveries.begin(runId, events);
+  }
+
+  runEnded({ run, events }: IndexedEnd, _record: LogRecord, location: RecordLocation): void {
+    const { runs, records, activeRuns, deliveries } = this.#tables;
+    this.#runChanged();
+    const known = runs.size;
+    const ordinal = runs.end(run, location);
+    // Of a run that was not known before there is nothing to delete, unless damage took its beginning.
+    if (ordinal < known || activeRuns.hasStrays) activeRuns.delete(run.id);
+    if (this.#isLive && ordinal >= 0) records.ended(ordinal, run.summary());
+    if (events !== undefined) deliveries.begin(run.id, events);
+  }
+
+  webhook(shown: WebhookIndex): void {
+    this.#changes++;
+    this.#tables.webhooks.apply(shown);
+  }
+
+  delivery(index: Uint8Array, location: RecordLocation): void {
+    this.#changes++;
+    this.#tables.deliveries.put(index, location);
+  }
+
+  #runChanged(): void {
+    this.#runsVersion++;
+    this.#changes++;
   }
 }

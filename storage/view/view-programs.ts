@@ -3,7 +3,6 @@ import { uuidV7TimeUs } from "../../core/identifiers.js";
 import type { ProgramDocument, ProgramState } from "../../core/run/program.js";
 import { UuidTable } from "../columns/uuid-table.js";
 
-
 export class ViewPrograms {
   readonly #programs = new Map<string, ProgramState>();
   /** Every program that ever existed: the runs of a deleted one stay listed. */
@@ -38,6 +37,10 @@ export class ViewPrograms {
   /** Undefined for an unknown program and for a deleted one. */
   get(id: string): ProgramState | undefined {
     return this.#programs.get(id);
+  }
+
+  get size(): number {
+    return this.#programs.size;
   }
 
   /** True also for a deleted one. */

@@ -6,11 +6,13 @@
  * can come after later runs. Such a run waits until `admitLateRuns` builds the table once more with all in order.
  */
 import { NO_REPORT, REPORT_STATUSES, type ReportStatus } from "../../core/run/quality.js";
-import { RUN_STATUSES, type RunStatus, type RunSummary } from "../../core/run/run-state.js";
+import { RUN_STATUSES, type RunStatus } from "../../core/run/run-state.js";
 import { RecordLocations } from "../columns/record-locations.js";
 import { UuidColumn } from "../columns/uuid-column.js";
 import { UuidTable } from "../columns/uuid-table.js";
 import type { RecordLocation } from "../log/log-batch.js";
+import { QUALITY_CODES, UUID_BYTES } from "../records/index-layout.js";
+import type { IndexedRun } from "../records/indexed-run.js";
 import { mayHaveBeen, StatusTimes } from "./changes/status-times.js";
 import { RunIndex, type RunPage } from "./run-index.js";
 
@@ -32,9 +34,7 @@ export interface RunListQuery extends RunFilter {
   readonly limit: number;
 }
 
-/** The outcomes in the order in which the index numbers them. */
-const OUTCOMES = [null, ...REPORT_STATUSES] as const;
-/** The outcomes as filters name them: NO_REPORT finds runs without a report. */
+/** The outcomes as filters name them, by their codes: NO_REPORT finds runs without a report. */
 const OUTCOME_NAMES: readonly string[] = [NO_REPORT, ...REPORT_STATUSES];
 
 /** How many changed runs are looked at in one go: some microseconds. */
@@ -47,8 +47,7 @@ export interface ChangedRuns {
 }
 
 interface LateRun {
-  readonly summary: RunSummary;
-  readonly frameIds: readonly string[];
+  readonly run: IndexedRun;
   readonly location: RecordLocation;
 }
 
@@ -56,9 +55,8 @@ export class ViewRuns {
   #ids = new UuidColumn();
   #index = new RunIndex();
   #locations = new RecordLocations();
-  /** Program id → program ordinal, in order of first run, and back. */
-  readonly #programOrdinals = new UuidTable();
-  #programIds: string[] = [];
+  /** Program ids, numbered in order of first run. */
+  readonly #programs = new UuidTable();
   /** Frame id → run ordinal. */
   readonly #runsOfFrames = new UuidTable();
   #lateRuns = new Map<string, LateRun>();
@@ -71,31 +69,29 @@ export class ViewRuns {
   }
 
   get bytesUsed(): number {
-    return [this.#ids, this.#index, this.#locations, this.#programOrdinals, this.#runsOfFrames].reduce(
+    return [this.#ids, this.#index, this.#locations, this.#programs, this.#runsOfFrames].reduce(
       (bytes, part) => bytes + part.bytesUsed,
       0,
     );
   }
 
   /** Adds a new run. False if its id is not above the last one, which happens only after damage to the log. */
-  create(summary: RunSummary): boolean {
-    if (!this.#isNext(summary.id)) return false;
-    this.#add(summary);
-    return true;
+  create(run: IndexedRun): boolean {
+    return this.#add(run) >= 0;
   }
 
   update(ordinal: number, status: RunStatus, qualityStatus: ReportStatus | null, timeUs: number): void {
-    if (this.status(ordinal) !== status) this.#statusTimes.changed(ordinal, timeUs);
-    this.#index.update(ordinal, {
-      status: RUN_STATUSES.indexOf(status),
-      outcome: OUTCOMES.indexOf(qualityStatus),
-      timeUs,
-    });
+    this.#update(ordinal, RUN_STATUSES.indexOf(status), QUALITY_CODES.indexOf(qualityStatus), timeUs);
+  }
+
+  #update(ordinal: number, status: number, outcome: number, timeUs: number): void {
+    if (this.#index.status(ordinal) !== status) this.#statusTimes.changed(ordinal, timeUs);
+    this.#index.update(ordinal, { status, outcome, timeUs });
   }
 
   /** Sets the quality status of a run that has not ended. */
   judge(ordinal: number, qualityStatus: ReportStatus | null): void {
-    this.#index.changeState(ordinal, { outcome: OUTCOMES.indexOf(qualityStatus) });
+    this.#index.changeState(ordinal, { outcome: QUALITY_CODES.indexOf(qualityStatus) });
   }
 
   addFrame(ordinal: number, frameId: string): void {
@@ -107,25 +103,30 @@ export class ViewRuns {
    *
    * @returns the run's ordinal; -1 if it has none yet (`admitLateRuns`)
    */
-  end(summary: RunSummary, frameIds: readonly string[], location: RecordLocation): number {
-    let ordinal = this.#ids.indexOf(summary.id);
+  end(run: IndexedRun, location: RecordLocation): number {
+    let ordinal = this.#add(run);
     if (ordinal < 0) {
-      if (!this.#isNext(summary.id)) {
-        this.#lateRuns.set(summary.id, { summary, frameIds, location });
+      ordinal = this.#ids.indexOfBytes(run.bytes, run.idAt);
+      if (ordinal < 0) {
+        this.#lateRuns.set(run.id, { run: run.copy(), location });
         return -1;
       }
-      ordinal = this.#add(summary);
+      this.#update(ordinal, run.statusCode, run.qualityCode, run.updatedAtUs);
     }
-    this.update(ordinal, summary.status, summary.qualityStatus, summary.updatedAtUs);
-    this.#locations.set(ordinal, location);
-    for (const frameId of frameIds) this.addFrame(ordinal, frameId);
+    this.#ended(ordinal, run, location);
     return ordinal;
+  }
+
+  #ended(ordinal: number, { bytes, framesAt, end }: IndexedRun, location: RecordLocation): void {
+    this.#locations.set(ordinal, location);
+    const frames = this.#runsOfFrames;
+    for (let at = framesAt; at < end; at += UUID_BYTES) frames.setValueAt(frames.enterBytes(bytes, at), ordinal);
   }
 
   /** Gives late runs their place; ordinals change if there are any. O(runs), once after a store was read. */
   admitLateRuns(): void {
     if (this.#lateRuns.size === 0) return;
-    const late = [...this.#lateRuns.values()].sort((a, b) => (a.summary.id < b.summary.id ? 1 : -1));
+    const late = [...this.#lateRuns.values()].sort((a, b) => (a.run.id < b.run.id ? 1 : -1));
     this.#lateRuns = new Map();
     const [ids, index, locations] = [this.#ids, this.#index, this.#locations];
     this.#ids = new UuidColumn();
@@ -135,9 +136,9 @@ export class ViewRuns {
     // Each late run is below the run that was the last one when it came, so none is left over.
     const admitted: [ordinal: number, run: LateRun][] = [];
     const admitBelow = (id: string): void => {
-      for (let next = late.at(-1); next !== undefined && next.summary.id < id; next = late.at(-1)) {
+      for (let next = late.at(-1); next !== undefined && next.run.id < id; next = late.at(-1)) {
         late.pop();
-        admitted.push([this.#add(next.summary), next]);
+        admitted.push([this.#add(next.run), next]);
       }
     };
     for (let old = 0; old < moved.length; old++) {
@@ -150,10 +151,7 @@ export class ViewRuns {
       if (location !== undefined) this.#locations.set(moved[old]!, location);
     }
     this.#runsOfFrames.mapValues((ordinal) => moved[ordinal]!);
-    for (const [ordinal, { frameIds, location }] of admitted) {
-      this.#locations.set(ordinal, location);
-      for (const frameId of frameIds) this.addFrame(ordinal, frameId);
-    }
+    for (const [ordinal, { run, location }] of admitted) this.#ended(ordinal, run, location);
   }
 
   id(ordinal: number): string {
@@ -170,13 +168,13 @@ export class ViewRuns {
   }
 
   qualityStatus(ordinal: number): ReportStatus | null {
-    return OUTCOMES[this.#index.outcome(ordinal)]!;
+    return QUALITY_CODES[this.#index.outcome(ordinal)]!;
   }
 
   /** What the index knows of a run, without status and outcome. */
   entry(ordinal: number): { programId: string; serialNumber: string | null; timeUs: number } {
     const { programOrdinal, serialNumber, timeUs } = this.#index.entry(ordinal);
-    return { programId: this.#programIds[programOrdinal]!, serialNumber, timeUs };
+    return { programId: this.#programs.idAt(programOrdinal), serialNumber, timeUs };
   }
 
   updatedAtUs(ordinal: number): number {
@@ -229,8 +227,8 @@ export class ViewRuns {
 
   /** Count of the program's runs of any status. */
   programRunCount(programId: string): number {
-    const programOrdinal = this.#programOrdinals.get(programId);
-    return programOrdinal === undefined ? 0 : this.#index.programRunCount(programOrdinal);
+    const programOrdinal = this.#programs.entryOf(programId);
+    return programOrdinal < 0 ? 0 : this.#index.programRunCount(programOrdinal);
   }
 
   /** The newest run that is running or finalizing. */
@@ -244,12 +242,10 @@ export class ViewRuns {
   /** Newest first. */
   query(query: RunListQuery): RunPage {
     const { programId, serialNumber, status, qualityStatus, updatedSinceUs, offset, limit } = query;
-    const programOrdinal = programId === undefined ? undefined : this.#programOrdinals.get(programId);
+    const programOrdinal = programId === undefined ? undefined : this.#programs.entryOf(programId);
     const statusCode = status === undefined ? undefined : (RUN_STATUSES as readonly string[]).indexOf(status);
     const outcome = qualityStatus === undefined ? undefined : OUTCOME_NAMES.indexOf(qualityStatus);
-    if (statusCode === -1 || outcome === -1 || (programId !== undefined && programOrdinal === undefined)) {
-      return { total: 0, ordinals: [] };
-    }
+    if (statusCode === -1 || outcome === -1 || programOrdinal === -1) return { total: 0, ordinals: [] };
     return this.#index.query({
       ...(programOrdinal !== undefined && { programOrdinal }),
       ...(serialNumber !== undefined && { serialNumber }),
@@ -261,25 +257,16 @@ export class ViewRuns {
     });
   }
 
-  #isNext(id: string): boolean {
-    return this.#ids.length === 0 || id > this.#ids.at(this.#ids.length - 1);
-  }
-
-  #add(summary: RunSummary): number {
-    let programOrdinal = this.#programOrdinals.get(summary.programId);
-    if (programOrdinal === undefined) {
-      programOrdinal = this.#programOrdinals.size;
-      this.#programOrdinals.set(summary.programId, programOrdinal);
-      this.#programIds.push(summary.programId);
-    }
-    this.#ids.push(summary.id);
+  /** @returns its ordinal; -1, and nothing is added, if its id is not above the last one */
+  #add(run: IndexedRun): number {
+    if (!this.#ids.pushBytes(run.bytes, run.idAt)) return -1;
     this.#locations.push();
     return this.#index.addRun({
-      programOrdinal,
-      serialNumber: summary.serialNumber,
-      status: RUN_STATUSES.indexOf(summary.status),
-      outcome: OUTCOMES.indexOf(summary.qualityStatus),
-      timeUs: summary.updatedAtUs,
+      programOrdinal: this.#programs.enterBytes(run.bytes, run.programIdAt),
+      serialNumber: run.serialNumberBytes,
+      status: run.statusCode,
+      outcome: run.qualityCode,
+      timeUs: run.updatedAtUs,
     });
   }
 }

@@ -18,12 +18,12 @@ import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
 import type { Webhook } from "../../core/webhook/webhook.js";
 import { type DeliveryContent, DeliveryRecords, type EmittingRun } from "../records/delivery-records.js";
 import { ActiveRuns } from "./active-runs.js";
+import { CellState } from "./cell-state.js";
 import { type RunChanges, type RunFollower, runChangesOf } from "./changes/run-changes.js";
 import { type ReadRunPage, type RunPage, runPageOf } from "./run-page.js";
 import { RunRecords, type RunRecordsOptions, type StoredRun } from "./run-records.js";
 import { type DeliveryRow, ViewDeliveries } from "./view-deliveries.js";
 import { type AppliedBatch, ViewFold, type ViewTables } from "./view-fold.js";
-import { ViewPrograms } from "./view-programs.js";
 import { type RunListQuery, ViewRuns } from "./view-runs.js";
 import { ViewWebhooks } from "./view-webhooks.js";
 
@@ -63,11 +63,9 @@ export class View {
       runs,
       records: new RunRecords(options),
       activeRuns: new ActiveRuns(),
-      programs: new ViewPrograms(),
-      components: new Map(),
+      cell: new CellState(),
       webhooks: new ViewWebhooks(),
       deliveries,
-      cell: { kioskSerialNumber: null, unitSystem: "metric" },
     };
     this.#fold = new ViewFold(this.#tables);
     this.#deliveryRecords = new DeliveryRecords(options.reader, deliveries, (id) => this.#emitted(id));
@@ -229,13 +227,13 @@ export class View {
 
   /** Undefined for an unknown program and for a deleted one. */
   program(id: string): ProgramEntry | undefined {
-    const program = this.#tables.programs.get(id);
+    const program = this.#tables.cell.programs.get(id);
     return program && { program, runCount: this.#tables.runs.programRunCount(id) };
   }
 
   /** True also for a deleted program, whose runs stay listed. */
   programEverExisted(id: string): boolean {
-    return this.#tables.programs.everExisted(id);
+    return this.#tables.cell.programs.everExisted(id);
   }
 
   /** Newest first. `total` counts all matching programs. */
@@ -243,7 +241,7 @@ export class View {
     readonly total: number;
     readonly programs: readonly ProgramEntry[];
   } {
-    const { total, programs } = this.#tables.programs.list(robotId, offset, limit);
+    const { total, programs } = this.#tables.cell.programs.list(robotId, offset, limit);
     return {
       total,
       programs: programs.map((program) => ({
@@ -255,11 +253,11 @@ export class View {
 
   /** The components that producers put, sorted by key. */
   components(): ComponentRow[] {
-    return [...this.#tables.components.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
+    return [...this.#tables.cell.components.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
   }
 
   cell(): CellIdentity {
-    return this.#tables.cell;
+    return this.#tables.cell.identity;
   }
 
   /** Undefined when unknown or deleted. */

@@ -99,7 +99,11 @@ t.test("kill -9 in cycles: nothing acknowledged is lost, nothing is doubled", as
   t.equal(process.child.exitCode, 0, "a clean end");
 
   const { ok, findings } = await checkDirectory(directory);
-  t.same(findings, []);
+  // A kill may come before the hint file of a full segment is written: the next start makes it.
+  t.same(
+    findings.filter(({ code }) => code !== "hint_missing"),
+    [],
+  );
   t.equal(ok, true, "check finds the store whole: no hole, no damage");
   const recorder = await RecorderHarness.start(t, directory);
   let lost = 0;

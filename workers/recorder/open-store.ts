@@ -61,7 +61,7 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
     evidence,
     openingState: () => state.openingState(),
     onRecords(batch) {
-      forEachRecord(batch, (record, location) => state.replay(record, location));
+      forEachRecord(batch, (record, location) => state.replay(record, location, batch.isHint));
       return options.onReplayed(batch);
     },
   });

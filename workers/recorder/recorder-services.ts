@@ -43,10 +43,7 @@ export interface RecorderServicesOptions extends LogLines {
 }
 
 /** The front's messages that are meant for a service. */
-type ServiceMessage = Exclude<
-  FrontToRecorder,
-  { kind: "batch_taken" | "figures" | "artefact_made" | "stop" }
->;
+type ServiceMessage = Exclude<FrontToRecorder, { kind: "batch_taken" | "figures" | "artefact_made" | "stop" }>;
 
 /** The parts of the recorder that need an open store: writer, processing, webhooks, upkeep and health. */
 export class RecorderServices {

@@ -23,10 +23,9 @@
  * index section names serial number and revision. A million serial numbers in each opening state would be 30 MB for each 64 MB.
  */
 import { isProcessingOpen } from "../../core/capture/artefact.js";
-import type { ComponentRow } from "../../core/health.js";
-import { isUuidV7 } from "../../core/identifiers.js";
+import { isUuidV7, readUuid, uuidToBytes } from "../../core/identifiers.js";
 import { isPlainObject } from "../../core/json/json.js";
-import type { CellIdentity, Change } from "../../core/link/change.js";
+import type { CellChange, CellIdentity, Change, RunChange } from "../../core/link/change.js";
 import type { Refusal } from "../../core/link/refusal.js";
 import type { World } from "../../core/link/world.js";
 import type { ProgramDocument } from "../../core/run/program.js";
@@ -42,18 +41,22 @@ import type { RecordContent } from "../../storage/log/log-options.js";
 import { LOG_RECORD_TYPE } from "../../storage/log/record-format.js";
 import { segmentName } from "../../storage/log/segment.js";
 import { decodeChanges, decodeRefusal } from "../../storage/records/change-record.js";
+import { UUID_BYTES } from "../../storage/records/index-layout.js";
+import type { IndexedRun } from "../../storage/records/indexed-run.js";
 import { decodeMessagePack, encodeMessagePack } from "../../storage/records/message-pack.js";
+import { type FoldedState, foldRecord, type IndexedDelta, type IndexedEnd } from "../../storage/records/record-fold.js";
 import {
   decodeIndex,
   isKnownRecordType,
   type Origin,
   RECORD_TYPE,
   RecordDecodeError,
-  type StoredSummary,
 } from "../../storage/records/record-index.js";
+import { decodeDelivery, type WebhookIndex } from "../../storage/records/webhook-record.js";
 import { StorageError } from "../../storage/storage-error.js";
+import { CellState } from "../../storage/view/cell-state.js";
 import { WebhookState } from "../webhooks/deliveries/webhook-state.js";
-import { isProducerSnapshot, type ProducerSnapshot, ProducerTable } from "./producers/producer-table.js";
+import { isProducerEntry, type ProducerEntry, ProducerTable } from "./producers/producer-table.js";
 
 const OPENING_STATE_VERSION = 1;
 /** Values of the table of runs. */
@@ -64,7 +67,7 @@ interface OpeningState {
   version: number;
   lastTimeUs: number;
   lastRunId: string | null;
-  producers: ProducerSnapshot[];
+  producers: ProducerEntry[];
 }
 
 interface ActiveRun {
@@ -103,16 +106,12 @@ function decodeOpeningState(body: Uint8Array): OpeningState {
     Number.isSafeInteger(lastTimeUs) &&
     (lastRunId === null || (typeof lastRunId === "string" && isUuidV7(lastRunId))) &&
     Array.isArray(producers) &&
-    producers.every(isProducerSnapshot);
+    producers.every(isProducerEntry);
   if (!isWhole) throw new RecordDecodeError("an opening state without clock, last run or producers");
   return state as unknown as OpeningState;
 }
 
-function unfolded({ type, timeUs, body }: LogRecord, origin: Origin | null): UnfoldedRecord {
-  return { type, timeUs, producer: origin?.producer ?? null, body: body.slice() };
-}
-
-export class RecorderState implements World {
+export class RecorderState implements World, FoldedState {
   readonly producers = new ProducerTable();
   readonly captures: CaptureIndex;
   readonly webhooks = new WebhookState();
@@ -125,10 +124,9 @@ export class RecorderState implements World {
   /** Runs that have ended while something is still to be made of their captures. */
   readonly #processed = new Map<string, RunState>();
   #processedDocumentBytes = 0;
-  readonly #programs = new Map<string, ProgramDocument>();
-  readonly #components = new Map<string, ComponentRow>();
-  #cell: CellIdentity = { kioskSerialNumber: null, unitSystem: "metric" };
-  #lastRunId: string | null = null;
+  readonly #cell = new CellState();
+  /** The 16 bytes of the highest run id; zeros before the first run. */
+  readonly #lastRunId = new Uint8Array(16);
   #lastTimeUs = 0;
   #activeDocumentBytes = 0;
   #unfolded: Map<string, UnfoldedRecord[]> | undefined = new Map();
@@ -138,27 +136,27 @@ export class RecorderState implements World {
   }
 
   cell(): CellIdentity {
-    return this.#cell;
+    return this.#cell.identity;
   }
 
   hasComponent(key: string): boolean {
-    return this.#components.has(key);
+    return this.#cell.components.has(key);
   }
 
   get componentCount(): number {
-    return this.#components.size;
+    return this.#cell.components.size;
   }
 
   program(id: string): ProgramDocument | undefined {
-    return this.#programs.get(id);
+    return this.#cell.programs.get(id)?.document;
   }
 
   get programCount(): number {
-    return this.#programs.size;
+    return this.#cell.programs.size;
   }
 
   get lastRunId(): string | null {
-    return this.#lastRunId;
+    return this.#lastRunId.every((byte) => byte === 0) ? null : readUuid(this.#lastRunId);
   }
 
   activeRun(id: string): RunState | undefined {
@@ -257,54 +255,44 @@ export class RecorderState implements World {
   }
 
   #applyChange(change: Change, timeUs: number, producer: string | null): void {
-    switch (change.kind) {
-      case "cell_put":
-        this.#cell = change.cell;
-        return;
-      case "component_put":
-        this.#components.set(change.row.key, change.row);
-        return;
-      case "component_deleted":
-        this.#components.delete(change.key);
-        return;
-      case "program_put":
-        this.#programs.set(change.program.id, change.program);
-        return;
-      case "program_deleted":
-        this.#programs.delete(change.id);
-        return;
-      case "producer_forgotten":
-        this.producers.forget(change.name);
-        return;
-      case "run_ended":
-        this.#endRun(change.run);
-        return;
-      default: {
-        const before = this.#active.get(change.runId);
-        const bytesBefore = before?.state.documentBytes ?? 0;
-        const state = foldRun(before?.state, change, timeUs);
-        this.#activeDocumentBytes += state.documentBytes - bytesBefore;
-        if (change.kind === "run_created") {
-          this.#addRun(state.id, ACTIVE);
-          this.#noteRevision(state.serialNumber, state.revision);
-          this.#active.set(state.id, { state, lastProducer: producer });
-        } else if (before !== undefined && producer !== null) {
-          before.lastProducer = producer;
-        }
-        if (change.kind === "frame_begun") this.#frames.set(change.frame.id, this.#runs.entryOf(change.runId));
-      }
-    }
+    if (!("runId" in change)) this.cellChange(change, timeUs);
+    else if (change.kind === "run_ended") this.#endRun(change.run);
+    else this.#changeRun(change, timeUs, producer);
   }
 
-  #addRun(id: string, status: typeof ACTIVE | typeof ENDED): void {
-    // Once it has ended it stays so.
-    if (!this.runHasEnded(id)) this.#runs.set(id, status);
-    if (this.#lastRunId === null || id > this.#lastRunId) this.#lastRunId = id;
+  #changeRun(change: Exclude<RunChange, { kind: "run_ended" }>, timeUs: number, producer: string | null): void {
+    const before = this.#active.get(change.runId);
+    const bytesBefore = before?.state.documentBytes ?? 0;
+    const state = foldRun(before?.state, change, timeUs);
+    this.#activeDocumentBytes += state.documentBytes - bytesBefore;
+    if (change.kind === "run_created") {
+      this.#addRun(uuidToBytes(state.id), 0);
+      this.#noteRevision(state.serialNumber, state.revision);
+      this.#active.set(state.id, { state, lastProducer: producer });
+    } else if (before !== undefined && producer !== null) {
+      before.lastProducer = producer;
+    }
+    if (change.kind === "frame_begun") this.#frames.set(change.frame.id, this.#runs.entryOf(change.runId));
+  }
+
+  /** Notes the run whose id begins at `at`; returns its entry. A new one is `ACTIVE`, the value of a new entry. */
+  #addRun(bytes: Uint8Array, at: number): number {
+    this.#noteLastRun(bytes, at);
+    return this.#runs.enterBytes(bytes, at);
+  }
+
+  #noteLastRun(bytes: Uint8Array, at: number): void {
+    const last = this.#lastRunId;
+    let nth = 0;
+    while (nth < last.length && bytes[at + nth] === last[nth]) nth++;
+    if (nth === last.length || bytes[at + nth]! < last[nth]!) return;
+    for (; nth < last.length; nth++) last[nth] = bytes[at + nth]!;
   }
 
   #endRun(run: RunState): void {
     const { id } = run;
-    this.#addRun(id, ENDED);
+    // Once it has ended it stays so.
+    this.#runs.setValueAt(this.#addRun(uuidToBytes(id), 0), ENDED);
     this.#activeDocumentBytes -= this.#active.get(id)?.state.documentBytes ?? 0;
     this.#active.delete(id);
     this.#processedDocumentBytes -= this.#processed.get(id)?.documentBytes ?? 0;
@@ -314,7 +302,7 @@ export class RecorderState implements World {
     this.#processedDocumentBytes += run.documentBytes;
   }
 
-  #noteRevision(serialNumber: string | null, revision: number): void {
+  #noteRevision(serialNumber: string | Uint8Array | null, revision: number): void {
     if (serialNumber === null) return;
     const at = this.#serialNumbers.findOrAdd(serialNumber);
     if (at === this.#lastRevisions.length) this.#lastRevisions.push(revision);
@@ -326,19 +314,21 @@ export class RecorderState implements World {
     const state: OpeningState = {
       version: OPENING_STATE_VERSION,
       lastTimeUs: this.#lastTimeUs,
-      lastRunId: this.#lastRunId,
-      producers: this.producers.snapshot(),
+      lastRunId: this.lastRunId,
+      producers: this.producers.entries(),
     };
     return { index: new Uint8Array(0), body: encodeMessagePack(state) };
   }
 
   /**
    * Takes in a record that the log held at open. After the last one, `finishReplay`.
+   *
+   * @param isVerified true for a record of a hint file: it was decoded completely when the file was made
    * @throws StorageError `record_undecodable`
    */
-  replay(record: LogRecord, location: RecordLocation): void {
+  replay(record: LogRecord, location: RecordLocation, isVerified = false): void {
     try {
-      this.#replay(record, location);
+      this.#replay(record, location, isVerified);
     } catch (error) {
       if (!(error instanceof RecordDecodeError)) throw error;
       const { segmentBase, offset } = location;
@@ -346,67 +336,70 @@ export class RecorderState implements World {
     }
   }
 
-  #replay(record: LogRecord, location: RecordLocation): void {
+  #replay(record: LogRecord, location: RecordLocation, isVerified: boolean): void {
     if (this.#unfolded === undefined) throw new Error("the replay is over");
-    if (record.type === LOG_RECORD_TYPE.openingState) {
+    const { type } = record;
+    if (type === LOG_RECORD_TYPE.openingState) {
       // A hint tells only its time: the opening state of the newest segment says the rest.
       if (record.body.length === 0) this.#setClock(record.timeUs);
       else this.#restoreOpeningState(record.body);
       return;
     }
-    if (!isKnownRecordType(record.type)) return;
+    if (!isKnownRecordType(type)) return;
     this.#lastTimeUs = Math.max(this.#lastTimeUs, record.timeUs);
-    const index = decodeIndex(record.type, record.index);
-    const { origin } = index;
-    if (origin !== null) {
-      const refusal = index.type === RECORD_TYPE.refusal ? decodeRefusal(record.body) : null;
-      this.producers.take(origin, record.timeUs, refusal, true);
-    }
-    switch (index.type) {
-      case RECORD_TYPE.refusal:
-        return;
-      case RECORD_TYPE.cellChanges: {
-        const changes = decodeChanges(record.type, record.body);
-        for (const change of changes) this.#applyChange(change, record.timeUs, null);
-        return;
-      }
-      case RECORD_TYPE.runCreated:
-        this.#replaySummary(index.summary, ACTIVE);
-        this.#keepUnfolded(index.summary.id, unfolded(record, origin));
-        return;
-      case RECORD_TYPE.runEnded: {
-        this.#replaySummary(index.summary, ENDED);
-        // Its records are needed no more: it stays as a whole as long as something is to be made of its captures.
-        if (index.captures.isOpen) this.#unfolded.set(index.summary.id, [unfolded(record, origin)]);
-        else this.#unfolded.delete(index.summary.id);
-        const entry = this.#runs.entryOf(index.summary.id);
-        for (const frameId of index.frameIds) this.#frames.set(frameId, entry);
-        const { removedAtUs } = index.captures;
-        if (removedAtUs === null) this.captures.keep(keptCaptures(index, location));
-        else this.captures.removed(index.summary.createdAtUs, index.summary.id, removedAtUs);
-        if (index.events !== undefined) this.webhooks.begin(index.summary.id, index.events.list());
-        return;
-      }
-      case RECORD_TYPE.runDelta:
-        // A run whose creation was lost to damage: known, so that its id cannot come again, and closed to every message.
-        if (!this.#runs.has(index.runId)) this.#addRun(index.runId, ENDED);
-        if (index.frameId !== null) this.#frames.set(index.frameId, this.#runs.entryOf(index.runId));
-        this.#keepUnfolded(index.runId, unfolded(record, origin));
-        if (index.events !== undefined) this.webhooks.begin(index.runId, index.events.list());
-        return;
-      case RECORD_TYPE.webhook:
-      case RECORD_TYPE.delivery:
-        this.webhooks.replay(index, record.body);
-        return;
-    }
+    if (!isVerified) decodeIndex(type, record.index);
+    foldRecord(record, location, this);
   }
 
-  #replaySummary(summary: StoredSummary, status: typeof ACTIVE | typeof ENDED): void {
-    this.#addRun(summary.id, status);
-    this.#noteRevision(summary.serialNumber, summary.revision);
+  message(origin: Origin, { type, timeUs, body }: LogRecord): void {
+    this.producers.take(origin, timeUs, type === RECORD_TYPE.refusal ? decodeRefusal(body) : null, true);
   }
 
-  #keepUnfolded(runId: string, record: UnfoldedRecord): void {
+  cellChange(change: CellChange, timeUs: number): void {
+    if (change.kind === "producer_forgotten") this.producers.forget(change.name);
+    else this.#cell.apply(change, timeUs);
+  }
+
+  runCreated(run: IndexedRun, record: LogRecord, origin: Origin | null): void {
+    this.#addRun(run.bytes, run.idAt);
+    this.#noteRevision(run.serialNumberBytes, run.revision);
+    this.#keepUnfolded(run.id, record, origin);
+  }
+
+  runDelta({ runId, frameId, events }: IndexedDelta, record: LogRecord, origin: Origin | null): void {
+    // A run whose creation was lost to damage: known, so that its id cannot come again, and closed to every message.
+    if (!this.#runs.has(runId)) this.#runs.setValueAt(this.#addRun(uuidToBytes(runId), 0), ENDED);
+    if (frameId !== null) this.#frames.set(frameId, this.#runs.entryOf(runId));
+    this.#keepUnfolded(runId, record, origin);
+    if (events !== undefined) this.webhooks.begin(runId, events.list());
+  }
+
+  runEnded({ run, captures, events }: IndexedEnd, record: LogRecord, location: RecordLocation): void {
+    const { bytes } = run;
+    const known = this.#runs.size;
+    const entry = this.#addRun(bytes, run.idAt);
+    this.#runs.setValueAt(entry, ENDED);
+    this.#noteRevision(run.serialNumberBytes, run.revision);
+    // Its earlier records are needed no more: it stays as a whole as long as something is to be made of its captures.
+    if (entry < known) this.#unfolded?.delete(run.id);
+    if (captures.isOpen) this.#keepUnfolded(run.id, record, null);
+    const frames = this.#frames;
+    for (let at = run.framesAt; at < run.end; at += UUID_BYTES) frames.setValueAt(frames.enterBytes(bytes, at), entry);
+    if (captures.removedAtUs === null) this.captures.keep(keptCaptures(run, captures, location));
+    else this.captures.removed(run.createdAtUs, run.id, captures.removedAtUs);
+    if (events !== undefined) this.webhooks.begin(run.id, events.list());
+  }
+
+  webhook(shown: WebhookIndex, { body }: LogRecord): void {
+    this.webhooks.replay(shown, body);
+  }
+
+  delivery(index: Uint8Array): void {
+    this.webhooks.putDelivery(decodeDelivery(index));
+  }
+
+  #keepUnfolded(runId: string, { type, timeUs, body }: LogRecord, origin: Origin | null): void {
+    const record = { type, timeUs, producer: origin?.producer ?? null, body: body.slice() };
     const records = this.#unfolded?.get(runId);
     if (records === undefined) this.#unfolded?.set(runId, [record]);
     else records.push(record);
@@ -421,9 +414,7 @@ export class RecorderState implements World {
   #restoreOpeningState(body: Uint8Array): void {
     const state = decodeOpeningState(body);
     this.#setClock(state.lastTimeUs);
-    if (state.lastRunId !== null && (this.#lastRunId === null || state.lastRunId > this.#lastRunId)) {
-      this.#lastRunId = state.lastRunId;
-    }
+    if (state.lastRunId !== null) this.#noteLastRun(uuidToBytes(state.lastRunId), 0);
     this.producers.restore(state.producers);
   }
 

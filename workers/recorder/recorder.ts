@@ -281,8 +281,7 @@ export class Recorder {
       store,
       captureAppendedBytes: capture + report,
       loopDelay: this.#environment.loopDelay?.() ?? null,
-      // Records of runs from before retention do not tell their bytes, which could make this negative.
-      capturedBytes: Math.max(0, openedCaptureBytes + capture - (store?.retention.bytes ?? 0)),
+      capturedBytes: openedCaptureBytes + capture - (store?.retention.bytes ?? 0),
       deliveries: services?.webhooks.deliveries.figures ?? null,
     };
   }

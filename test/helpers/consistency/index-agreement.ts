@@ -2,10 +2,10 @@
 import type { Change, RunEnded } from "../../../core/link/change.js";
 import { storedEnd } from "../../../core/run/run-files.js";
 import { foldRun } from "../../../core/run/run-fold.js";
-import { summarizeRun } from "../../../core/run/run-state.js";
+import { type RunSummary, summarizeRun } from "../../../core/run/run-state.js";
 import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
 import type { IndexedEvent } from "../../../storage/records/event-index.js";
-import { RECORD_TYPE, type RecordIndex, type StoredSummary } from "../../../storage/records/record-index.js";
+import { RECORD_TYPE, type RecordIndex } from "../../../storage/records/record-index.js";
 
 /** Values of the index section or of the body, by name, for comparison. */
 type Said = Record<string, unknown>;
@@ -35,23 +35,23 @@ function endFault(
   { summary, frameIds, captures, events }: Extract<RecordIndex, { type: 19 }>,
   { run }: RunEnded,
 ): string | undefined {
-  const said: Said = { ...saidOfRun(summary), frames: frameIds, events: saidOfEvents(events?.list() ?? []) };
+  const said: Said = {
+    ...saidOfRun(summary),
+    frames: frameIds,
+    events: saidOfEvents(events?.list() ?? []),
+    captures: [captures.bytes, captures.removedAtUs],
+  };
   const meant: Said = {
     ...saidOfRun(summarizeRun(run)),
     frames: run.frames.map(({ id }) => id),
     events: saidOfEvents(run.emitted ?? []),
+    captures: [storedEnd(run, "captures"), run.capturesRemovedAtUs],
   };
-  // Older records do not have these two.
-  if (summary.qualityStatus === undefined) delete meant.qualityStatus;
-  if (captures.bytes !== null) {
-    said.captures = [captures.bytes, captures.removedAtUs];
-    meant.captures = [storedEnd(run, "captures"), run.capturesRemovedAtUs];
-  }
   return difference(said, meant);
 }
 
 /** A null time is 0 in an index section. */
-function saidOfRun(summary: StoredSummary): Said {
+function saidOfRun(summary: RunSummary): Said {
   return { ...summary, startedAtUs: summary.startedAtUs || null, completedAtUs: summary.completedAtUs || null };
 }
 

@@ -113,9 +113,7 @@ export function recordCorpus(): CorpusEntry[] {
   for (const change of CELL_CHANGES) add(change.kind, `a ${change.kind}`, encodeChanges(ORIGIN, [change], undefined));
   add("two-changes", "two changes of one message", encodeChanges(ORIGIN, CELL_CHANGES.slice(0, 2), undefined));
   let run: RunState | undefined;
-  let unprocessed: RunState | undefined;
   for (const [at, change] of [...RUN_CHANGES, ...ARTEFACT_CHANGES].entries()) {
-    if (at === RUN_CHANGES.length) unprocessed = structuredClone(run);
     run = foldRun(run, structuredClone(change), TIME_US + at);
     add(change.kind, `a ${change.kind}`, encodeChanges(at % 2 === 0 ? ORIGIN : null, [change], run));
   }
@@ -132,17 +130,6 @@ export function recordCorpus(): CorpusEntry[] {
   add("run_started_event", "a run_started that webhooks are told of", encodeChanges(null, [started], run));
   add("run_ended_events", "a consolidated record with events", endOf({ ...ended, emitted: [EVENT, EVENT] }));
   for (const change of webhookChanges(RUN_ID)) add(change.kind, `a ${change.kind}`, encodeWebhookChange(change));
-  const before = endOf({ ...(unprocessed as RunState), ...end });
-  // Such a one says nothing of processing.
-  before.index[before.index.length - 9] = 0;
-  const unsaid = endOf({ ...(unprocessed as RunState), ...end });
-  unsaid.index[9 + (unsaid.index[0] as number) + 32]! &= 15;
-  add("before-quality", "a consolidated record that does not say what the quality report says", unsaid);
-  add("before-processing", "a consolidated record of before processing", before);
-  add("before-retention", "a consolidated record of before retention", {
-    ...before,
-    index: before.index.slice(0, -16),
-  });
   add("refusal", "a refusal", encodeRefusal(ORIGIN, { code: "not_found", message: "no run", params: { path: "/id" } }));
   const opening = new RecorderState();
   opening.apply(ORIGIN, [CREATED], TIME_US);

@@ -44,7 +44,7 @@ export class ModelService implements MessageIntake {
     const cut = random.integer(0, durable.length);
     const before = tableOf(durable.slice(0, cut));
     this.#table = random.chance(0.5) ? new ProducerTable() : tableOf(durable.slice(0, cut));
-    this.#table.restore(before.snapshot());
+    this.#table.restore(before.entries());
     for (const { origin, refusal } of durable.slice(cut)) this.#table.take(origin, 1, refusal, true);
     this.link = new LinkServer({
       intake: this,

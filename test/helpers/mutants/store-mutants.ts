@@ -197,7 +197,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "an opening state without producers",
     file: "workers/recorder/recorder-state.js",
-    find: "producers: this.producers.snapshot(),",
+    find: "producers: this.producers.entries(),",
     replace: "producers: [],",
     killer: "workers/recorder/recorder-state",
   },

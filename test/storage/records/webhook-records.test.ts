@@ -13,7 +13,6 @@ import type { RecordLocation } from "../../../storage/log/log-batch.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../../storage/log/record-format.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
 import { encodeEvents, IndexedEvents } from "../../../storage/records/event-index.js";
-import { encodeMessagePack } from "../../../storage/records/message-pack.js";
 import { decodeIndex, deliveryPart, RecordDecodeError } from "../../../storage/records/record-index.js";
 import {
   decodeDelivery,
@@ -152,41 +151,6 @@ t.test("golden bytes of a delivery and of events, little-endian", async (t) => {
       ...[uuid(DELIVERY_ID), uuid(WEBHOOK_ID), "01000000"],
       ...[uuid(EVENT.id), uuid(EVENT.id), "00010000"],
     ].join(""),
-  );
-});
-
-t.test("a record of a delivery as earlier releases wrote it: its first failure is told by its last one", async (t) => {
-  const uuid = (id: string): string => id.replaceAll("-", "");
-  const older = (failedAt: string): Uint8Array =>
-    Buffer.from(
-      [
-        ...[uuid(DELIVERY_ID), uuid(WEBHOOK_ID), uuid(RUN_ID), uuid(EVENT.id)],
-        ...["01", "01", "02", "00", "03000000", "f7010000"],
-        ...["6640b38be6520600", "6d40b38be6520600", "0000000000000000", "0000000000000000", failedAt],
-        ...["0d000000", Buffer.from("the réceiver").toString("hex")],
-      ].join(""),
-      "hex",
-    );
-  const atUs = failedDelivery(RUN_ID).updatedAtUs;
-  const told = { atUs, statusCode: 503, error: "the réceiver", webhookName: null };
-  t.strictSame(decodeDelivery(older("6d40b38be6520600")), { ...failedDelivery(RUN_ID), firstFailure: told });
-  t.strictSame(decodeDelivery(older("0000000000000000")), { ...failedDelivery(RUN_ID), firstFailure: null });
-});
-
-t.test("attempts as earlier releases wrote them: their texts told of what was truncated", async (t) => {
-  const { responseTruncated, ...older } = ATTEMPT;
-  const truncated = (more: object): unknown => {
-    const history = [{ ...older, ...more }];
-    return decodeDeliveryBody(encodeMessagePack({ history, payload: null })).history[0]?.responseTruncated;
-  };
-  t.equal(truncated({}), false);
-  t.equal(truncated({ responseBody: null, responseHeaders: null }), false);
-  t.equal(truncated({ responseBody: "abc… [cut: 3 bytes kept]" }), true);
-  t.equal(truncated({ responseBody: "", responseHeaders: { a: "b", "…": "[cut: 16000 bytes kept]" } }), true);
-  t.equal(
-    truncated({ responseBody: "abc… [cut: 3 bytes kept]", responseTruncated: false }),
-    false,
-    "a receiver's own text",
   );
 });
 

@@ -380,21 +380,3 @@ t.test("small live batches that follow one another at once give way together as 
   }
   t.equal(turns, 4);
 });
-
-t.test(`records of before, which do not say what a report says, give the same lists, seed ${seed}`, async (t) => {
-  const { history, log } = grow(3000);
-  const older = new PlainLog();
-  let changed = 0;
-  for (const batch of log.batches) {
-    const { type, timeUs, index, body } = recordOf(batch);
-    const stored = index.slice();
-    if (type === RECORD_TYPE.runCreated || type === RECORD_TYPE.runEnded) {
-      // Behind the origin and two ids, in the byte of the status.
-      stored[9 + (index[0] as number) + 32]! &= 15;
-      changed++;
-    }
-    older.append({ type: type as HistoryRecord["type"], timeUs, index: stored, body });
-  }
-  t.ok(changed > 100);
-  t.same((await differences(older.open(), history, createRandom(seed), 300)).slice(0, 3), []);
-});

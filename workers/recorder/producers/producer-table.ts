@@ -24,36 +24,36 @@ export interface Producer {
   readonly instances: Map<string, number>;
   /** The last of `instances`; null if there are none. */
   newestInstance: string | null;
-  /** Time of its last record, UTC in microseconds; 0 in a store written before this was kept. */
+  /** Time of its last record, UTC in microseconds. */
   lastUsedUs: number;
   /** By sequence number, oldest first; at most the last `LIMITS.refusalsPerProducer`. */
   readonly refusals: Map<number, StoredRefusal>;
   refusalBytes: number;
 }
 
-/** One producer in the opening state of a segment. Records written before instances existed lack the last two elements. */
-export type ProducerSnapshot = [
+/** One producer in the opening state of a segment. */
+export type ProducerEntry = [
   name: string,
   taken: number,
   refusals: [sequence: number, refusal: Refusal][],
-  instances?: [instance: string, sequence: number][],
-  lastUsedUs?: number,
+  instances: [instance: string, sequence: number][],
+  lastUsedUs: number,
 ];
 
-export function isProducerSnapshot(value: unknown): value is ProducerSnapshot {
-  if (!Array.isArray(value) || typeof value[0] !== "string" || !Number.isSafeInteger(value[1])) return false;
-  const [, , refusals, instances = [], lastUsedUs = 0] = value as unknown[];
-  if (!Number.isSafeInteger(lastUsedUs)) return false;
-  if (!Array.isArray(refusals) || !refusals.every(isRefusalSnapshot)) return false;
-  return Array.isArray(instances) && instances.every(isInstanceSnapshot);
+export function isProducerEntry(value: unknown): value is ProducerEntry {
+  if (!Array.isArray(value)) return false;
+  const [name, taken, refusals, instances, lastUsedUs] = value as unknown[];
+  if (typeof name !== "string" || !Number.isSafeInteger(taken) || !Number.isSafeInteger(lastUsedUs)) return false;
+  if (!Array.isArray(refusals) || !refusals.every(isRefusalEntry)) return false;
+  return Array.isArray(instances) && instances.every(isInstanceEntry);
 }
 
-function isInstanceSnapshot(value: unknown): boolean {
+function isInstanceEntry(value: unknown): boolean {
   if (!Array.isArray(value) || !Number.isSafeInteger(value[1])) return false;
   return typeof value[0] === "string" && canonicalUuid(value[0]) === value[0];
 }
 
-function isRefusalSnapshot(value: unknown): boolean {
+function isRefusalEntry(value: unknown): boolean {
   return Array.isArray(value) && Number.isSafeInteger(value[0]) && isPlainObject(value[1]);
 }
 
@@ -125,7 +125,7 @@ export class ProducerTable {
     return [...this.#producers.values()].filter(({ taken }) => taken > 0);
   }
 
-  snapshot(): ProducerSnapshot[] {
+  entries(): ProducerEntry[] {
     return [...this.used()].map((producer) => [
       producer.name,
       producer.taken,
@@ -135,11 +135,11 @@ export class ProducerTable {
     ]);
   }
 
-  /** Takes in a snapshot that the log holds, in place of everything before: it is the sum of that. */
-  restore(snapshot: readonly ProducerSnapshot[]): void {
+  /** Takes the producers of an opening state in place of everything before: they are the sum of that. */
+  restore(entries: readonly ProducerEntry[]): void {
     this.#producers.clear();
     this.#refusalBytes = 0;
-    for (const [name, taken, refusals, instances = [], lastUsedUs = 0] of snapshot) {
+    for (const [name, taken, refusals, instances, lastUsedUs] of entries) {
       this.take({ producer: name, sequence: taken }, lastUsedUs, null, true);
       const producer = this.#producers.get(name) as Producer;
       for (const [instance, sequence] of instances) noteInstance(producer, instance, sequence);

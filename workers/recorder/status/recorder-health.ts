@@ -70,11 +70,9 @@ export class RecorderHealth {
     const failure = this.#sources.logFailure();
     if (failure !== null) return row("log", "down", `since ${failure.params.since}: ${failure.message}`);
     const { recovery, openedAt, earlierDamage } = this.#sources;
-    const faults = [
-      foundByOpening(recovery, openedAt),
-      foundEarlier(earlierDamage),
-      this.#sources.lockFault(),
-    ].filter((one) => one !== null);
+    const faults = [foundByOpening(recovery, openedAt), foundEarlier(earlierDamage), this.#sources.lockFault()].filter(
+      (one) => one !== null,
+    );
     return faults.length === 0 ? row("log", "healthy", null) : row("log", "degraded", faults.join("; "));
   }
 

@@ -1,4 +1,3 @@
-import { storedEnd } from "../../../core/run/run-files.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import { monotonicMs } from "../../../core/service-clock.js";
 import type { Timers } from "../../../core/timers.js";
@@ -17,7 +16,8 @@ import {
   type RecordLocation,
 } from "../../../storage/log/log-batch.js";
 import { decodeChanges } from "../../../storage/records/change-record.js";
-import { decodeIndex, RECORD_TYPE } from "../../../storage/records/record-index.js";
+import { indexedEnd } from "../../../storage/records/record-fold.js";
+import { RECORD_TYPE } from "../../../storage/records/record-index.js";
 import { StorageError } from "../../../storage/storage-error.js";
 import type { LogLine, RetentionPolicy } from "../recorder-messages.js";
 import { RetentionClock } from "./retention-clock.js";
@@ -128,8 +128,8 @@ export class Retention {
     if (first > batch.lastSequence) return;
     forEachRecord(batch, (record, location) => {
       if (record.type !== RECORD_TYPE.runEnded || !ends.delete(record.sequence)) return;
-      const index = decodeIndex(record.type, record.index);
-      if (index.type === RECORD_TYPE.runEnded) this.#captureIndex.keep(keptCaptures(index, location));
+      const { run, captures } = indexedEnd(record.index);
+      this.#captureIndex.keep(keptCaptures(run, captures, location));
     });
     const { bytes } = this.#options.policy;
     if (bytes === null || this.#captureIndex.bytes <= bytes || !this.#isStarted) return;
@@ -186,7 +186,6 @@ export class Retention {
     }
     await this.#unlink(isRetry ? this.#unfinished : this.#captureIndex.unfinished());
     if (this.#isOn) {
-      await this.#learnBytes();
       while (!this.#isStopped && !this.#isBlocked && (await this.#markSlice())) {
         await this.#unlink(this.#captureIndex.unfinished());
         if (this.#options.wallUs() - this.#lastLineUs >= PROGRESS_US) this.#report();
@@ -203,20 +202,6 @@ export class Retention {
   /** True when a whole slice of files cannot be unlinked: more tombstones would free nothing either. */
   get #isBlocked(): boolean {
     return this.#faults.keptRunIds.length >= RETENTION_SLICE_RUNS;
-  }
-
-  /** Finds how many bytes runs keep whose records were written before retention existed and do not say it. */
-  async #learnBytes(): Promise<void> {
-    let kept = this.#captureIndex.nextUnknown(-1);
-    while (kept !== undefined && !this.#isStopped) {
-      const run = await this.#read(kept);
-      if (run !== undefined) {
-        const bytes = storedEnd(run, "captures");
-        if (bytes === 0) this.#captureIndex.drop(kept.createdAtUs);
-        else this.#captureIndex.keep({ ...kept, bytes });
-      }
-      kept = this.#captureIndex.nextUnknown(kept.createdAtUs);
-    }
   }
 
   /** Durably writes the tombstones of one slice. @returns false if nothing is due */
@@ -246,7 +231,7 @@ export class Retention {
       }
       runs++;
       recordBytes += kept.location.length;
-      this.#marked.set(run.id, kept.bytes ?? 0);
+      this.#marked.set(run.id, kept.bytes);
     }
     if (runs === 0) return false;
     try {

@@ -2,7 +2,7 @@ import type { Delivery, DeliveryAttempt } from "../../../core/webhook/delivery.j
 import type { DeliveryJob } from "../dispatcher/dispatcher-messages.js";
 import { jobOf, nextAction, notReadError, pauseEndMs, stopsDelivery, webhookDeleted } from "./delivery-action.js";
 import type { DeliveryFigures } from "./delivery-figures.js";
-import { DeliveryQueue, IN_ALL } from "./delivery-queue.js";
+import { DeliveryQueue } from "./delivery-queue.js";
 import { DeliveryRecords } from "./delivery-records.js";
 import { type DeliveryEvent, type DeliveryState, stepAfter } from "./delivery-steps.js";
 import { EventPayloads, payloadBytes } from "./event-payloads.js";

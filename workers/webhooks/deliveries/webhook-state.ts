@@ -3,8 +3,7 @@ import { BegunDelivery } from "../../../core/webhook/emit-run-event.js";
 import type { Webhook } from "../../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import type { IndexedEvent } from "../../../storage/records/event-index.js";
-import type { RecordIndex } from "../../../storage/records/record-index.js";
-import { decodeWebhookSecret } from "../../../storage/records/webhook-record.js";
+import { decodeWebhookSecret, type WebhookIndex } from "../../../storage/records/webhook-record.js";
 
 /** A webhook with its secret. Only the dispatcher may get the secret. */
 export interface KeptWebhook {
@@ -65,7 +64,7 @@ export class WebhookState {
         this.#delete(change.webhook.id);
         return;
       case "delivery_put":
-        this.#putDelivery(change.delivery);
+        this.putDelivery(change.delivery);
         return;
     }
   }
@@ -82,13 +81,8 @@ export class WebhookState {
     }
   }
 
-  /** Applies a record that was read from the log. @throws RecordDecodeError */
-  replay(index: Extract<RecordIndex, { type: 21 | 22 }>, body: Uint8Array): void {
-    if (index.type === 22) {
-      this.#putDelivery(index.delivery);
-      return;
-    }
-    const { webhook, deleted } = index.shown;
+  /** Applies a webhook's record that was read from the log. @throws RecordDecodeError */
+  replay({ webhook, deleted }: WebhookIndex, body: Uint8Array): void {
     if (webhook !== undefined) this.#put(webhook, decodeWebhookSecret(body));
     else this.#delete(deleted.id);
   }
@@ -107,7 +101,7 @@ export class WebhookState {
     this.#deleted.add(id);
   }
 
-  #putDelivery(delivery: Delivery): void {
+  putDelivery(delivery: Delivery): void {
     if (delivery.status === "pending") this.#pending.set(delivery.id, delivery);
     else this.#pending.delete(delivery.id);
   }
