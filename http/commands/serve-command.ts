@@ -13,9 +13,9 @@ import { unmarkStore } from "../demo/demo-store.js";
 import { createServiceLog, type ServiceLog } from "../log/service-log.js";
 import { standardOutput } from "../log/standard-error.js";
 import { type AllowedHosts, knownHosts } from "../requests/allowed-hosts.js";
-import { ApiKeys } from "../requests/api-keys.js";
+import type { ApiKeys } from "../requests/api-keys.js";
 import { CrossOrigin } from "../requests/cross-origin.js";
-import { readKeyFile, watchKeys } from "../requests/key-file.js";
+import { readFirstKeys, watchKeys } from "../requests/key-file.js";
 import { readPemFile } from "../server/pem-file.js";
 import type { TlsFiles } from "../server/server-options.js";
 import { roomForConnections } from "../service/descriptor-room.js";
@@ -65,7 +65,7 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
       `--host ${options.host} is reachable from other machines: add --api-keys FILE (see \`keys add\`), or --open to serve without authentication`,
     );
   }
-  const keys = keysPath === null ? undefined : await readKeys(keysPath);
+  const keys = keysPath === null ? undefined : await readKeys(keysPath, log);
   letHeapsGrow();
   // A file at the process's size limit (ulimit -f) counts as a full disk (EFBIG): the write waits. Unhandled, the signal would end the process.
   process.on("SIGXFSZ", () => {});
@@ -174,9 +174,9 @@ function isLoopback(host: string): boolean {
   return host === "localhost" || host === "::1" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
-async function readKeys(path: string): Promise<ApiKeys> {
+async function readKeys(path: string, log: ServiceLog): Promise<ApiKeys> {
   try {
-    return new ApiKeys(await readKeyFile(path));
+    return await readFirstKeys(path, log);
   } catch (error) {
     throw new UsageError(`--api-keys: ${(error as Error).message}`);
   }

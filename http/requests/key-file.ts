@@ -5,7 +5,7 @@ import { nodeFileSystem, realPathOf, replaceKeepingOwner } from "../../storage/d
 import { FileSystemError, isMissing } from "../../storage/disk/file-system-error.js";
 import { readWholeFile } from "../../storage/disk/whole-files.js";
 import type { ServiceLog } from "../log/service-log.js";
-import { type ApiKeys, ApiKeysError, formatKeys, parseKeys, type StoredKey } from "./api-keys.js";
+import { ApiKeys, ApiKeysError, formatKeys, parseKeys, type StoredKey } from "./api-keys.js";
 
 /** How often a running service looks whether its key file has changed. */
 const LOOK_MS = 2_000;
@@ -21,6 +21,26 @@ const LACK_CODES: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOMEM", "
 /** @throws ApiKeysError, FileSystemError */
 export async function readKeyFile(path: string): Promise<StoredKey[]> {
   return parseFile(path, await readText(path));
+}
+
+/**
+ * The keys that a service starts with. While the file's disk does not answer, the service waits; the log then says for what.
+ *
+ * @throws ApiKeysError, FileSystemError
+ */
+export async function readFirstKeys(
+  path: string,
+  log: ServiceLog,
+  tellAfterMs = HUNG_LOOKS * LOOK_MS,
+): Promise<ApiKeys> {
+  const teller = setTimeout(() => {
+    log.warn({ file: path }, "the disk of the key file does not answer: the service waits for it before it starts");
+  }, tellAfterMs);
+  try {
+    return new ApiKeys(await readKeyFile(path));
+  } finally {
+    clearTimeout(teller);
+  }
 }
 
 /**

@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,7 +15,7 @@ import {
   parseKeys,
   withoutKeys,
 } from "../../../http/requests/api-keys.js";
-import { changeKeyFile, watchKeys } from "../../../http/requests/key-file.js";
+import { changeKeyFile, readFirstKeys, watchKeys } from "../../../http/requests/key-file.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import { onEveryFront } from "../../helpers/http/handler-server.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
@@ -64,6 +65,21 @@ t.test("a file that `keys add` did not write is refused, without showing what it
       t.notMatch((error as ApiKeysError).message, "SECRET");
     }
   }
+});
+
+t.test("a start that waits for the disk of the key file says so, and goes on when it answers", async (t) => {
+  const path = join(t.testdir(), "keys.json");
+  // Whoever opens a FIFO for reading waits until somebody writes into it.
+  execFileSync("mkfifo", [path]);
+  const { key, stored } = createKey("read", AT);
+  let told: (line: string) => void = () => {};
+  const line = new Promise<string>((resolve) => (told = resolve));
+  const log = { warn: (_: object, message: string) => told(message) } as unknown as ServiceLog;
+  const reading = readFirstKeys(path, log, 10);
+  t.match(await line, /key file does not answer/);
+  writeFileSync(path, formatKeys([stored]));
+  const keys = await reading;
+  t.doesNotThrow(() => keys.check(`Bearer ${key}`, "read"));
 });
 
 t.test("a key file on a disk that does not answer refuses every key, until it answers", async (t) => {
