@@ -1,5 +1,4 @@
 import { uuidV7TimeUs } from "../identifiers.js";
-import type { CapturedFrameResponse, FrameFileInfo, FrameGeometry } from "../responses.js";
 import { FORMAT_TYPES, PREVIEW_CONTENT_TYPE } from "../run/manifest.js";
 import { availableFormats, formatBytes } from "../run/run-files.js";
 import type { RunState } from "../run/run-state.js";
@@ -7,7 +6,7 @@ import { formatTimeUs } from "../timestamps.js";
 import { pictureOf } from "./artefact.js";
 import type { FrameState } from "./capture.js";
 
-export function frameResponse(run: RunState, frame: FrameState): CapturedFrameResponse {
+export function frameResponse(run: RunState, frame: FrameState) {
   const complete = frame.status === "complete";
   const knownLines = complete ? frame.lines : frame.declaredLines;
   return {
@@ -31,7 +30,7 @@ export function frameResponse(run: RunState, frame: FrameState): CapturedFrameRe
   };
 }
 
-function geometryResponse({ xPitchMm, yPitchMm, xOriginMm, yOriginMm, planes }: FrameState): FrameGeometry {
+function geometryResponse({ xPitchMm, yPitchMm, xOriginMm, yOriginMm, planes }: FrameState) {
   return {
     x_pitch_mm: xPitchMm,
     y_pitch_mm: yPitchMm,
@@ -43,7 +42,7 @@ function geometryResponse({ xPitchMm, yPitchMm, xOriginMm, yOriginMm, planes }: 
 }
 
 /** Lists the formats that are available now; more appear as processing completes. `baseUrl` as in `runResponse`. */
-export function frameFilesResponse(run: RunState, frame: FrameState, baseUrl: string): FrameFileInfo {
+export function frameFilesResponse(run: RunState, frame: FrameState, baseUrl: string) {
   const formats = availableFormats(run, frame);
   const path = `${baseUrl}/sensor/frames/${frame.id}`;
   const files = Object.fromEntries(

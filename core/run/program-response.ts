@@ -1,9 +1,8 @@
-import type { ProgramResponse } from "../responses.js";
 import { formatTimeUs } from "../timestamps.js";
 import type { ProgramState } from "./program.js";
 
 /** @param runCount of the program's runs, whatever their status; `baseUrl` as in `runResponse` */
-export function programResponse(program: ProgramState, runCount: number, baseUrl: string): ProgramResponse {
+export function programResponse(program: ProgramState, runCount: number, baseUrl: string) {
   const { id } = program.document;
   return {
     ...program.document,

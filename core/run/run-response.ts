@@ -1,14 +1,3 @@
-import type {
-  FileMetadata,
-  ProgramRunResponse,
-  ProgramRunSummaryResponse,
-  QualityReportResponse,
-  RunDefectsResponse,
-  RunLinks,
-  RunProgressResponse,
-  StepStatusResponse,
-  StepsDetailResponse,
-} from "../responses.js";
 import { formatTimeUs } from "../timestamps.js";
 import { deliveryRollup, deliverySummary, failureNote, type NamedDelivery } from "../webhook/webhook-response.js";
 import type { QualityReport } from "./quality.js";
@@ -31,11 +20,7 @@ import {
  * @param baseUrl has no trailing slash; an empty one makes relative links with a leading slash, as event payloads carry them
  * @param deliveries of the run's events, in the order they began
  */
-export function runResponse(
-  run: RunState,
-  baseUrl: string,
-  deliveries: readonly NamedDelivery[] = [],
-): ProgramRunResponse {
+export function runResponse(run: RunState, baseUrl: string, deliveries: readonly NamedDelivery[] = []) {
   return {
     id: run.id,
     program_id: run.programId,
@@ -72,7 +57,7 @@ function eventLogOf(run: RunState, deliveries: readonly NamedDelivery[]): EventL
   return [...run.eventLog, ...notes].sort((a, b) => a.timestampUs - b.timestampUs);
 }
 
-export function runSummaryResponse(summary: RunSummary, baseUrl: string): ProgramRunSummaryResponse {
+export function runSummaryResponse(summary: RunSummary, baseUrl: string) {
   return {
     id: summary.id,
     program_id: summary.programId,
@@ -93,7 +78,7 @@ export function runSummaryResponse(summary: RunSummary, baseUrl: string): Progra
 }
 
 /** Null until checks exist, and for a run that failed or was cancelled. It changes no more once the run is completed. */
-export function qualityReportResponse(run: RunState): QualityReportResponse {
+export function qualityReportResponse(run: RunState) {
   const report = reportOfRun(run);
   if (report === null) return { run_id: run.id, quality_report: null };
   // Values are millimetres unless the producer said otherwise; the answer always says which.
@@ -110,11 +95,11 @@ export function reportOfRun(run: RunState): QualityReport | null {
   return qualityReport(run.checks, run.defects, run.summary);
 }
 
-export function defectsResponse(run: RunState): RunDefectsResponse {
+export function defectsResponse(run: RunState) {
   return { run_id: run.id, defects: run.defects };
 }
 
-export function manifestResponse(run: RunState, baseUrl: string): FileMetadata[] {
+export function manifestResponse(run: RunState, baseUrl: string) {
   return manifestOf(run).map((entry) => ({
     name: entry.name,
     type: entry.type,
@@ -130,7 +115,7 @@ export function manifestResponse(run: RunState, baseUrl: string): FileMetadata[]
   }));
 }
 
-function runLinks({ id, programId, status }: RunSummary | RunState, baseUrl: string): RunLinks {
+function runLinks({ id, programId, status }: RunSummary | RunState, baseUrl: string) {
   return {
     self: { href: `${baseUrl}/runs/${id}`, method: "GET" },
     program: { href: `${baseUrl}/programs/${programId}`, method: "GET" },
@@ -140,7 +125,7 @@ function runLinks({ id, programId, status }: RunSummary | RunState, baseUrl: str
   };
 }
 
-function progressResponse(progress: RunProgress): RunProgressResponse {
+function progressResponse(progress: RunProgress) {
   return {
     total_steps: progress.totalSteps,
     completed_steps: progress.completedSteps,
@@ -152,22 +137,21 @@ function progressResponse(progress: RunProgress): RunProgressResponse {
  * Completed, failed and skipped steps stand under `completed`, the first running one under `in_progress`, all others under `pending`. The others
  * include further running steps and those cancelled with their run, so that every step is listed.
  */
-function stepsResponse(steps: readonly RunStep[]): StepsDetailResponse {
-  const response: StepsDetailResponse = { completed: [], in_progress: null, pending: [] };
+function stepsResponse(steps: readonly RunStep[]) {
+  type Step = ReturnType<typeof stepResponse>;
+  const completed: Step[] = [];
+  const pending: Step[] = [];
+  let inProgress: Step | null = null;
   for (const [at, step] of steps.entries()) {
     const entry = stepResponse(step, at + 1);
-    if (step.status === "completed" || step.status === "failed" || step.status === "skipped") {
-      response.completed.push(entry);
-    } else if (step.status === "running" && response.in_progress === null) {
-      response.in_progress = entry;
-    } else {
-      response.pending.push(entry);
-    }
+    if (step.status === "completed" || step.status === "failed" || step.status === "skipped") completed.push(entry);
+    else if (step.status === "running" && inProgress === null) inProgress = entry;
+    else pending.push(entry);
   }
-  return response;
+  return { completed, in_progress: inProgress, pending };
 }
 
-function stepResponse(step: RunStep, index: number): StepStatusResponse {
+function stepResponse(step: RunStep, index: number) {
   return {
     index,
     type: step.definition.type,

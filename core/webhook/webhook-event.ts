@@ -1,10 +1,8 @@
-import type { JsonObject } from "../json/json.js";
 import { LIMITS } from "../limits.js";
 import type { CellIdentity } from "../link/change.js";
-import type { FileMetadata } from "../responses.js";
-import type { Defect, DefectRegion3d, QualityCheck, ReportStatus } from "../run/quality.js";
+import type { Defect, QualityCheck } from "../run/quality.js";
 import { manifestResponse } from "../run/run-response.js";
-import { qualityStatusOf, type RunState, type RunStatus } from "../run/run-state.js";
+import { qualityStatusOf, type RunState } from "../run/run-state.js";
 import { formatTimeUs } from "../timestamps.js";
 import type { EventName, RunEventName } from "./webhook.js";
 
@@ -17,77 +15,6 @@ const MM_PER_INCH = 25.4;
 export interface EventSource {
   serviceVersion: string;
   cell: CellIdentity;
-}
-
-/** What every receiver of an event gets. It is the same, byte for byte, in every attempt. */
-export interface EventEnvelope<Data = JsonObject> {
-  event_id: string;
-  event_name: EventName;
-  /** When it was emitted. */
-  timestamp: string;
-  schema_version: number;
-  service_version: string;
-  kiosk_serial_number: string | null;
-  data: Data;
-}
-
-/** Data that every event of a run has. */
-export interface RunEventData {
-  run_id: string;
-  program_id: string;
-  /** Null when the program was deleted before. */
-  program_name: string | null;
-  /** First robot of the program; null for a program without robots. */
-  robot_id: string | null;
-  serial_number: string | null;
-  revision: number;
-  status: RunStatus;
-  /** Status of the quality report; null without one. */
-  quality_status: ReportStatus | null;
-  created_at: string;
-  /** As the run's detail shows it at this event. Of two events of a run, the one with the later `updated_at` is newer. */
-  updated_at: string;
-  started_at: string | null;
-  completed_at: string | null;
-}
-
-export interface RunEndedByErrorData extends RunEventData {
-  error_message: string | null;
-}
-
-/** A check in the cell's display units. `unit` is null when the producer's unit is unspecified; the numbers then stay as they are. */
-export interface EventQualityCheck extends Omit<QualityCheck, "canonical_units"> {
-  value: number | null;
-  nominal: number | null;
-  delta: number | null;
-  threshold: number | null;
-  unit: "mm" | "in" | null;
-}
-
-/** A region with its location and extents in the cell's display units. */
-export interface EventDefectRegion3d extends DefectRegion3d {
-  unit: "mm" | "in";
-}
-
-export interface EventDefect extends Omit<Defect, "region_3d"> {
-  region_3d?: EventDefectRegion3d | null;
-}
-
-export interface ProgramCompletedData extends RunEventData {
-  /** True if the report passed; false otherwise. */
-  passed: boolean;
-  unit_system: CellIdentity["unitSystem"];
-  qc_checks: EventQualityCheck[];
-  defects: EventDefect[];
-  files: FileMetadata[];
-  /** Present, and true, when the lists were too large for an event and are empty here. The run's own routes have them. */
-  truncated?: true;
-}
-
-export interface WebhookTestData {
-  webhook_id: string;
-  webhook_name: string;
-  message: string;
 }
 
 /**
@@ -111,19 +38,14 @@ export function runEventPayload(
       return envelope(common);
     case "ProgramFailed":
     case "ProgramCancelled":
-      return envelope({ ...common, error_message: run.errorMessage } satisfies RunEndedByErrorData);
+      return envelope({ ...common, error_message: run.errorMessage });
     case "ProgramCompleted": {
       const whole = envelope(completedData(source.cell, common, run));
       if (whole.length * MOST_BYTES_OF_A_UNIT <= LIMITS.eventPayloadBytes) return whole;
       if (Buffer.byteLength(whole) <= LIMITS.eventPayloadBytes) return whole;
-      const data: ProgramCompletedData = {
-        ...completedData(source.cell, common, run),
-        qc_checks: [],
-        defects: [],
-        files: [],
-        truncated: true,
-      };
-      return envelope(data);
+      // The run's own routes have them.
+      const emptied = { qc_checks: [], defects: [], files: [], truncated: true };
+      return envelope({ ...completedData(source.cell, common, run), ...emptied });
     }
   }
 }
@@ -138,17 +60,18 @@ export function testEventPayload(
   timeUs: number,
 ): string {
   const message = "a test event: no run stands behind it";
-  const data: WebhookTestData = { webhook_id: webhook.id, webhook_name: webhook.name, message };
+  const data = { webhook_id: webhook.id, webhook_name: webhook.name, message };
   return JSON.stringify(envelopeOf(source, eventId, "WebhookTest", data, timeUs));
 }
 
-function envelopeOf<Data extends object>(
+/** What every receiver of an event gets. It is the same, byte for byte, in every attempt. */
+function envelopeOf(
   { serviceVersion, cell }: EventSource,
   eventId: string,
   eventName: EventName,
-  data: Data,
+  data: object,
   timeUs: number,
-): EventEnvelope<Data> {
+) {
   return {
     event_id: eventId,
     event_name: eventName,
@@ -160,7 +83,8 @@ function envelopeOf<Data extends object>(
   };
 }
 
-function runEventData(run: RunState, programExists: boolean): RunEventData {
+/** Data that every event of a run has. */
+function runEventData(run: RunState, programExists: boolean) {
   return {
     run_id: run.id,
     program_id: run.programId,
@@ -177,7 +101,7 @@ function runEventData(run: RunState, programExists: boolean): RunEventData {
   };
 }
 
-function completedData(cell: CellIdentity, common: RunEventData, run: RunState): ProgramCompletedData {
+function completedData(cell: CellIdentity, common: ReturnType<typeof runEventData>, run: RunState) {
   return {
     ...common,
     passed: common.quality_status === "passed",
@@ -189,7 +113,7 @@ function completedData(cell: CellIdentity, common: RunEventData, run: RunState):
 }
 
 /** A defect in display units. Pixels, orientation and texts stay as they are. */
-function eventDefect({ region_3d: region, ...rest }: Defect, unitSystem: CellIdentity["unitSystem"]): EventDefect {
+function eventDefect({ region_3d: region, ...rest }: Defect, unitSystem: CellIdentity["unitSystem"]) {
   if (region === undefined || region === null) return { ...rest, ...(region === null && { region_3d: null }) };
   if (unitSystem === "metric") return { ...rest, region_3d: { ...region, unit: "mm" } };
   const { location, extents } = region;
@@ -205,11 +129,11 @@ function eventDefect({ region_3d: region, ...rest }: Defect, unitSystem: CellIde
   };
 }
 
-/** A check in display units. 1 in is exactly 25.4 mm; values are divided as doubles and not rounded. */
+/** A check in display units. `unit` is null if the producer's unit is unspecified; the numbers then stay as they are. 1 in is exactly 25.4 mm; values are divided as doubles and not rounded. */
 function eventCheck(
   { canonical_units = "mm", value, nominal, delta, threshold, ...rest }: QualityCheck,
   unitSystem: CellIdentity["unitSystem"],
-): EventQualityCheck {
+) {
   const isInches = canonical_units === "mm" && unitSystem === "imperial";
   const converted = (mm: number | null | undefined): number | null => {
     if (mm === null || mm === undefined) return null;

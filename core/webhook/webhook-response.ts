@@ -1,11 +1,3 @@
-import type {
-  TestWebhookResponse,
-  WebhookDeliveryAttemptResponse,
-  WebhookDeliveryFields,
-  WebhookDeliveryRollup,
-  WebhookDeliverySummary,
-  WebhookResponse,
-} from "../responses.js";
 import type { EventLogEntry } from "../run/run-state.js";
 import { formatTimeUs } from "../timestamps.js";
 import type { Delivery, DeliveryAttempt } from "./delivery.js";
@@ -18,7 +10,7 @@ export interface NamedDelivery {
 }
 
 /** The answer about one webhook. */
-export function webhookResponse(webhook: Webhook): WebhookResponse {
+export function webhookResponse(webhook: Webhook) {
   return {
     id: webhook.id,
     name: webhook.name,
@@ -40,7 +32,7 @@ export function webhookResponse(webhook: Webhook): WebhookResponse {
  * as it is posted.
  */
 export function deliveryJson(delivery: Delivery, payload: string, history?: readonly DeliveryAttempt[]): string {
-  const fields: WebhookDeliveryFields = {
+  const fields = {
     id: delivery.id,
     webhook_id: delivery.webhookId,
     program_run_id: delivery.runId,
@@ -59,11 +51,11 @@ export function deliveryJson(delivery: Delivery, payload: string, history?: read
   return `${JSON.stringify(fields).slice(0, -1)},"payload":${payload}}`;
 }
 
-export function testResponse({ id, status, lastStatusCode, lastError }: Delivery): TestWebhookResponse {
+export function testResponse({ id, status, lastStatusCode, lastError }: Delivery) {
   return { delivered: status === "delivered", status_code: lastStatusCode, error: lastError, delivery_id: id };
 }
 
-export function deliverySummary({ delivery, webhookName }: NamedDelivery): WebhookDeliverySummary {
+export function deliverySummary({ delivery, webhookName }: NamedDelivery) {
   return {
     id: delivery.id,
     webhook_id: delivery.webhookId,
@@ -77,7 +69,7 @@ export function deliverySummary({ delivery, webhookName }: NamedDelivery): Webho
 }
 
 /** `all_ok` means that no delivery failed and none is pending. */
-export function deliveryRollup(deliveries: readonly NamedDelivery[]): WebhookDeliveryRollup {
+export function deliveryRollup(deliveries: readonly NamedDelivery[]) {
   const count = (status: Delivery["status"]): number =>
     deliveries.reduce((sum, { delivery }) => sum + (delivery.status === status ? 1 : 0), 0);
   const [delivered, failed, pending] = [count("delivered"), count("failed"), count("pending")];
@@ -103,7 +95,7 @@ export function failureNote({ delivery, webhookName }: NamedDelivery): EventLogE
   return [{ timestampUs: firstFailure.atUs, eventType: "webhook_delivery_failed", data }];
 }
 
-function attemptResponse(attempt: DeliveryAttempt): WebhookDeliveryAttemptResponse {
+function attemptResponse(attempt: DeliveryAttempt) {
   return {
     attempt_number: attempt.attemptNumber,
     started_at: formatTimeUs(attempt.startedAtUs),

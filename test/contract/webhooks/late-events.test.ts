@@ -2,7 +2,6 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { runInNewContext } from "node:vm";
 import t from "tap";
-import type { ProgramCompletedData, RunEventData } from "../../../core/webhook/webhook-event.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { MarkdownPage } from "../../helpers/documents/markdown-page.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
@@ -11,6 +10,12 @@ import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
 
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
+/** What the test reads of an event's data. */
+interface RunData {
+  run_id?: string;
+  updated_at: string;
+}
+
 const GUIDE = new MarkdownPage("workers/webhooks/README.md");
 
 t.test("a Started that comes late does not undo a Completed, by the rule of the guide", async (t) => {
@@ -22,12 +27,12 @@ t.test("a Started that comes late does not undo a Completed, by the rule of the 
   });
   const client = new ContractClient(t, service.port);
   const [rule = ""] = GUIDE.blocks("## Order", "js");
-  const runs = new Map<string, RunEventData>();
+  const runs = new Map<string, RunData>();
   /** What the run's detail says when an event comes. */
   const details: unknown[] = [];
   let isOut = true;
   const receiver = await startReceiver(({ body }, response) => {
-    const { data } = JSON.parse(body.toString()) as { data: RunEventData };
+    const { data } = JSON.parse(body.toString()) as { data: RunData };
     if (isOut || data.run_id === undefined) {
       response.writeHead(isOut ? 503 : 204).end();
       return;
@@ -68,7 +73,7 @@ t.test("a Started that comes late does not undo a Completed, by the rule of the 
   );
   t.equal(receiver.requests.length, 3, "it did come late");
   t.match(runs.get(runId), { status: "completed" }, "and undid nothing");
-  const [first, completed, late] = events as { data: ProgramCompletedData }[];
+  const [first, completed, late] = events as { data: RunData }[];
   t.same(late, first);
   t.match(first?.data, { status: "running", quality_status: null, updated_at: started.updated_at });
   t.match(
