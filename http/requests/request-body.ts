@@ -1,6 +1,7 @@
 import type { ErrorObject } from "ajv";
 import type { JsonObject, JsonValue } from "../../core/json/json.js";
-import { findNonJson, pointerPart } from "../../core/json/non-json.js";
+import { findNonJson } from "../../core/json/non-json.js";
+import { schemaFault } from "../../core/json/schema-fault.js";
 import type { SchemaValidator } from "../../core/json/schema-validators.js";
 import { ServiceError } from "../../core/service-errors.js";
 import type { RequestHeaders } from "./request-headers.js";
@@ -106,44 +107,16 @@ function isObject(body: unknown): body is Readonly<Record<string, unknown>> {
   return typeof body === "object" && body !== null && !Array.isArray(body);
 }
 
-function faultOf({ keyword, params, instancePath, data, parentSchema, message }: ErrorObject): BodyFault {
-  const at = (path: string, value: unknown, allowed: string): BodyFault => {
-    const isShown = (parentSchema as { writeOnly?: boolean } | undefined)?.writeOnly !== true && path !== "";
-    return { field: path.slice(1), value: isShown ? shown(value) : null, allowed };
+/** A field that is not known may hold a secret. */
+function faultOf(error: ErrorObject): BodyFault {
+  const { path, value, allowed } = schemaFault(error);
+  const isSecret = (error.parentSchema as { writeOnly?: boolean } | undefined)?.writeOnly === true;
+  const isShown = !isSecret && path !== "" && error.keyword !== "additionalProperties";
+  return {
+    field: path.slice(1, SHOWN_CHARACTERS + 1),
+    value: isShown ? shown(value) : null,
+    allowed: Array.isArray(allowed) ? `one of ${allowed.map(String).join(", ")}` : String(allowed),
   };
-  switch (keyword) {
-    case "required":
-      return at(`${instancePath}/${params.missingProperty}`, null, "present: the field is required");
-    case "additionalProperties": {
-      const properties = (parentSchema?.properties ?? {}) as Record<string, { readOnly?: boolean }>;
-      const known = Object.keys(properties).filter((field) => properties[field]?.readOnly !== true);
-      const name = String(params.additionalProperty);
-      return at(
-        `${instancePath}/${pointerPart(name).slice(0, SHOWN_CHARACTERS)}`,
-        null,
-        `absent: the fields are ${known.join(", ")}`,
-      );
-    }
-    case "enum":
-      return at(instancePath, data, `one of ${(params.allowedValues as unknown[]).map(String).join(", ")}`);
-    case "type":
-      return at(instancePath, data, `of type ${[params.type].flat().join(" or ")}`);
-    case "minimum":
-    case "maximum":
-    case "exclusiveMinimum":
-    case "exclusiveMaximum":
-      return at(instancePath, data, `${params.comparison} ${params.limit}`);
-    case "minLength":
-    case "maxLength":
-      return at(instancePath, data, `${keyword === "minLength" ? "at least" : "at most"} ${params.limit} characters`);
-    case "minItems":
-    case "maxItems":
-      return at(instancePath, data, `${keyword === "minItems" ? "at least" : "at most"} ${params.limit} items`);
-    case "uniqueItems":
-      return at(instancePath, data, "a list without repeated items");
-    default:
-      return at(instancePath, data, message ?? "valid");
-  }
 }
 
 /**
