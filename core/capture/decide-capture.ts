@@ -1,5 +1,5 @@
 import { LIMITS } from "../limits.js";
-import type { FilePut, FrameBegin, FrameEnd, FrameLines, SeriesAppendMessage } from "../link/cell-message.js";
+import type { CellMessageOf } from "../link/cell-message-schema.js";
 import type { Change } from "../link/change.js";
 import { notFound, tooMany } from "../link/decide-cell.js";
 import { RefusedError } from "../link/refusal.js";
@@ -17,7 +17,7 @@ const EXTENT_BYTES = 96;
 /** Decides the messages that bring captured bytes, and those that open and close a frame. */
 export function decideCapture(
   world: World,
-  message: FrameBegin | FrameLines | FrameEnd | SeriesAppendMessage | FilePut,
+  message: CellMessageOf<"frame.begin" | "frame.lines" | "frame.end" | "series.append" | "file.put">,
   payload: PayloadStore,
 ): Change[] {
   switch (message.type) {
@@ -34,7 +34,7 @@ export function decideCapture(
   }
 }
 
-function decideFrameBegin(world: World, message: FrameBegin): Change[] {
+function decideFrameBegin(world: World, message: CellMessageOf<"frame.begin">): Change[] {
   const run = acceptingRun(world, "frame.begin", message.run_id, "/run_id");
   if (world.runOfFrame(message.id) !== undefined) {
     throw new RefusedError("already_exists", `frame ${message.id} already exists`, { path: "/id", value: message.id });
@@ -81,7 +81,7 @@ function decideFrameBegin(world: World, message: FrameBegin): Change[] {
   ];
 }
 
-function decideFrameLines(world: World, message: FrameLines, payload: PayloadStore): Change[] {
+function decideFrameLines(world: World, message: CellMessageOf<"frame.lines">, payload: PayloadStore): Change[] {
   const { run, frame } = openFrame(world, message);
   if (message.first_line !== frame.lines) {
     throw new RefusedError(
@@ -120,7 +120,7 @@ function decideFrameLines(world: World, message: FrameLines, payload: PayloadSto
   ];
 }
 
-function decideFrameEnd(world: World, message: FrameEnd): Change[] {
+function decideFrameEnd(world: World, message: CellMessageOf<"frame.end">): Change[] {
   const { run, frame } = openFrame(world, message);
   if (frame.declaredLines !== 0 && frame.lines !== frame.declaredLines) {
     throw new RefusedError("size_mismatch", `frame ${frame.id} has ${frame.lines} of ${frame.declaredLines} lines`, {
@@ -137,7 +137,7 @@ function decideFrameEnd(world: World, message: FrameEnd): Change[] {
  *
  * @throws {RefusedError} not_found or illegal_transition
  */
-function openFrame(world: World, message: FrameLines | FrameEnd) {
+function openFrame(world: World, message: CellMessageOf<"frame.lines" | "frame.end">) {
   const runId = world.runOfFrame(message.id);
   if (runId === undefined) throw notFound("frame", "/id", message.id);
   const run = acceptingRun(world, message.type, runId, "/id");
@@ -147,7 +147,7 @@ function openFrame(world: World, message: FrameLines | FrameEnd) {
   return { run, frame };
 }
 
-function decideSeriesAppend(world: World, message: SeriesAppendMessage, payload: PayloadStore): Change[] {
+function decideSeriesAppend(world: World, message: CellMessageOf<"series.append">, payload: PayloadStore): Change[] {
   const run = acceptingRun(world, "series.append", message.run_id, "/run_id");
   const index = message.step_index;
   const step = stepOfRun(run, index, "/step_index");
@@ -210,7 +210,7 @@ function decideSeriesAppend(world: World, message: SeriesAppendMessage, payload:
   ];
 }
 
-function decideFilePut(world: World, message: FilePut, payload: PayloadStore): Change[] {
+function decideFilePut(world: World, message: CellMessageOf<"file.put">, payload: PayloadStore): Change[] {
   const run = acceptingRun(world, "file.put", message.run_id, "/run_id");
   const { name } = message;
   const fault = fileNameFault(name);

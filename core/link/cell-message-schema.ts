@@ -1,26 +1,42 @@
 import { HEIGHT_DTYPES, LUMINANCE_DTYPES, SERIES_DTYPES } from "../capture/capture.js";
 import { COMPONENT_STATUSES } from "../health.js";
 import { UUID_V7_PATTERN } from "../identifiers.js";
+import type { JsonObject } from "../json/json.js";
 import { LIMITS } from "../limits.js";
 import { FILE_TYPES } from "../run/manifest.js";
 import { PROGRAM_STATUSES, STEP_TYPES } from "../run/program.js";
 import { CANONICAL_UNITS, CHECK_STATUSES } from "../run/quality.js";
-import type { CellMessageType } from "./cell-message.js";
 import { UNIT_SYSTEMS } from "./change.js";
 
-/** JSON Schemas of the messages of the cell link. Unknown fields are refused; free-form values hold what JSON has, because only that is decoded. */
-type Schema = Record<string, unknown>;
+declare const FITS: unique symbol;
+/**
+ * JSON Schemas of the messages of the cell link, in the protocol's own field names. Unknown fields are refused; free-form values hold what JSON has,
+ * because only that is decoded. `T` is the type of what fits the schema.
+ */
+type Schema<T = unknown> = Record<string, unknown> & { readonly [FITS]?: T };
+type Fields = Readonly<Record<string, Schema>>;
+type None = Readonly<Record<never, never>>;
+type Fits<S> = S extends { readonly [FITS]?: infer T } ? T : never;
+type ObjectOf<Required, Optional> = { [Name in keyof Required]: Fits<Required[Name]> } & {
+  [Name in keyof Optional]?: Fits<Optional[Name]>;
+};
 
-const uuid: Schema = { type: "string", pattern: UUID_V7_PATTERN, format: "uuid-time" };
-const text = (maxLength: number, minLength = 0): Schema => ({ type: "string", minLength, maxLength });
-const nullable = (schema: Schema): Schema => {
+const uuid: Schema<string> = { type: "string", pattern: UUID_V7_PATTERN, format: "uuid-time" };
+const text = (maxLength: number, minLength = 0): Schema<string> => ({ type: "string", minLength, maxLength });
+const nullable = <T>(schema: Schema<T>): Schema<T | null> => {
   const allowsNull = { ...schema, type: [schema.type, "null"] };
   return "enum" in schema ? { ...allowsNull, enum: [...(schema.enum as unknown[]), null] } : allowsNull;
 };
-const oneOf = (values: readonly string[]): Schema => ({ type: "string", enum: [...values] });
-const integer = (minimum: number, maximum: number): Schema => ({ type: "integer", minimum, maximum });
-const list = (items: Schema, maxItems: number): Schema => ({ type: "array", items, maxItems });
-const object = (required: Record<string, Schema>, optional: Record<string, Schema> = {}): Schema => ({
+const oneOf = <const Value extends string>(values: readonly Value[]): Schema<Value> => ({
+  type: "string",
+  enum: [...values],
+});
+const integer = (minimum: number, maximum: number): Schema<number> => ({ type: "integer", minimum, maximum });
+const list = <T>(items: Schema<T>, maxItems: number): Schema<T[]> => ({ type: "array", items, maxItems });
+const object = <Required extends Fields, Optional extends Fields = None>(
+  required: Required,
+  optional?: Optional,
+): Schema<ObjectOf<Required, Optional>> => ({
   type: "object",
   properties: { ...required, ...optional },
   required: Object.keys(required),
@@ -29,9 +45,11 @@ const object = (required: Record<string, Schema>, optional: Record<string, Schem
 
 const name = text(LIMITS.nameCharacters, 1);
 const message = text(LIMITS.messageCharacters);
-const number: Schema = { type: "number" };
-const free: Schema = { type: "object" };
-const timestamp: Schema = { type: "string", format: "utc-timestamp" };
+const number: Schema<number> = { type: "number" };
+const positive: Schema<number> = { type: "number", exclusiveMinimum: 0 };
+const flag: Schema<boolean> = { type: "boolean" };
+const free: Schema<JsonObject> = { type: "object" };
+const timestamp: Schema<string> = { type: "string", format: "utc-timestamp" };
 const stepIndex = integer(1, LIMITS.stepsPerProgram);
 const numbers = list(number, 64);
 
@@ -40,7 +58,7 @@ const programStep = object(
   {
     name: nullable(text(LIMITS.nameCharacters)),
     params: free,
-    enabled: { type: "boolean" },
+    enabled: flag,
     group_id: nullable(text(LIMITS.nameCharacters)),
     group_name: nullable(text(LIMITS.nameCharacters)),
     section_id: nullable(text(LIMITS.nameCharacters)),
@@ -103,6 +121,7 @@ const program = object(
   },
 );
 
+const bits: Schema<number> = { type: "integer", enum: [8, 10, 12, 16] };
 const planes = object(
   {
     height: object({
@@ -112,18 +131,31 @@ const planes = object(
       invalid: list(number, LIMITS.invalidCodes),
     }),
   },
-  { luminance: nullable(object({ dtype: oneOf(LUMINANCE_DTYPES), bits: { type: "integer", enum: [8, 10, 12, 16] } })) },
+  { luminance: nullable(object({ dtype: oneOf(LUMINANCE_DTYPES), bits })) },
 );
 
-const fields: Record<CellMessageType, [required: Record<string, Schema>, optional?: Record<string, Schema>]> = {
+/** Free-form, except for the fields that the service reads itself. */
+const stepResult: Schema<JsonObject> = { type: "object", properties: { frame_id: nullable(uuid), checks, defects } };
+/** It becomes a response header: visible ASCII only. */
+const contentType: Schema<string> = {
+  type: "string",
+  maxLength: LIMITS.contentTypeCharacters,
+  pattern: "^[!#$&^_.+A-Za-z0-9-]+/[!#$&^_.+A-Za-z0-9-]+(?: *;[ -~]*)?$",
+};
+/** `fileNameFault` checks what a name may hold: some of its faults have another code. */
+const fileName: Schema<string> = { type: "string" };
+const period: Schema<number> = { ...positive, maximum: 86_400_000_000 };
+
+/** The fields of each message: those that it needs, and those that it may have. Of the latter null and absent mean the same. */
+const MESSAGE_FIELDS = {
   "cell.put": [{}, { kiosk_serial_number: nullable(name), unit_system: oneOf(UNIT_SYSTEMS) }],
   "component.put": [
     { key: name, status: oneOf(COMPONENT_STATUSES) },
     {
       id: nullable(name),
       detail: nullable(message),
-      enabled: nullable({ type: "boolean" }),
-      required: { type: "boolean" },
+      enabled: nullable(flag),
+      required: flag,
     },
   ],
   "component.delete": [{ key: name }],
@@ -143,8 +175,7 @@ const fields: Record<CellMessageType, [required: Record<string, Schema>, optiona
   "step.finish": [
     { run_id: uuid, index: stepIndex, status: oneOf(["completed", "failed", "skipped"]) },
     {
-      // Free-form, except for the fields that the service reads itself.
-      result: nullable({ type: "object", properties: { frame_id: nullable(uuid), checks, defects } }),
+      result: nullable(stepResult),
       error: nullable(message),
     },
   ],
@@ -158,8 +189,8 @@ const fields: Record<CellMessageType, [required: Record<string, Schema>, optiona
       width: integer(1, LIMITS.frameWidth),
       height: integer(0, LIMITS.frameLines),
       planes,
-      x_pitch_mm: { type: "number", exclusiveMinimum: 0 },
-      y_pitch_mm: { type: "number", exclusiveMinimum: 0 },
+      x_pitch_mm: positive,
+      y_pitch_mm: positive,
       capture_timestamp: timestamp,
     },
     {
@@ -180,7 +211,7 @@ const fields: Record<CellMessageType, [required: Record<string, Schema>, optiona
       step_index: stepIndex,
       channels: integer(1, LIMITS.channelsPerSeries),
       first_timestamp: timestamp,
-      sample_period_us: { type: "number", exclusiveMinimum: 0, maximum: 86_400_000_000 },
+      sample_period_us: period,
       dtype: oneOf(SERIES_DTYPES),
     },
     { scale: nullable(number), offset: nullable(number), invalid: nullable(list(number, LIMITS.invalidCodes)) },
@@ -193,18 +224,9 @@ const fields: Record<CellMessageType, [required: Record<string, Schema>, optiona
     { checks: nullable(checks), defects: nullable(defects), error: nullable(message) },
   ],
   "file.put": [
+    { run_id: uuid, name: fileName, content_type: contentType },
     {
-      run_id: uuid,
-      // `fileNameFault` checks what a name may hold: some of its faults have another code.
-      name: { type: "string" },
-      // It becomes a response header: visible ASCII only.
-      content_type: {
-        type: "string",
-        maxLength: LIMITS.contentTypeCharacters,
-        pattern: "^[!#$&^_.+A-Za-z0-9-]+/[!#$&^_.+A-Za-z0-9-]+(?: *;[ -~]*)?$",
-      },
-    },
-    {
+      // The manifest's type. The map already has the message's own `type`. Absent, it follows from the content type.
       file_type: nullable(oneOf(FILE_TYPES)),
       description: nullable(message),
       step_index: nullable(stepIndex),
@@ -215,10 +237,20 @@ const fields: Record<CellMessageType, [required: Record<string, Schema>, optiona
   "run.finish": [{ id: uuid }, { summary: nullable(message), results: nullable(free) }],
   "run.fail": [{ id: uuid, error_message: message }],
   "run.cancel": [{ id: uuid }, { error_message: nullable(message) }],
+} as const satisfies Record<string, readonly [required: Fields, optional?: Fields]>;
+
+type MessageFields = typeof MESSAGE_FIELDS;
+export type CellMessageType = keyof MessageFields;
+type OptionalOf<F> = F extends readonly [unknown, infer Optional] ? Optional : None;
+type CellMessages = {
+  [Type in CellMessageType]: { type: Type } & ObjectOf<MessageFields[Type][0], OptionalOf<MessageFields[Type]>>;
 };
+/** The messages of these types. */
+export type CellMessageOf<Type extends CellMessageType> = CellMessages[Type];
+export type CellMessage = CellMessageOf<CellMessageType>;
 
 export const CELL_MESSAGE_SCHEMAS = Object.fromEntries(
-  Object.entries(fields).map(([type, [required, optional]]) => [
+  Object.entries<readonly [required: Fields, optional?: Fields]>(MESSAGE_FIELDS).map(([type, [required, optional]]) => [
     type,
     object({ type: { type: "string", const: type }, ...required }, optional),
   ]),

@@ -1,11 +1,13 @@
 import { OWN_COMPONENT_KEYS } from "../health.js";
 import { LIMITS } from "../limits.js";
-import type { CellPut, ComponentDelete, ComponentPut, ProgramDelete, ProgramPut } from "./cell-message.js";
+import type { CellMessageOf } from "./cell-message-schema.js";
 import type { CellChange } from "./change.js";
 import { RefusedError } from "./refusal.js";
 import type { World } from "./world.js";
 
-type CellLevelMessage = CellPut | ComponentPut | ComponentDelete | ProgramPut | ProgramDelete;
+type CellLevelMessage = CellMessageOf<
+  "cell.put" | "component.put" | "component.delete" | "program.put" | "program.delete"
+>;
 
 /** Decides messages about the cell itself: identity, components, programs. */
 export function decideCell(world: World, message: CellLevelMessage): CellChange[] {
@@ -36,7 +38,7 @@ export function decideCell(world: World, message: CellLevelMessage): CellChange[
   }
 }
 
-function decideComponentPut(world: World, message: ComponentPut): CellChange[] {
+function decideComponentPut(world: World, message: CellMessageOf<"component.put">): CellChange[] {
   const { key } = message;
   if ((OWN_COMPONENT_KEYS as readonly string[]).includes(key)) {
     throw new RefusedError("name_taken", `the service itself uses the component key ${key}`, {

@@ -1,7 +1,7 @@
 import { checkDocumentBytes, decideCapture } from "../capture/decide-capture.js";
 import { documentGrowthBytes } from "../json/document-size.js";
 import { decideRun } from "../run/decide-run.js";
-import type { CellMessage } from "./cell-message.js";
+import type { CellMessage } from "./cell-message-schema.js";
 import type { Change } from "./change.js";
 import { decideCell } from "./decide-cell.js";
 import { RefusedError } from "./refusal.js";

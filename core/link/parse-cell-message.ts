@@ -1,10 +1,9 @@
 import type { ErrorObject } from "ajv";
 import { isPlainObject, type JsonValue } from "../json/json.js";
-import { pointerPart } from "../json/non-json.js";
+import { schemaFault } from "../json/schema-fault.js";
 import type { SchemaValidator } from "../json/schema-validators.js";
 import { formatTimeUs, TIME_LIMIT_US } from "../timestamps.js";
-import type { CellMessage, CellMessageType } from "./cell-message.js";
-import { CELL_MESSAGE_SCHEMAS } from "./cell-message-schema.js";
+import { CELL_MESSAGE_SCHEMAS, type CellMessage, type CellMessageType } from "./cell-message-schema.js";
 import { validators } from "./cell-message-validators.js";
 import { RefusedError } from "./refusal.js";
 
@@ -22,7 +21,7 @@ export function parseCellMessage(body: unknown): CellMessage {
   const type = body.type;
   const validate = typeof type === "string" ? VALIDATORS.get(type) : undefined;
   if (validate === undefined) throw invalid("/type", type, MESSAGE_TYPES);
-  if (!validate(body)) throw fromSchemaError(validate.errors?.[0]);
+  if (!validate(body)) throw fromSchemaError(validate.errors?.[0] as ErrorObject);
   return body as unknown as CellMessage;
 }
 
@@ -48,47 +47,14 @@ function printable(value: unknown): JsonValue {
   return text.length <= 200 ? text.toWellFormed() : `${text.slice(0, 200).toWellFormed()}…`;
 }
 
-function fromSchemaError(error: ErrorObject | undefined): RefusedError {
-  if (error === undefined) return invalid("", null, "a valid message");
-  const { keyword, params, instancePath, data } = error;
-  switch (keyword) {
-    case "required":
-      return invalid(`${instancePath}/${params.missingProperty}`, null, "present: the field is required");
-    case "additionalProperties": {
-      const known = Object.keys((error.parentSchema?.properties ?? {}) as object);
-      return invalid(
-        `${instancePath}/${pointerPart(params.additionalProperty)}`,
-        (data as Record<string, unknown>)[params.additionalProperty],
-        `absent: the fields are ${known.join(", ")}`,
-      );
-    }
-    case "enum":
-      return invalid(instancePath, data, params.allowedValues as JsonValue);
-    case "type":
-      return invalid(instancePath, data, `of type ${[params.type].flat().join(" or ")}`);
-    case "pattern":
-      return invalid(instancePath, data, patternText(String(params.pattern)));
-    case "format":
-      return invalid(
-        instancePath,
-        data,
-        params.format === "uuid-time"
-          ? `a UUIDv7 of a time before ${formatTimeUs(TIME_LIMIT_US)}`
-          : `an ISO 8601 UTC time with up to microseconds, such as 2026-01-31T12:00:00.000000Z, from 1970 and before ${formatTimeUs(TIME_LIMIT_US)}`,
-      );
-    case "minimum":
-    case "maximum":
-    case "exclusiveMinimum":
-      return invalid(instancePath, data, `${params.comparison} ${params.limit}`);
-    case "minLength":
-      return invalid(instancePath, data, `at least ${params.limit} characters`);
-    case "maxLength":
-      return invalid(instancePath, data, `at most ${params.limit} characters`);
-    case "maxItems":
-      return invalid(instancePath, data, `at most ${params.limit} items`);
-    default:
-      return invalid(instancePath, data, error.message ?? "valid");
-  }
+function fromSchemaError(error: ErrorObject): RefusedError {
+  const { path, value, allowed } = schemaFault(error);
+  const { keyword, params } = error;
+  if (keyword === "pattern") return invalid(path, value, patternText(String(params.pattern)));
+  if (keyword !== "format") return invalid(path, value, allowed);
+  const before = `before ${formatTimeUs(TIME_LIMIT_US)}`;
+  const time = `an ISO 8601 UTC time with up to microseconds, such as 2026-01-31T12:00:00.000000Z, from 1970 and ${before}`;
+  return invalid(path, value, params.format === "uuid-time" ? `a UUIDv7 of a time ${before}` : time);
 }
 
 function patternText(pattern: string): string {

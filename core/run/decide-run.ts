@@ -1,20 +1,7 @@
 import { messagePackBytes } from "../json/document-size.js";
 import type { JsonObject } from "../json/json.js";
 import { LIMITS } from "../limits.js";
-import type {
-  CheckAdd,
-  DefectAdd,
-  EventAdd,
-  JobFinish,
-  JobStart,
-  RunCancel,
-  RunCreate,
-  RunFail,
-  RunFinish,
-  RunStart,
-  StepFinish,
-  StepStart,
-} from "../link/cell-message.js";
+import type { CellMessageOf } from "../link/cell-message-schema.js";
 import type { Change } from "../link/change.js";
 import { notFound, tooMany } from "../link/decide-cell.js";
 import { RefusedError } from "../link/refusal.js";
@@ -24,18 +11,8 @@ import { endRun } from "./run-end.js";
 import type { RunState, RunStatus, RunStep } from "./run-state.js";
 
 type RunMessage =
-  | RunCreate
-  | RunStart
-  | StepStart
-  | StepFinish
-  | CheckAdd
-  | DefectAdd
-  | JobStart
-  | JobFinish
-  | EventAdd
-  | RunFinish
-  | RunFail
-  | RunCancel;
+  | CellMessageOf<"run.create" | "run.start" | "run.finish" | "run.fail" | "run.cancel" | "event.add">
+  | CellMessageOf<"step.start" | "step.finish" | "check.add" | "defect.add" | "job.start" | "job.finish">;
 
 /** The run statuses in which each message is accepted (workers/cell-link/README.md). */
 export const ACCEPTED_IN = {
@@ -144,7 +121,7 @@ export function decideRun(world: World, message: RunMessage, timeUs: number): Ch
   }
 }
 
-function decideRunCreate(world: World, message: RunCreate): Change[] {
+function decideRunCreate(world: World, message: CellMessageOf<"run.create">): Change[] {
   const { id } = message;
   if (world.activeRun(id) !== undefined || world.runHasEnded(id)) {
     throw new RefusedError("already_exists", `run ${id} already exists`, { path: "/id", value: id });
@@ -216,7 +193,7 @@ export function stepOfRun(run: RunState, index: number, path: string): RunStep {
   return step;
 }
 
-function decideStep(world: World, message: StepStart | StepFinish): Change[] {
+function decideStep(world: World, message: CellMessageOf<"step.start" | "step.finish">): Change[] {
   const run = acceptingRun(world, message.type, message.run_id, "/run_id");
   const { index } = message;
   const step = stepOfRun(run, index, "/index");
@@ -238,7 +215,7 @@ function decideStep(world: World, message: StepStart | StepFinish): Change[] {
   return [{ kind: "step_finished", runId: run.id, index, status, result, error }];
 }
 
-function decideJob(world: World, message: JobStart | JobFinish): Change[] {
+function decideJob(world: World, message: CellMessageOf<"job.start" | "job.finish">): Change[] {
   const run = acceptingRun(world, message.type, message.run_id, "/run_id");
   const job = run.jobs.find((one) => one.id === message.id);
   if (message.type === "job.start") {

@@ -1,4 +1,4 @@
-import type { ComponentPut } from "../../core/link/cell-message.js";
+import type { CellMessageOf } from "../../core/link/cell-message-schema.js";
 import { createRandom, type Random } from "../../core/random.js";
 import { MessageRefusedError, ProducerClient } from "../cell-link/producer-client.js";
 import type { DemoCellOptions, DemoCellReport } from "./demo-cell-messages.js";
@@ -16,6 +16,7 @@ const CHANGE_BATCH_MS = 2_000;
 /** How long a stopped cell has to cancel its run and get that acknowledged. */
 const STOP_LIMIT_MS = 3_000;
 
+type ComponentPut = CellMessageOf<"component.put">;
 const READER: ComponentPut = { type: "component.put", key: "reader_srl-1", id: "srl-1", status: "healthy" };
 const COMPONENTS: ComponentPut[] = [
   { type: "component.put", key: "robot_r1", id: "r1", status: "healthy", enabled: true, required: true },

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { generateUuidV7 } from "../../core/identifiers.js";
 import type { JsonObject } from "../../core/json/json.js";
-import type { CellMessage } from "../../core/link/cell-message.js";
+import type { CellMessage } from "../../core/link/cell-message-schema.js";
 import type { Random } from "../../core/random.js";
 import type { ProgramStep } from "../../core/run/program.js";
 import { type CheckStatus, type QualityCheck, reportStatus } from "../../core/run/quality.js";

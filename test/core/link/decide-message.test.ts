@@ -1,6 +1,6 @@
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
-import type { CellMessage } from "../../../core/link/cell-message.js";
+import type { CellMessage } from "../../../core/link/cell-message-schema.js";
 import { MESSAGE_REFUSAL_CODES, type Refusal } from "../../../core/link/refusal.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import {

@@ -6,7 +6,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { encode } from "@msgpack/msgpack";
 import t from "tap";
-import type { CellMessage } from "../../../core/link/cell-message.js";
+import type { CellMessage } from "../../../core/link/cell-message-schema.js";
 import { parseCellMessage } from "../../../core/link/parse-cell-message.js";
 import { createRandom } from "../../../core/random.js";
 import { type RunState, summarizeRun } from "../../../core/run/run-state.js";

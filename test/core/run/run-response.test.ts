@@ -1,6 +1,6 @@
 import t from "tap";
 import { frameFilesResponse, frameResponse } from "../../../core/capture/frame-response.js";
-import type { CellMessage } from "../../../core/link/cell-message.js";
+import type { CellMessage } from "../../../core/link/cell-message-schema.js";
 import { programResponse } from "../../../core/run/program-response.js";
 import { endRun, openWork } from "../../../core/run/run-end.js";
 import {

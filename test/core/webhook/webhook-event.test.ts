@@ -1,7 +1,7 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
-import type { CellMessage } from "../../../core/link/cell-message.js";
+import type { CellMessage } from "../../../core/link/cell-message-schema.js";
 import type { QualityCheck } from "../../../core/run/quality.js";
 import { endRun } from "../../../core/run/run-end.js";
 import { manifestResponse } from "../../../core/run/run-response.js";

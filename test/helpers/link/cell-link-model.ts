@@ -1,4 +1,4 @@
-import type { CellMessage } from "../../../core/link/cell-message.js";
+import type { CellMessage } from "../../../core/link/cell-message-schema.js";
 import type { Defect, QualityCheck } from "../../../core/run/quality.js";
 import type { RunState } from "../../../core/run/run-state.js";
 

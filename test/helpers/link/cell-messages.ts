@@ -1,5 +1,5 @@
 import { generateUuidV7 } from "../../../core/identifiers.js";
-import type { CellMessage, FrameBegin } from "../../../core/link/cell-message.js";
+import type { CellMessage, CellMessageOf } from "../../../core/link/cell-message-schema.js";
 import { PlainWorld } from "../recorder/plain-world.js";
 
 /** The n-th of a row of ascending ids. */
@@ -31,7 +31,7 @@ export const PROGRAM: Extract<CellMessage, { type: "program.put" }> = {
 };
 
 /** Three points of u16 height and u8 luminance a line: 9 bytes. */
-export function frameBegin(more: Partial<FrameBegin> = {}): FrameBegin {
+export function frameBegin(more: Partial<CellMessageOf<"frame.begin">> = {}): CellMessageOf<"frame.begin"> {
   return {
     type: "frame.begin",
     id: FRAME_ID,
@@ -58,7 +58,7 @@ export type FixtureStatus = "pending" | "running" | "finalizing" | "completed" |
  * A world with one run in the given status. From running on: step 1 runs and has an open frame of 4 lines, one of them stored;
  * steps 2 and 3 are pending; a job is open.
  */
-export function worldWithRun(status: FixtureStatus, more: Partial<FrameBegin> = {}): PlainWorld {
+export function worldWithRun(status: FixtureStatus, more: Partial<CellMessageOf<"frame.begin">> = {}): PlainWorld {
   const world = new PlainWorld();
   const send = (message: CellMessage, payloadBytes = 0): void => {
     const decision = world.send(message, payloadBytes);

@@ -28,7 +28,7 @@ const SINGULAR: Readonly<Record<string, string>> = {
 
 /** Every object with fields of its own, by the name of its section: the messages, then the shapes in them. */
 export function describedObjects(): Map<string, Schema> {
-  const objects = new Map<string, Schema>(Object.entries(CELL_MESSAGE_SCHEMAS));
+  const objects = new Map<string, Schema>(Object.entries(CELL_MESSAGE_SCHEMAS) as [string, Schema][]);
   const add = (field: string, schema: Schema): void => {
     if (schema.items !== undefined) add(SINGULAR[field] ?? field, schema.items);
     if (schema.properties === undefined) return;

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../../core/json/json.js";
-import type { CellMessage } from "../../../core/link/cell-message.js";
+import type { CellMessage } from "../../../core/link/cell-message-schema.js";
 import type { Random } from "../../../core/random.js";
 import type { Defect, QualityCheck } from "../../../core/run/quality.js";
 import type { CellLinkModel } from "./cell-link-model.js";

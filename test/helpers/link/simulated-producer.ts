@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { readUuid } from "../../../core/identifiers.js";
-import type { CellMessage } from "../../../core/link/cell-message.js";
+import type { CellMessage } from "../../../core/link/cell-message-schema.js";
 import { PayloadBuffers } from "../../../workers/cell-link/bounds/payload-buffers.js";
 import { encodeFrame, FRAME_KIND, type Frame, FrameParser } from "../../../workers/cell-link/frame-codec.js";
 import type { LinkServer } from "../../../workers/cell-link/link-server.js";

@@ -1,6 +1,6 @@
 import type { Extent } from "../../../core/capture/capture.js";
 import type { ComponentRow } from "../../../core/health.js";
-import type { CellMessage } from "../../../core/link/cell-message.js";
+import type { CellMessage } from "../../../core/link/cell-message-schema.js";
 import type { CellIdentity, Change } from "../../../core/link/change.js";
 import { decideMessage } from "../../../core/link/decide-message.js";
 import { type Refusal, RefusedError } from "../../../core/link/refusal.js";

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { crc32 } from "node:zlib";
-import type { CellMessage } from "../../../core/link/cell-message.js";
+import type { CellMessage } from "../../../core/link/cell-message-schema.js";
 import type { Change } from "../../../core/link/change.js";
 import { storedEnd } from "../../../core/run/run-files.js";
 import type { RunState, StoredKind } from "../../../core/run/run-state.js";

@@ -1,5 +1,5 @@
 import { generateUuidV7 } from "../../../core/identifiers.js";
-import type { CellMessage } from "../../../core/link/cell-message.js";
+import type { CellMessage } from "../../../core/link/cell-message-schema.js";
 import type { Random } from "../../../core/random.js";
 import { CellLinkModel, type ModelRun } from "../link/cell-link-model.js";
 import { frameBegin } from "../link/cell-messages.js";

@@ -1,5 +1,5 @@
 import t from "tap";
-import type { CellMessageType } from "../../../core/link/cell-message.js";
+import type { CellMessageType } from "../../../core/link/cell-message-schema.js";
 import { CELL_MESSAGE_SCHEMAS } from "../../../core/link/cell-message-schema.js";
 import { RUN_STATUSES, type RunStatus } from "../../../core/run/run-state.js";
 import {
