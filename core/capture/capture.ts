@@ -69,7 +69,7 @@ export interface CloudArtefact {
 export interface PictureArtefact {
   kind: "picture";
   file: Extent;
-  /** Of a height map: its preview, a whole PNG file too. Absent if an earlier release made the height map. */
+  /** Only of a height map: its preview, a whole PNG file too. */
   preview?: Extent;
 }
 

@@ -44,8 +44,8 @@ export async function entryBody(
     case "preview": {
       const { frame } = source;
       const preview = pictureOf(frame, "png")?.preview;
-      if (preview !== undefined) return body(run, "capture", [preview], NOTHING, open);
-      return storedStream({ slices: NO_SLICES, head: await made.preview(run, frame) });
+      if (preview === undefined) throw new Error(`frame ${frame.id} has no preview`);
+      return body(run, "capture", [preview], NOTHING, open);
     }
     case "overview":
       return made.overview(run, source.frame, source.stride);
@@ -82,8 +82,8 @@ const NOTHING = new Uint8Array(0);
 const NO_SLICES: SliceReader = { sizeBytes: 0, read: async () => NOTHING, close: () => {} };
 
 /**
- * Version of the encoders of what is made for each reader: PLY, CSV, overview, and the preview of an old frame. Raise it
- * when they write other bytes for the same data: a client must not join parts of two versions.
+ * Version of the encoders of what is made for each reader: PLY, CSV and overview. Raise it when they write other bytes for
+ * the same data: a client must not join parts of two versions.
  */
 const ENCODING = 2;
 
@@ -95,11 +95,8 @@ export function entryValidators({ source, sizeBytes, createdAtUs }: DownloadEntr
       return storedValidators(source.file.crc32, bytes, createdAtUs);
     case "series":
       return madeValidators(csvOf(source.series)?.offsets.crc32 ?? 0, bytes, createdAtUs);
-    case "preview": {
-      const preview = pictureOf(source.frame, "png")?.preview;
-      if (preview !== undefined) return storedValidators(preview.crc32, bytes, createdAtUs);
-      return madeValidators(source.frame.batches.at(-1)?.heightCrc32 ?? 0, bytes, createdAtUs);
-    }
+    case "preview":
+      return storedValidators(pictureOf(source.frame, "png")?.preview?.crc32 ?? 0, bytes, createdAtUs);
     case "overview":
       // The length alone does not tell two strides of a small frame apart.
       return madeValidators(source.frame.batches.at(-1)?.heightCrc32 ?? 0, bytes, createdAtUs, `-${source.stride}`);

@@ -111,14 +111,6 @@ export class MadeFiles {
     return madeStream({ head, ends, piece });
   }
 
-  /** The preview of a frame that has none stored. @throws StorageError `capture_missing`, `capture_damaged` */
-  preview(run: RunState, frame: FrameState): Promise<Uint8Array> {
-    const source = frameSource(frame, this.#options.capturePathOf(run.id));
-    return this.#pieces.get(`${frame.id} preview`, (signal) =>
-      this.#options.make("preview", source, { signal, isContinued: false }),
-    );
-  }
-
   /** @throws StorageError `capture_missing`, `capture_damaged` */
   async csv(run: RunState, series: SeriesState): Promise<StreamBody> {
     const csv = csvOf(series);

@@ -23,7 +23,7 @@ export const SERIES_CHANNELS = 3;
 const SERIES_STEP = 2;
 
 export const SURFACE = id(10);
-/** Without luminance, and without a stored preview. */
+/** Without luminance. */
 export const DARK = id(11);
 /** Without a point. */
 export const BLIND = id(12);
@@ -100,10 +100,8 @@ async function process(cell: RecordedCell, file: GrowingFile, apply: (change: Ru
       stored(format, { kind: "cloud", points, lineCounts: file.add(new Uint8Array(counts.buffer)), mask });
     };
     cloud("raw.ply", await tasks.countPoints(source), null);
-    const picture = { kind: "picture", file: file.add(await tasks.heightMap(source)) } as const;
-    // As if an earlier release had made it.
-    const isOld = frame.id === DARK;
-    stored("png", isOld ? picture : { ...picture, preview: file.add(await tasks.preview(source)) });
+    const heightMap = file.add(await tasks.heightMap(source));
+    stored("png", { kind: "picture", file: heightMap, preview: file.add(await tasks.preview(source)) });
     if (frame.planes.luminance !== undefined) {
       stored("luminance.png", { kind: "picture", file: file.add(await tasks.luminance(source)) });
     }
