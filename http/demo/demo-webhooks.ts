@@ -1,12 +1,5 @@
 import type { DemoReceiver, DemoWebhook } from "../../workers/demo-cell/demo-receiver.js";
 
-/** Ids of the demo's webhooks. */
-export interface DemoWebhookIds {
-  signed: string;
-  busy: string;
-  down: string;
-}
-
 interface ListedWebhook {
   id: string;
   name: string;
@@ -16,9 +9,10 @@ interface ListedWebhook {
 /**
  * Registers the demo's receivers by HTTP. Webhooks of an earlier start get the new address and secret, and keep other changes; webhooks of others are
  * not touched.
+ * @returns their ids
  * @throws Error if the interface refuses it (API keys, a private certificate)
  */
-export async function registerReceivers(base: string, receiver: DemoReceiver): Promise<DemoWebhookIds> {
+export async function registerReceivers(base: string, { signed, busy, down }: DemoReceiver): Promise<string[]> {
   const send = async (method: string, path: string, body?: unknown): Promise<unknown> => {
     const response = await fetch(base + path, {
       method,
@@ -37,13 +31,12 @@ export async function registerReceivers(base: string, receiver: DemoReceiver): P
         : await send("PATCH", `/webhooks/${earlier.id}`, { url, secret });
     return (answer as ListedWebhook).id;
   };
-  const { signed, busy, down } = receiver;
-  return { signed: await register(signed), busy: await register(busy), down: await register(down) };
+  return [await register(signed), await register(busy), await register(down)];
 }
 
 /** Removes the demo's webhooks by HTTP. Rejects with an Error if the interface does not answer. */
-export async function removeReceivers(base: string, { signed, busy, down }: DemoWebhookIds): Promise<void> {
-  for (const id of [signed, busy, down]) await fetch(`${base}/webhooks/${id}`, { method: "DELETE" });
+export async function removeReceivers(base: string, ids: readonly string[]): Promise<void> {
+  for (const id of ids) await fetch(`${base}/webhooks/${id}`, { method: "DELETE" });
 }
 
 /** Whether it is the webhook of an earlier start: same name and address, except for the port, which changes with every start. */

@@ -22,7 +22,7 @@ export interface DemoCellOptions {
 
 /** To the parent over IPC; a line of JSON on stdout without one. */
 export type DemoCellReport =
-  | { kind: "connected"; committed: number; lastRunId: string | null }
+  | { kind: "connected" }
   | { kind: "disconnected"; reason: string }
   | { kind: "refused"; code: string; message: string }
   | {
@@ -30,12 +30,10 @@ export type DemoCellReport =
       /** Counts from 1, or from `firstNumber`. */
       number: number;
       runId: string;
-      programId: string;
       programName: string;
       serialNumber: string;
       /** What the cell said last: finished runs become completed when the service has finalized them. */
       ending: "finished" | "failed" | "cancelled";
-      frameIds: string[];
       /** Result of the inspection; null for a run that was not finished. */
       outcome: ReportStatus | null;
       /** How many defects were reported that have a place. */
@@ -45,8 +43,3 @@ export type DemoCellReport =
   | { kind: "ended"; runs: number }
   /** The cell cannot go on; the process ends with 1. */
   | { kind: "failed"; code: string; message: string };
-
-/** To the demo cell: cancel the run at hand and end. SIGTERM, SIGINT and the parent's end mean the same. */
-export interface DemoCellStop {
-  kind: "stop";
-}

@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { forkProgram } from "../fork-program.js";
-import type { DemoCellOptions, DemoCellReport, DemoCellStop } from "./demo-cell-messages.js";
+import type { DemoCellOptions, DemoCellReport } from "./demo-cell-messages.js";
 
 export interface DemoCellProcess {
   readonly child: ChildProcess;
@@ -24,9 +24,7 @@ export function startDemoCell(options: DemoCellOptions, onReport: (report: DemoC
     child.once("error", reject);
   });
   const stop = async (): Promise<void> => {
-    const message: DemoCellStop = { kind: "stop" };
-    // It may end in this moment by itself: then there is nobody to tell.
-    if (child.connected) child.send(message, () => {});
+    child.kill("SIGTERM");
     const timer = setTimeout(() => child.kill("SIGKILL"), STOP_LIMIT_MS);
     await exited.finally(() => clearTimeout(timer));
   };

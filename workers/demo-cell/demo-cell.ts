@@ -41,7 +41,7 @@ export async function runDemoCell(
   const client = new ProducerClient({
     address: { path: options.socketPath },
     producer: options.producer ?? "demo-cell",
-    onWelcome: ({ committed, lastRunId }) => report({ kind: "connected", committed, lastRunId }),
+    onWelcome: () => report({ kind: "connected" }),
     onDisconnected(reason) {
       report({ kind: "disconnected", reason });
       if (signal.aborted) client.destroy();

@@ -1,6 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { type AddressInfo, createServer, type Socket } from "node:net";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
 import { verifyWebhook } from "../../core/webhook/verify-webhook.js";
 
 /** What is registered for one receiver: the body of POST /webhooks. */
@@ -22,9 +24,6 @@ export interface DemoReceiver {
   close(): void;
 }
 
-const HEAD_END = "\r\n\r\n";
-/** Larger than any head that the dispatcher sends. */
-const MAXIMUM_HEAD_BYTES = 16 * 1024;
 /** Events whose attempts are counted: far more than are under way. */
 const COUNTED_EVENTS = 1_000;
 const REFUSED_ATTEMPTS: Record<string, number> = { "/demo-receiver/busy": 1, "/demo-receiver/down": 4 };
@@ -33,13 +32,12 @@ const REFUSED_ATTEMPTS: Record<string, number> = { "/demo-receiver/busy": 1, "/d
 export async function startDemoReceiver(): Promise<DemoReceiver> {
   const secret = randomBytes(24).toString("hex");
   const answer = answersOf(secret);
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on("close", () => sockets.delete(socket));
-    // The dispatcher went away: there is nothing to answer any more.
-    socket.on("error", () => socket.destroy());
-    answerRequests(socket, answer);
+  const server = createServer((request, response) => {
+    buffer(request).then(
+      (body) => response.writeHead(answer(request.url ?? "", request.headers, body)).end(),
+      // The dispatcher went away: there is nothing to answer any more.
+      () => {},
+    );
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -56,7 +54,7 @@ export async function startDemoReceiver(): Promise<DemoReceiver> {
     down: webhook("demo receiver, down", `${base}/down`, bad, { on_failure_mode: "WARN" }),
     close() {
       server.close();
-      for (const socket of sockets) socket.destroy();
+      server.closeAllConnections();
     },
   };
 }
@@ -65,26 +63,19 @@ function webhook(name: string, url: string, events: string[], settings: Partial<
   return { name, url, subscribed_events: events, on_failure_mode: "IGNORE", secret: null, ...settings };
 }
 
-interface Request {
-  path: string;
-  /** Names in lower case. */
-  headers: Record<string, string>;
-  body: Buffer;
-}
+type Answer = 204 | 401 | 503;
 
-type Answer = "204 No Content" | "401 Unauthorized" | "503 Service Unavailable";
-
-function answersOf(secret: string): (request: Request) => Answer {
+function answersOf(secret: string): (path: string, headers: IncomingHttpHeaders, body: Buffer) => Answer {
   /** Attempts by path and event. */
   const attempts = new Map<string, number>();
-  return ({ path, headers, body }) => {
+  return (path, headers, body) => {
     const refused = REFUSED_ATTEMPTS[path];
     if (refused === undefined) {
       try {
         verifyWebhook({ secret, headers, body });
-        return "204 No Content";
+        return 204;
       } catch {
-        return "401 Unauthorized";
+        return 401;
       }
     }
     const key = `${path} ${headers["webhook-id"]}`;
@@ -93,51 +84,6 @@ function answersOf(secret: string): (request: Request) => Answer {
     attempts.delete(key);
     attempts.set(key, attempt);
     for (const oldest of attempts.keys()) if (attempts.size > COUNTED_EVENTS) attempts.delete(oldest);
-    return attempt > refused ? "204 No Content" : "503 Service Unavailable";
+    return attempt > refused ? 204 : 503;
   };
-}
-
-/** Reads as much of HTTP as the dispatcher sends: a head with a Content-Length, and the body. */
-function answerRequests(socket: Socket, answer: (request: Request) => Answer): void {
-  let head = "";
-  let request: Request | undefined;
-  let body = "";
-  let bodyBytesLeft = 0;
-  socket.setEncoding("latin1");
-  socket.on("data", (chunk: string) => {
-    for (let rest = chunk; rest !== ""; ) {
-      if (request === undefined) {
-        head += rest;
-        const end = head.indexOf(HEAD_END);
-        if (end < 0) {
-          if (head.length > MAXIMUM_HEAD_BYTES) socket.destroy();
-          return;
-        }
-        rest = head.slice(end + HEAD_END.length);
-        request = readHead(head.slice(0, end));
-        bodyBytesLeft = Number(request.headers["content-length"] ?? 0);
-        head = "";
-        body = "";
-      }
-      const taken = rest.slice(0, bodyBytesLeft);
-      body += taken;
-      bodyBytesLeft -= taken.length;
-      rest = rest.slice(taken.length);
-      if (bodyBytesLeft > 0) continue;
-      const status = answer({ ...request, body: Buffer.from(body, "latin1") });
-      const length = status.startsWith("204") ? "" : "Content-Length: 0\r\n";
-      socket.write(`HTTP/1.1 ${status}\r\n${length}\r\n`);
-      request = undefined;
-    }
-  });
-}
-
-function readHead(head: string): Request {
-  const [requestLine = "", ...lines] = head.split("\r\n");
-  const headers: Record<string, string> = {};
-  for (const line of lines) {
-    const colon = line.indexOf(":");
-    headers[line.slice(0, colon).toLowerCase()] = line.slice(colon + 1).trim();
-  }
-  return { path: requestLine.split(" ")[1] ?? "", headers, body: Buffer.alloc(0) };
 }

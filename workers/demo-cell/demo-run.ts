@@ -102,7 +102,6 @@ function runContext(
       inspection ??= program.parts.inspect(random, { outcome, isFlawed, isUnseen });
       return inspection;
     },
-    frameIds: [],
     checks: [],
     defects: [],
     isSteady: scene !== undefined,
@@ -130,11 +129,11 @@ function runEnded(
   { program, number, serialNumber }: DemoRunPlan,
   ending: RunEnded["ending"],
 ): RunEnded {
-  const { id: programId, name: programName } = program.document;
-  const { runId, frameIds } = run;
+  const { runId } = run;
+  const { name: programName } = program.document;
   const outcome = ending === "finished" ? reportStatus(run.checks) : null;
   const placedDefects = run.defects.filter((defect) => defect.region_3d).length;
-  const summary = { runId, programId, programName, serialNumber, ending, frameIds, outcome, placedDefects };
+  const summary = { runId, programName, serialNumber, ending, outcome, placedDefects };
   return { kind: "run_ended", number, ...summary };
 }
 

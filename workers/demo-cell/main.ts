@@ -1,13 +1,13 @@
 /**
  * The demo cell's process: `node main.js '<DemoCellOptions as JSON>'`, started by the `demo` command with an IPC channel, or by hand
- * without one. It ends when its runs are done, at SIGTERM, SIGINT, SIGHUP or a stop, and when its parent goes away.
+ * without one. It ends when its runs are done, at SIGTERM, SIGINT or SIGHUP, and when its parent goes away.
  */
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { readWholeFile } from "../../storage/disk/whole-files.js";
 import { ignoreDebugSignal } from "../debug-signal.js";
 import { onHangUp } from "../hang-up.js";
 import { runDemoCell } from "./demo-cell.js";
-import type { DemoCellOptions, DemoCellReport, DemoCellStop } from "./demo-cell-messages.js";
+import type { DemoCellOptions, DemoCellReport } from "./demo-cell-messages.js";
 import { demoPrograms } from "./demo-programs.js";
 
 ignoreDebugSignal();
@@ -28,9 +28,6 @@ const stop = new AbortController();
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop.abort());
 onHangUp(() => stop.abort());
 process.on("disconnect", () => stop.abort());
-process.on("message", (message: DemoCellStop) => {
-  if (message.kind === "stop") stop.abort();
-});
 
 try {
   const options = JSON.parse(process.argv[2] ?? "{}") as DemoCellOptions;

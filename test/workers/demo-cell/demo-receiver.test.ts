@@ -4,51 +4,16 @@ import t from "tap";
 import { signatureHeaders } from "../../../core/webhook/webhook-signature.js";
 import { startDemoReceiver } from "../../../workers/demo-cell/demo-receiver.js";
 
-const ANSWER = "HTTP/1.1 204 No Content\r\n\r\n";
-
-/** An event in the body, sent with this signature. */
-function request(body: string, secret: string): Buffer {
-  const length = Buffer.byteLength(body);
-  const signed = Object.entries(signatureHeaders(secret, "one", Math.floor(Date.now() / 1000), Buffer.from(body)));
-  const head = ["POST /demo-receiver HTTP/1.1", "Host: h", ...signed.map((header) => header.join(": "))].join("\r\n");
-  return Buffer.from(`${head}\r\ncontent-length: ${length}\r\n\r\n${body}`);
-}
-
-t.test("one answer for each request, wherever the bytes are cut", async (t) => {
+t.test("closing ends what is open", async (t) => {
   const receiver = await startDemoReceiver();
-  t.teardown(() => receiver.close());
-  const secret = String(receiver.signed.secret);
-  const { port } = new URL(receiver.signed.url);
-  const bytes = Buffer.concat(["wörld\r\n\r\n✓", "", "{}"].map((body) => request(body, secret)));
-  for (const size of [1, 2, 7, 64, bytes.length]) {
-    const socket = connect(Number(port), "127.0.0.1").setNoDelay();
-    let answers = "";
-    socket.on("data", (chunk: Buffer) => {
-      answers += chunk.toString();
-      if (answers.length >= 3 * ANSWER.length) socket.end();
-    });
-    for (let at = 0; at < bytes.length; at += size) {
-      await new Promise((resolve) => socket.write(bytes.subarray(at, at + size), resolve));
-    }
-    await once(socket, "close");
-    t.equal(answers, ANSWER.repeat(3), `in pieces of ${size}`);
-  }
-});
-
-t.test("a head without an end is cut off, and closing ends what is open", async (t) => {
-  const receiver = await startDemoReceiver();
-  const { port } = new URL(receiver.signed.url);
-  const endless = connect(Number(port), "127.0.0.1");
-  endless.on("error", () => {});
-  endless.write("x".repeat(64 * 1024));
-  await once(endless, "close");
+  const { port, pathname } = new URL(receiver.busy.url);
   const idle = connect(Number(port), "127.0.0.1");
   idle.on("error", () => {});
-  idle.write(request("{}", "a"));
+  idle.write(`POST ${pathname} HTTP/1.1\r\nHost: h\r\nContent-Length: 2\r\n\r\n{}`);
   await once(idle, "data");
   receiver.close();
   await once(idle, "close");
-  t.pass("both are closed");
+  t.pass("the connection is closed");
 });
 
 t.test("a wrong signature is refused; busy takes the second attempt of an event, down the fifth", async (t) => {

@@ -15,7 +15,6 @@ export async function captureFrame(run: RunContext, step: ProgramStep, index: nu
   if (inspection === undefined) return {};
   const { capture, checks } = inspection;
   const frameId = run.newId();
-  run.frameIds.push(frameId);
   await run.say({
     type: "frame.begin",
     id: frameId,

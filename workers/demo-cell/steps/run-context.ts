@@ -15,7 +15,6 @@ export interface RunContext {
   newId(): string;
   /** The part under the sensor, once a step has looked at it. */
   inspect(): Promise<Inspection | undefined>;
-  frameIds: string[];
   /** Everything found, for the report file. */
   checks: QualityCheck[];
   defects: Defect[];
