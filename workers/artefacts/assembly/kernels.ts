@@ -7,6 +7,6 @@ export { markExactInliers, measureExactly } from "./filter/outlier-statistics";
 export { measureByTree, treeBytes } from "./filter/point-tree";
 export { boundTiles } from "./filter/tile-bounds";
 export { codeStrip } from "./png/strip-coding";
-export { decodeIntegers, decodeShorts, decodeSingles } from "./samples/height-decoding";
+export { decodeHeights } from "./samples/height-decoding";
 export { boundRaws, mapHeights } from "./samples/height-mapping";
 export { mapByTable, mapLuminance, markValues, swapSamples } from "./samples/short-mapping";

@@ -23,3 +23,14 @@ export function f64At(at: usize, index: i32): f64 {
 export function setF64(at: usize, index: i32, value: f64): void {
   store<f64>(at + (index << 3), value);
 }
+
+/** As many of four f32 as there is room for: what lies behind is of the next line. */
+export function storeLanes(out: usize, lanes: v128, count: i32): void {
+  if (count >= 4) {
+    v128.store(out, lanes);
+    return;
+  }
+  store<f32>(out, f32x4.extract_lane(lanes, 0));
+  if (count > 1) store<f32>(out, f32x4.extract_lane(lanes, 1), 4);
+  if (count > 2) store<f32>(out, f32x4.extract_lane(lanes, 2), 8);
+}

@@ -2,18 +2,16 @@
  * Binary little-endian PLY of a frame's points in scan order. Its size follows from the number of points in each
  * line, and any part of the file can be made from the lines that it covers.
  */
-import { type HeightDtype, itemBytes, type Planes } from "../../../core/capture/capture.js";
+import { itemBytes, type Planes } from "../../../core/capture/capture.js";
 import { vertexBytes } from "../../../core/capture/ply-header.js";
 import type { GridGeometry } from "../filter/grid-layout.js";
-import { heightDecoder, layOutCodes } from "../frame/height-decoder.js";
+import { heightDecoder, heightParameters } from "../frame/height-decoder.js";
 import { blockReader, type LineSource, lineReader } from "../frame/line-blocks.js";
 import type { KernelMemory } from "../kernel-memory.js";
 
 const INTENSITY_BITS = 8;
 /** Packing stores 16 bytes for a vertex of 12 or 13. */
 const STORE_BYTES = 16;
-/** Types of raw heights as `packLines` takes them. */
-const HEIGHT_TYPES: readonly HeightDtype[] = ["u16", "i16", "i32", "f32"];
 
 export interface CloudSource {
   planes: Planes;
@@ -60,26 +58,29 @@ export async function packCloud(
   endLine: number,
 ): Promise<PackedCloud> {
   const { planes, geometry, mask, maskFirstBit = 0 } = source;
-  const { dtype, scale_mm: scale, offset_mm: offset } = planes.height;
   const { width, xOriginMm, xPitchMm, yOriginMm, yPitchMm } = geometry;
   const lines = endLine - firstLine;
-  const rawBlocks = blockReader(memory, itemBytes(dtype) * width, lines, source.heights, source.blockBytes);
+  const rawBlocks = blockReader(
+    memory,
+    itemBytes(planes.height.dtype) * width,
+    lines,
+    source.heights,
+    source.blockBytes,
+  );
   const xsAt = memory.allocate(4 * width);
-  const { codesAt, codeCount } = layOutCodes(memory, planes.height);
+  const { type, transform } = heightParameters(memory, planes.height);
   const maskAt = mask === null ? 0 : memory.allocate(mask.length);
   if (mask !== null) memory.bytes(maskAt, mask.length).set(mask);
   const lights = await layOutLuminance(memory, source, firstLine, endLine);
   const at = memory.allocate(lines * width * vertexBytes(planes) + STORE_BYTES);
   const xs = memory.singles(xsAt, width);
   for (let column = 0; column < width; column++) xs[column] = xOriginMm + column * xPitchMm;
-  const type = HEIGHT_TYPES.indexOf(dtype);
   let lengthBytes = 0;
   await rawBlocks(firstLine, lines, (done, taken, rawAt) => {
     const first = firstLine + done;
-    const raw = [type, rawAt, scale, offset, codesAt, codeCount] as const;
     const place = [xsAt, yOriginMm, yPitchMm, first, taken, width, maskAt, first * width - maskFirstBit] as const;
     const light = [lights.at + done * lights.lineBytes, lights.shift] as const;
-    lengthBytes += memory.kernels.packLines(...raw, ...place, ...light, at + lengthBytes);
+    lengthBytes += memory.kernels.packLines(type, rawAt, ...transform, ...place, ...light, at + lengthBytes);
   });
   return { at, lengthBytes };
 }

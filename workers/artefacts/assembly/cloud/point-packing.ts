@@ -3,19 +3,13 @@
  * left out, and with a mask those whose bit is not set. By one overlapping store of 16 bytes a point, eight points a step, without a branch for
  * each: what is left out is overwritten.
  */
-import { heightsOf, heightsOfSingles, integerCodes, notFinite, singleCodes } from "../samples/height-decoding";
-
-/** Types of raw heights. */
-const I16: i32 = 1;
-const I32: i32 = 2;
-const F32: i32 = 3;
+import { codesAmong, F32, fourAt, heightsOf, I16, I32, notFinite } from "../samples/height-decoding";
 
 /**
  * Packs lines, which follow each other in `raw`, in the mask and in the luminance. Up to 28 bytes behind the last line and the last x
  * are read, whatever they are.
  *
- * @param type of raw heights: 0 u16, 1 i16, 2 i32, 3 f32
- * @param codes as height-decoding.ts takes them
+ * @param type of raw heights, and their codes, as height-decoding.ts takes them
  * @param xs f32 of every column; the nth line has y = yOrigin + (firstLine + nth) * yPitch
  * @param mask bits, lowest of a byte first, the first line's from `firstBit` on; 0: all points
  * @param lights luminance of every position; 0: vertices of 12 bytes without it
@@ -86,12 +80,10 @@ function packLine<R>(
   for (let at = 0; at < count; at += 8) {
     const low = fourAt<R>(raw, at);
     const high = fourAt<R>(raw, at + 4);
-    const lowZs = isFloat<R>() ? heightsOfSingles(low, scales, offsets) : heightsOf(low, scales, offsets);
-    const highZs = isFloat<R>() ? heightsOfSingles(high, scales, offsets) : heightsOf(high, scales, offsets);
-    const lowCodes = isFloat<R>() ? singleCodes(low, codes, codeCount) : integerCodes(low, codes, codeCount);
-    const highCodes = isFloat<R>() ? singleCodes(high, codes, codeCount) : integerCodes(high, codes, codeCount);
-    const lowLeft = v128.or(notFinite(lowZs), lowCodes);
-    const highLeft = v128.or(notFinite(highZs), highCodes);
+    const lowZs = heightsOf<R>(low, scales, offsets);
+    const highZs = heightsOf<R>(high, scales, offsets);
+    const lowLeft = v128.or(notFinite(lowZs), codesAmong<R>(low, codes, codeCount));
+    const highLeft = v128.or(notFinite(highZs), codesAmong<R>(high, codes, codeCount));
     let left = i16x8.bitmask(i16x8.narrow_i32x4_s(lowLeft, highLeft));
     // What lies behind the last is none of the line's.
     if (count - at < 8) left |= 255 << (count - at);
@@ -100,12 +92,6 @@ function packLine<R>(
     to = packEight(~left & 255, xs + (at << 2), ys, lowZs, highZs, light, size, to);
   }
   return to;
-}
-
-/** Four raw heights as i32 or f32. */
-function fourAt<R>(raw: usize, at: i32): v128 {
-  if (sizeof<R>() === 4) return v128.load(raw + (at << 2));
-  return isSigned<R>() ? v128.load_ext<i16>(raw + (at << 1)) : v128.load_ext<u16>(raw + (at << 1));
 }
 
 /** Luminance of eight positions as vertices have it; without any, what is of no account: it lies behind the vertex, where the next one is written. */

@@ -10,7 +10,7 @@
  * by u, their sum by 2u, the squared distance by 4u, a root by 3u, the sum of two by 4u, and the mean stored as f32 by 5u. Taking other
  * candidates for the nearest because of it changes the sum by no more. What is searched one by one is exact but for being stored.
  */
-import { f32At, f64At, i32At } from "../linear-memory";
+import { f32At, f64At, i32At, storeLanes } from "../linear-memory";
 import { Grid, lineOf } from "./grid";
 import { allowWork, isWorkSpent, meanDistance, NEIGHBOURS, squared } from "./neighbour-search";
 
@@ -217,15 +217,4 @@ function insertFour(best: usize, distances: v128): void {
     v128.store(at, f32x4.pmin(kept, rest));
     rest = f32x4.pmax(kept, rest);
   }
-}
-
-/** Those of four lanes that lie within the line: what lies behind it is of the next one. */
-function storeLanes(out: usize, lanes: v128, count: i32): void {
-  if (count >= 4) {
-    v128.store(out, lanes);
-    return;
-  }
-  store<f32>(out, f32x4.extract_lane(lanes, 0));
-  if (count > 1) store<f32>(out, f32x4.extract_lane(lanes, 1), 4);
-  if (count > 2) store<f32>(out, f32x4.extract_lane(lanes, 2), 8);
 }

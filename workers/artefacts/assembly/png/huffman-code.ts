@@ -1,6 +1,45 @@
-/** Prefix codes as deflate takes them (RFC 1951, 3.2.2), and the header of a block that has its own. */
+/** Prefix codes as deflate takes them (RFC 1951, 3.2.2), the header of a block that has its own, and the bits of the stream. */
 
-import { writeBits } from "./bit-writing";
+/** Where the next byte of the stream goes, and bits that are no whole byte yet: the lowest of a byte comes first. */
+let to: usize = 0;
+let buffer: u64 = 0;
+let bitCount: u64 = 0;
+
+/** Goes on with the stream at a place, with bits that somebody has left over there. */
+export function continueBits(at: usize, leftBits: u64, leftCount: u64): void {
+  to = at;
+  buffer = leftBits;
+  bitCount = leftCount;
+}
+
+/** Where the last byte is that is not full, these bits of it, and how many they are. */
+export function lastByteAt(): usize {
+  return to;
+}
+
+export function lastBits(): u64 {
+  return buffer;
+}
+
+export function lastBitCount(): u64 {
+  return bitCount;
+}
+
+/** @param bits at most 16; what lies 8 bytes behind is overwritten */
+export function writeBits(value: i32, bits: i32): void {
+  buffer |= (<u64>value) << bitCount;
+  bitCount += <u64>bits;
+  store<u64>(to, buffer);
+  to += <usize>(bitCount >> 3);
+  buffer >>= bitCount & ~7;
+  bitCount &= 7;
+}
+
+/** @param words of the code, as `codeWords` gives them */
+export function writeCode(words: i32, symbol: i32): void {
+  const code = word(words, symbol);
+  writeBits(code & 0xffff, code >> 16);
+}
 
 /** An alphabet has fewer symbols. */
 const KEY_BITS: u64 = 9;
@@ -227,8 +266,7 @@ export function writeBlockHeader(lengths: i32, distance: i32, scratch: i32): voi
   for (let nth = 0; nth < lengthCodes; nth++) writeBits(byte(codeBits, lengthCodeAt(nth)), 3);
   for (let nth = 0; nth < runs; nth++) {
     const symbol = byte(scratch + RUNS, 2 * nth);
-    const code = word(scratch + RUN_WORDS, symbol);
-    writeBits(code & 0xffff, code >> 16);
+    writeCode(scratch + RUN_WORDS, symbol);
     if (symbol >= 16) writeBits(byte(scratch + RUNS, 2 * nth + 1), symbol === 16 ? 2 : symbol === 17 ? 3 : 7);
   }
 }

@@ -3,8 +3,18 @@
  * before. Line by line, so that what the filter makes is in the cache when it is coded.
  */
 
-import { beginBits, lastBitCount, lastBits, lastByteAt } from "./bit-writing";
-import { codeLengths, codeWords, HEADER_SCRATCH_BYTES, writeBlockHeader } from "./huffman-code";
+import {
+  codeLengths,
+  codeWords,
+  continueBits,
+  HEADER_SCRATCH_BYTES,
+  lastBitCount,
+  lastBits,
+  lastByteAt,
+  writeBits,
+  writeBlockHeader,
+  writeCode,
+} from "./huffman-code";
 import { adler32, filterLine, PAETH, SUB } from "./line-filters";
 
 const LONGEST_MATCH: i32 = 258;
@@ -56,96 +66,91 @@ export function codeStrip(
   const filteredLine = <usize>(((filtered + 15) & ~15) + 15);
   const type = chooseFilter(samples, pitch, lineBytes, lines, bpp, <i32>filteredLine, work);
   codeLengths(work + BEST_COUNTS, SYMBOLS, MAXIMUM_CODE_BITS, work + LENGTHS, work + SCRATCH);
-  beginBits(out);
+  continueBits(<usize>out, 0, 0);
   writeBlockHeader(work + LENGTHS, bpp, work + SCRATCH);
   codeWords(work + LENGTHS, SYMBOLS, work + CODES, work + SCRATCH);
   pairCodes(work + CODES, work + PAIR_SCRATCH, work + PAIRS);
-
-  const codes = work + CODES;
-  const pairs = work + PAIRS;
-  let to = lastByteAt();
-  let buffer = lastBits();
-  let bits = lastBitCount();
   let adler = load<u32>(<usize>work);
-  const end = filteredLine + 1 + lineBytes;
-  const endOfEights = end - 8;
   for (let line = 0; line < lines; line++) {
     filterLine(<usize>(samples + line * pitch), pitch, lineBytes, bpp, line === 0 ? SUB : type, filteredLine);
     adler = adler32(<i32>filteredLine, 1 + lineBytes, adler);
-    let at = filteredLine;
-    while (at <= endOfEights) {
-      const eight = load<u64>(at);
-      if (eight === load<u64>(at - bpp) && at !== filteredLine) {
-        let rest = lengthOfRun(at, end, bpp);
-        at += rest;
-        while (rest > 0) {
-          const match = nextMatch(rest);
-          rest -= match;
-          const code = load<u32>(<usize>(codes + (lengthSymbol(match) << 2)));
-          buffer |= (<u64>(code & 0xffff)) << bits;
-          bits += <u64>(code >> 16);
-          const extra = extraBits(match);
-          buffer |= (<u64>((match - 3) & ((1 << extra) - 1))) << bits;
-          // And the distance: the only code of its alphabet, one bit, 0.
-          bits += <u64>extra + 1;
-          store<u64>(to, buffer);
-          to += <usize>(bits >> 3);
-          buffer >>= bits & ~7;
-          bits &= 7;
-        }
-        continue;
-      }
-      const one = <u64>load<u32>(<usize>(pairs + <i32>((<u32>eight & 0xffff) << 2)));
-      const two = <u64>load<u32>(<usize>(pairs + <i32>(((<u32>eight >> 16) & 0xffff) << 2)));
-      const three = <u64>load<u32>(<usize>(pairs + <i32>((<u32>(eight >> 32) & 0xffff) << 2)));
-      const four = <u64>load<u32>(<usize>(pairs + <i32>((<u32>(eight >> 48)) << 2)));
-      // A shift takes the lowest six bits: the number of bits, as they are the sum of two.
-      const low = (one >> 6) | ((two >> 6) << one);
-      const high = (three >> 6) | ((four >> 6) << three);
-      const lowBits = one + two;
-      const highBits = (three + four) & 63;
-      const all = (lowBits & 63) + highBits;
-      if (all <= WRITTEN_BITS) {
-        buffer |= (low | (high << lowBits)) << bits;
-        bits += all;
-      } else {
-        buffer |= low << bits;
-        bits += lowBits & 63;
-        store<u64>(to, buffer);
-        to += <usize>(bits >> 3);
-        buffer >>= bits & ~7;
-        bits &= 7;
-        buffer |= high << bits;
-        bits += highBits;
-      }
-      store<u64>(to, buffer);
-      to += <usize>(bits >> 3);
-      buffer >>= bits & ~7;
-      bits &= 7;
-      at += 8;
-    }
-    for (; at < end; at++) {
-      const code = load<u32>(<usize>(codes + (load<u8>(at) << 2)));
-      buffer |= (<u64>(code & 0xffff)) << bits;
-      bits += <u64>(code >> 16);
-      store<u64>(to, buffer);
-      to += <usize>(bits >> 3);
-      buffer >>= bits & ~7;
-      bits &= 7;
-    }
+    codeLine(filteredLine, 1 + lineBytes, bpp, work + CODES, work + PAIRS);
   }
   store<u32>(<usize>work, adler);
-  const code = load<u32>(<usize>(codes + (END_OF_BLOCK << 2)));
-  buffer |= (<u64>(code & 0xffff)) << bits;
-  // The three bits of an empty stored block, zeros, and what they leave of their byte.
-  bits += <u64>(code >> 16) + 3;
-  store<u64>(to, buffer);
-  to += <usize>((bits + 7) >> 3);
-  store<u32>(to, 0xffff0000);
-  to += 4;
-  if (<i32>to - out <= lines * (1 + lineBytes)) return <i32>to - out;
+  writeCode(work + CODES, END_OF_BLOCK);
+  // The three bits of an empty stored block, zeros, what they leave of their byte, and its lengths.
+  writeBits(0, 3);
+  const end = lastByteAt() + <usize>((lastBitCount() + 7) >> 3);
+  store<u32>(end, 0xffff0000);
+  const bytes = <i32>end + 4 - out;
+  if (bytes <= lines * (1 + lineBytes)) return bytes;
   filterLines(samples, pitch, lineBytes, lines, bpp, type, filtered);
   return storeBlocks(filtered, lines * (1 + lineBytes), out);
+}
+
+/** Codes a filtered line, eight bytes at a time where they are no run. `countLine` counts the same. */
+function codeLine(first: usize, length: i32, bpp: i32, codes: i32, pairs: i32): void {
+  let to = lastByteAt();
+  let buffer = lastBits();
+  let bits = lastBitCount();
+  const end = first + length;
+  const endOfEights = end - 8;
+  let at = first;
+  while (at <= endOfEights) {
+    const eight = load<u64>(at);
+    if (eight === load<u64>(at - bpp) && at !== first) {
+      const run = lengthOfRun(at, end, bpp);
+      continueBits(to, buffer, bits);
+      writeMatches(codes, run);
+      to = lastByteAt();
+      buffer = lastBits();
+      bits = lastBitCount();
+      at += run;
+      continue;
+    }
+    const one = <u64>load<u32>(<usize>(pairs + <i32>((<u32>eight & 0xffff) << 2)));
+    const two = <u64>load<u32>(<usize>(pairs + <i32>(((<u32>eight >> 16) & 0xffff) << 2)));
+    const three = <u64>load<u32>(<usize>(pairs + <i32>((<u32>(eight >> 32) & 0xffff) << 2)));
+    const four = <u64>load<u32>(<usize>(pairs + <i32>((<u32>(eight >> 48)) << 2)));
+    // A shift takes the lowest six bits: the number of bits, as they are the sum of two.
+    const low = (one >> 6) | ((two >> 6) << one);
+    const high = (three >> 6) | ((four >> 6) << three);
+    const lowBits = one + two;
+    const highBits = (three + four) & 63;
+    const all = (lowBits & 63) + highBits;
+    if (all <= WRITTEN_BITS) {
+      buffer |= (low | (high << lowBits)) << bits;
+      bits += all;
+    } else {
+      buffer |= low << bits;
+      bits += lowBits & 63;
+      store<u64>(to, buffer);
+      to += <usize>(bits >> 3);
+      buffer >>= bits & ~7;
+      bits &= 7;
+      buffer |= high << bits;
+      bits += highBits;
+    }
+    store<u64>(to, buffer);
+    to += <usize>(bits >> 3);
+    buffer >>= bits & ~7;
+    bits &= 7;
+    at += 8;
+  }
+  continueBits(to, buffer, bits);
+  for (; at < end; at++) writeCode(codes, load<u8>(at));
+}
+
+/** Codes a run as matches, each with what its length has beyond its symbol, and the distance: the only code of its alphabet, one bit, 0. */
+function writeMatches(codes: i32, length: i32): void {
+  let rest = length;
+  while (rest > 0) {
+    const match = nextMatch(rest);
+    rest -= match;
+    writeCode(codes, lengthSymbol(match));
+    const extra = extraBits(match);
+    writeBits((match - 3) & ((1 << extra) - 1), extra + 1);
+  }
 }
 
 /** All lines, one behind the other. */
