@@ -84,3 +84,12 @@ export class ServiceError extends Error {
     this.data = { code, message, params, ...options };
   }
 }
+
+/** The error for an id in the path that nothing has. */
+export function unknownId(thing: "program" | "run" | "frame" | "webhook" | "delivery", id: string): ServiceError {
+  return new ServiceError(`${thing}_not_found`, `no ${thing} has this id`, {
+    field: `${thing}_id`,
+    in: "path",
+    value: id,
+  });
+}

@@ -65,10 +65,6 @@ export class PipelineRequest implements HandlerRequest {
     return this.#incoming.headers.get(name);
   }
 
-  isAborted(): boolean {
-    return this.#incoming.isAborted();
-  }
-
   gone(): AbortSignal {
     if (this.#gone === undefined) {
       const gone = new AbortController();

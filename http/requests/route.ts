@@ -44,11 +44,8 @@ export interface HandlerRequest<Query extends QueryParameters = QueryParameters>
   readonly baseUrl: string;
   /** The parsed body, valid by the declared schema; undefined if the route declares none. */
   readonly body: unknown;
-  readonly traceId: string;
   /** Value of the header (name in lower case), undefined if absent; several lines joined by RFC 9110, section 5.3. */
   header(name: string): string | undefined;
-  /** Whether the client is gone: work for it can stop. */
-  isAborted(): boolean;
   /** Aborted when nobody waits for the answer any more: the client is gone, or the deadline has passed. */
   gone(): AbortSignal;
 }
@@ -85,7 +82,18 @@ export interface Route<Query extends QueryParameters = QueryParameters> {
   handle(request: HandlerRequest<Query>): Reply | Promise<Reply>;
 }
 
-/** Declares a route; the type of the handler's query values follows from the declared parameters. */
-export function defineRoute<const Query extends QueryParameters>(route: Route<Query>): Route {
-  return route as unknown as Route;
+type Defaulted = "method" | "pathParameters" | "query" | "errors" | "scope";
+
+/** A route as it is declared. What it does not say is that of a GET without parameters, or errors of its own. */
+type RouteDeclaration<Query extends QueryParameters> = Omit<Route<Query>, Defaulted> &
+  Partial<Pick<Route<Query>, Defaulted>>;
+
+/**
+ * Declares a route; the type of the handler's query values follows from the declared parameters. A GET needs a key that may read, if nothing else is
+ * said, and any other method one that may manage.
+ */
+export function defineRoute<const Query extends QueryParameters>(route: RouteDeclaration<Query>): Route {
+  const { method = "GET" } = route;
+  const defaults = { method, pathParameters: {}, query: {}, errors: [], scope: method === "GET" ? "read" : "manage" };
+  return { ...defaults, ...route } as unknown as Route;
 }

@@ -98,15 +98,11 @@ export function consoleRoutes(baseUrl: string | undefined): Route[] {
 
 function rootRoute(page: (request: HandlerRequest) => Promise<Reply>): Route {
   return defineRoute({
-    method: "GET",
     path: "/",
     operationId: "getRoot",
     tag: "system",
     summary: "Where to begin: links for programs. A browser, which accepts text/html, gets the console.",
-    pathParameters: {},
-    query: {},
     responses: { 200: jsonResponse("RootResponse", "The links, or the console's page.") },
-    errors: [],
     scope: "none",
     handle(request) {
       if (acceptsHtml(request.header("accept"))) return page(request);
@@ -134,15 +130,12 @@ const PARAMETERS: Readonly<Record<string, PathParameter>> = {
 function fileRoute(path: string, handle: (request: HandlerRequest) => Promise<Reply>): Route {
   const names = Object.keys(PARAMETERS).filter((name) => path.includes(`{${name}}`));
   return defineRoute({
-    method: "GET",
     path,
     operationId: "getConsole",
     tag: "system",
     summary: "The console.",
     pathParameters: Object.fromEntries(names.map((name) => [name, PARAMETERS[name] as PathParameter])),
-    query: {},
     responses: { 200: { description: "The file.", contentType: "text/html", schema: { type: "string" } } },
-    errors: [],
     scope: "none",
     isUndocumented: true,
     handle,

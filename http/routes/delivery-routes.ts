@@ -1,22 +1,14 @@
 import { LIMITS } from "../../core/limits.js";
-import { ServiceError } from "../../core/service-errors.js";
+import { unknownId } from "../../core/service-errors.js";
 import { deliveryJson } from "../../core/webhook/webhook-response.js";
 import type { View } from "../../storage/view/view.js";
 import { unwanted } from "../documents/shared-work.js";
 import { jsonBytesReply, type Reply } from "../replies/reply.js";
 import { defineRoute, type Route } from "../requests/route.js";
 import { DELIVERY_ID, jsonResponse, limitParameter, WEBHOOK_ID } from "./declared-parameters.js";
-import { WEBHOOK_TAG, type WriteWebhook, webhookNotFound } from "./webhook-routes.js";
+import { WEBHOOK_TAG, type WriteWebhook } from "./webhook-routes.js";
 
 const [OPENING, COMMA, CLOSING] = [Buffer.from("["), Buffer.from(","), Buffer.from("]")];
-
-function deliveryNotFound(id: string): ServiceError {
-  return new ServiceError("delivery_not_found", "no delivery has this id", {
-    field: "delivery_id",
-    in: "path",
-    value: id,
-  });
-}
 
 export function deliveryRoutes(view: View, write: WriteWebhook): Route[] {
   return [deliveryListRoute(view), deliveryRoute(view), retryRoute(view, write)];
@@ -24,7 +16,6 @@ export function deliveryRoutes(view: View, write: WriteWebhook): Route[] {
 
 function deliveryListRoute(view: View): Route {
   return defineRoute({
-    method: "GET",
     path: "/webhooks/{webhook_id}/deliveries",
     operationId: "listWebhookDeliveries",
     tag: WEBHOOK_TAG,
@@ -44,12 +35,10 @@ function deliveryListRoute(view: View): Route {
       },
     },
     responses: { 200: jsonResponse("WebhookDeliveryResponseList", "The page.") },
-    errors: [],
-    scope: "read",
     async handle(asked) {
       const { params, query } = asked;
       const id = params.webhook_id as string;
-      if (!view.webhookEverExisted(id)) throw webhookNotFound(id);
+      if (!view.webhookEverExisted(id)) throw unknownId("webhook", id);
       const toBytes = (...one: Parameters<typeof deliveryJson>) => Buffer.from(deliveryJson(...one));
       const gone = asked.gone();
       const throwIfCancelled = (): void => {
@@ -64,16 +53,12 @@ function deliveryListRoute(view: View): Route {
 
 function deliveryRoute(view: View): Route {
   return defineRoute({
-    method: "GET",
     path: "/webhook-deliveries/{delivery_id}",
     operationId: "getWebhookDelivery",
     tag: WEBHOOK_TAG,
     summary: "One delivery with its attempts, newest first.",
     pathParameters: { delivery_id: DELIVERY_ID },
-    query: {},
     responses: { 200: jsonResponse("WebhookDeliveryDetailResponse", "The delivery.") },
-    errors: [],
-    scope: "read",
     handle: ({ params }) => detailReply(view, params.delivery_id as string),
   });
 }
@@ -86,14 +71,12 @@ function retryRoute(view: View, write: WriteWebhook): Route {
     tag: WEBHOOK_TAG,
     summary: "Makes one attempt now, with the same event. A delivery that succeeded before is returned unchanged.",
     pathParameters: { delivery_id: DELIVERY_ID },
-    query: {},
     responses: { 200: jsonResponse("WebhookDeliveryDetailResponse", "The delivery after the attempt.") },
     errors: ["webhook_deleted"],
-    scope: "manage",
     async handle(asked) {
       const deliveryId = asked.params.delivery_id as string;
       const row = view.deliveryRow(deliveryId);
-      if (row === undefined) throw deliveryNotFound(deliveryId);
+      if (row === undefined) throw unknownId("delivery", deliveryId);
       // A delivered delivery never changes again.
       if (row.status !== "delivered") await write({ op: "retry", deliveryId, webhookId: row.webhookId }, asked.gone());
       return detailReply(view, deliveryId);
@@ -103,6 +86,6 @@ function retryRoute(view: View, write: WriteWebhook): Route {
 
 async function detailReply(view: View, id: string): Promise<Reply> {
   const content = await view.delivery(id);
-  if (content === undefined) throw deliveryNotFound(id);
+  if (content === undefined) throw unknownId("delivery", id);
   return jsonBytesReply(Buffer.from(deliveryJson(content.delivery, content.payload, content.history)));
 }

@@ -65,16 +65,11 @@ export function docsRoutes(): Route[] {
 
 function fileRoute(path: string, contentType: string, handle: () => Reply | Promise<Reply>): Route {
   return defineRoute({
-    method: "GET",
     path,
     operationId: "getDocs",
     tag: "system",
     summary: "This interface for people: a page that shows /openapi.json. It needs no internet.",
-    pathParameters: {},
-    query: {},
     responses: { 200: { description: "The file.", contentType, schema: { type: "string" } } },
-    errors: [],
-    scope: "read",
     handle,
   });
 }

@@ -30,23 +30,18 @@ export function fileRoutes(view: View, large: LargeDocuments, sources: EntrySour
 
 function manifestRoute(large: LargeDocuments): Route {
   return defineRoute({
-    method: "GET",
     path: "/runs/{run_id}/files",
     operationId: "listRunFiles",
     tag: "files",
     summary: "The run's manifest, including files whose bytes retention removed.",
     pathParameters: { run_id: RUN_ID },
-    query: {},
     responses: { 200: jsonResponse("FileMetadataList", "The manifest, oldest entry first.") },
-    errors: [],
-    scope: "read",
     handle: (request) => runAnswer(large, "files", request),
   });
 }
 
 function fileRoute(downloads: RunDownloads): Route {
   return defineRoute({
-    method: "GET",
     path: "/runs/{run_id}/files/{name}",
     operationId: "downloadRunFile",
     tag: "files",
@@ -55,10 +50,8 @@ function fileRoute(downloads: RunDownloads): Route {
       run_id: RUN_ID,
       name: { description: "Name of a manifest entry.", schema: { type: "string" }, notFound: "file_not_found" },
     },
-    query: {},
     responses: { 200: binaryResponse(BINARY, "The file's bytes.") },
     errors: ["file_removed"],
-    scope: "read",
     handle: (request) => retriedIfMissing(() => fileReply(downloads, request)),
   });
 }

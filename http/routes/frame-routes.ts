@@ -4,7 +4,7 @@ import { frameFilesResponse, frameResponse } from "../../core/capture/frame-resp
 import { FORMAT_TYPES, FRAME_FORMATS, type FrameFormat, frameFileName } from "../../core/run/manifest.js";
 import { availableFormats, formatBytes, formatCreatedAtUs } from "../../core/run/run-files.js";
 import type { RunState } from "../../core/run/run-state.js";
-import { ServiceError } from "../../core/service-errors.js";
+import { ServiceError, unknownId } from "../../core/service-errors.js";
 import type { View } from "../../storage/view/view.js";
 import type { DownloadEntry } from "../downloads/entry-body.js";
 import { CLOUD_RESOLUTION, NPY_IN_MILLIMETRES, PNG_IN_MILLIMETRES } from "../openapi/frame-millimetres.js";
@@ -70,7 +70,7 @@ export function frameFinder(view: View, downloads: RunDownloads): RequireFrame {
     const runId = view.runOfFrame(id);
     const run = runId === undefined ? undefined : await downloads.run(runId, request);
     const frame = run?.frames.find((one) => one.id === id);
-    if (run === undefined || frame === undefined) throw frameNotFound(id);
+    if (run === undefined || frame === undefined) throw unknownId("frame", id);
     return { run, frame };
   };
 }
@@ -84,26 +84,14 @@ export function frameRoutes(requireFrame: RequireFrame, downloads: RunDownloads)
   ];
 }
 
-function frameNotFound(id: string): ServiceError {
-  return new ServiceError("frame_not_found", "no captured frame has this id", {
-    field: "frame_id",
-    in: "path",
-    value: id,
-  });
-}
-
 function frameRoute(requireFrame: RequireFrame): Route {
   return defineRoute({
-    method: "GET",
     path: "/sensor/frames/{frame_id}",
     operationId: "getFrame",
     tag: TAG,
     summary: "One captured frame.",
     pathParameters: { frame_id: FRAME_ID },
-    query: {},
     responses: { 200: jsonResponse("CapturedFrameResponse", "The frame.") },
-    errors: [],
-    scope: "read",
     async handle(request) {
       const { run, frame } = await requireFrame(request);
       return jsonReply(frameResponse(run, frame));
@@ -113,16 +101,12 @@ function frameRoute(requireFrame: RequireFrame): Route {
 
 function frameFilesRoute(requireFrame: RequireFrame): Route {
   return defineRoute({
-    method: "GET",
     path: "/sensor/frames/{frame_id}/files",
     operationId: "listFrameFiles",
     tag: TAG,
     summary: "The formats in which the frame is available. They appear as processing completes.",
     pathParameters: { frame_id: FRAME_ID },
-    query: {},
     responses: { 200: jsonResponse("FrameFileInfo", "The available formats.") },
-    errors: [],
-    scope: "read",
     async handle(request) {
       const { run, frame } = await requireFrame(request);
       return jsonReply(frameFilesResponse(run, frame, request.baseUrl));
@@ -145,15 +129,12 @@ function formatRoute(format: FrameFormat, requireFrame: RequireFrame, downloads:
   };
   const { response, ...described } = FORMAT_ROUTES[format];
   return defineRoute({
-    method: "GET",
     path: `/sensor/frames/{frame_id}/file.${format}`,
     ...described,
     tag: TAG,
     pathParameters: { frame_id: FRAME_ID },
-    query: {},
     responses: { 200: binaryResponse(contentType, response) },
     errors: ["format_not_available"],
-    scope: "read",
     handle: (request) => retriedIfMissing(() => formatReply(request)),
   });
 }
@@ -161,7 +142,6 @@ function formatRoute(format: FrameFormat, requireFrame: RequireFrame, downloads:
 /** Answers a request for any other file of a frame: for an unknown format, it names the formats that there are. */
 function unknownFormatRoute(requireFrame: RequireFrame): Route {
   return defineRoute({
-    method: "GET",
     path: "/sensor/frames/{frame_id}/{file}",
     operationId: "downloadFrameFile",
     tag: TAG,
@@ -170,10 +150,8 @@ function unknownFormatRoute(requireFrame: RequireFrame): Route {
       frame_id: FRAME_ID,
       file: { description: "Any other name.", schema: { type: "string" }, notFound: "route_not_found" },
     },
-    query: {},
     responses: {},
     errors: ["format_not_available"],
-    scope: "read",
     isUndocumented: true,
     async handle(request) {
       const { frame_id: frameId, file } = request.params as { frame_id: string; file: string };

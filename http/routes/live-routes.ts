@@ -1,6 +1,6 @@
 import { oneOf } from "../../core/json/described-schema.js";
 import { RUN_STATUS_MEANINGS } from "../../core/run/run-state.js";
-import { ServiceError } from "../../core/service-errors.js";
+import { ServiceError, unknownId } from "../../core/service-errors.js";
 import { parseTimeBoundUs } from "../../core/timestamps.js";
 import type { View } from "../../storage/view/view.js";
 import type { RunDocuments } from "../documents/run-documents.js";
@@ -13,7 +13,6 @@ import { checkHandshake } from "../live/socket-handshake.js";
 import type { LiveSocket } from "../replies/reply.js";
 import { defineRoute, type HandlerRequest, type Route } from "../requests/route.js";
 import { RUN_ID, SERIAL_NUMBER } from "./declared-parameters.js";
-import { runNotFound } from "./run-routes.js";
 
 const TAG = "live";
 const LAST_EVENT_ID = "last-event-id";
@@ -38,13 +37,11 @@ export function liveRoutes(options: LiveRouteOptions): Route[] {
 function runChangesRoute({ view, live, serviceVersion }: LiveRouteOptions, slices: ThreadSlices): Route {
   const events = new RunEvents();
   return defineRoute({
-    method: "GET",
     path: "/runs/changes",
     operationId: "followRuns",
     tag: TAG,
     summary: "Streams the runs that change, as Server-Sent Events.",
     description: CHANGES_TEXT,
-    pathParameters: {},
     query: {
       program_id: { type: "string", format: "uuid", description: "Only runs of the program with this id." },
       status: oneOf(RUN_STATUS_MEANINGS, "Only runs in this state. A run that leaves the state is sent once more."),
@@ -70,7 +67,6 @@ function runChangesRoute({ view, live, serviceVersion }: LiveRouteOptions, slice
       },
     },
     errors: ["forbidden"],
-    scope: "read",
     live: "stream",
     handle(request) {
       const { program_id, status, serial_number, updated_since } = request.query;
@@ -111,14 +107,12 @@ function lastEventUs(request: HandlerRequest): number | undefined {
 
 function runSocketRoute({ view, documents, live }: LiveRouteOptions, slices: ThreadSlices): Route {
   return defineRoute({
-    method: "GET",
     path: "/runs/{run_id}/live",
     operationId: "followRun",
     tag: TAG,
     summary: "Opens a WebSocket that tells each change of one run.",
     description: SOCKET_TEXT,
     pathParameters: { run_id: RUN_ID },
-    query: {},
     headers: {
       "Sec-WebSocket-Protocol": {
         description: "Optional: `inspection.v1`, and in a browser `bearer.` with the API key after it.",
@@ -127,12 +121,11 @@ function runSocketRoute({ view, documents, live }: LiveRouteOptions, slices: Thr
     },
     responses: { 101: { description: "The connection is a WebSocket from now on." } },
     errors: ["forbidden", "upgrade_required"],
-    scope: "read",
     live: "socket",
     handle(request) {
       const runId = request.params.run_id as string;
       const head = view.runHead(runId);
-      if (head === undefined) throw runNotFound(runId);
+      if (head === undefined) throw unknownId("run", runId);
       checkHandshake((name) => request.header(name));
       return { status: 101, body: null, socket: socketOf(head.id, request.baseUrl) };
     },

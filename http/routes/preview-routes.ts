@@ -31,17 +31,14 @@ export function previewRoute(requireFrame: RequireFrame, downloads: RunDownloads
     return downloads.reply(run, entry, PREVIEW_CONTENT_TYPE);
   };
   return defineRoute({
-    method: "GET",
     path: "/sensor/frames/{frame_id}/preview.png",
     operationId: "downloadFramePreview",
     tag: "frames",
     summary: "The height map as a small picture in false colours.",
     description: PREVIEW_COLOURS,
     pathParameters: { frame_id: FRAME_ID },
-    query: {},
     responses: { 200: binaryResponse(PREVIEW_CONTENT_TYPE, "8-bit palette PNG; no measurement is transparent.") },
     errors: ["format_not_available"],
-    scope: "read",
     handle: (request) => retriedIfMissing(() => reply(request)),
   });
 }
@@ -69,7 +66,6 @@ export function overviewRoute(requireFrame: RequireFrame, downloads: RunDownload
     return downloads.reply(run, entry, OVERVIEW_CONTENT_TYPE);
   };
   return defineRoute({
-    method: "GET",
     path: "/sensor/frames/{frame_id}/overview.npy",
     operationId: "downloadFrameOverview",
     tag: "frames",
@@ -85,7 +81,6 @@ export function overviewRoute(requireFrame: RequireFrame, downloads: RunDownload
       ),
     },
     errors: ["format_not_available"],
-    scope: "read",
     handle: (request) => retriedIfMissing(() => reply(request)),
   });
 }

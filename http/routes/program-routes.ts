@@ -1,6 +1,6 @@
 import { LIMITS } from "../../core/limits.js";
 import { programResponse } from "../../core/run/program-response.js";
-import { ServiceError } from "../../core/service-errors.js";
+import { unknownId } from "../../core/service-errors.js";
 import type { View } from "../../storage/view/view.js";
 import { jsonReply } from "../replies/reply.js";
 import { defineRoute, type Route } from "../requests/route.js";
@@ -11,20 +11,16 @@ const TAG = "programs";
 export function programRoutes(view: View): Route[] {
   return [
     defineRoute({
-      method: "GET",
       path: "/programs",
       operationId: "listPrograms",
       tag: TAG,
       summary: "Lists programs, newest first.",
-      pathParameters: {},
       query: {
         robot_id: { type: "string", description: "Only programs that drive this robot." },
         limit: limitParameter(LIMITS.programsPage),
         offset: OFFSET,
       },
       responses: { 200: jsonResponse("ProgramListResponse", "The page, and the total number of matches.") },
-      errors: [],
-      scope: "read",
       handle({ query, baseUrl }) {
         const { limit, offset } = query;
         const { total, programs } = view.listPrograms({ robotId: query.robot_id, limit, offset });
@@ -33,30 +29,18 @@ export function programRoutes(view: View): Route[] {
       },
     }),
     defineRoute({
-      method: "GET",
       path: "/programs/{program_id}",
       operationId: "getProgram",
       tag: TAG,
       summary: "One program with its steps.",
       pathParameters: { program_id: PROGRAM_ID },
-      query: {},
       responses: { 200: jsonResponse("ProgramResponse", "The program.") },
-      errors: [],
-      scope: "read",
       handle({ params, baseUrl }) {
         const id = params.program_id as string;
         const entry = view.program(id);
-        if (entry === undefined) throw programNotFound(id);
+        if (entry === undefined) throw unknownId("program", id);
         return jsonReply(programResponse(entry.program, entry.runCount, baseUrl));
       },
     }),
   ];
-}
-
-export function programNotFound(id: string): ServiceError {
-  return new ServiceError("program_not_found", "no program has this id", {
-    field: "program_id",
-    in: "path",
-    value: id,
-  });
 }

@@ -1,10 +1,10 @@
 import type { RunState } from "../../core/run/run-state.js";
+import { unknownId } from "../../core/service-errors.js";
 import { StorageError } from "../../storage/storage-error.js";
 import type { LargeDocuments } from "../documents/large-documents.js";
 import { type DownloadEntry, type EntrySources, entryBody, entryValidators } from "../downloads/entry-body.js";
 import { downloadReply, type Reply } from "../replies/reply.js";
 import type { HandlerRequest } from "../requests/route.js";
-import { runNotFound } from "./run-routes.js";
 
 /** What the routes that download files of runs have in common. */
 export class RunDownloads {
@@ -24,7 +24,7 @@ export class RunDownloads {
   /** @throws ServiceError run_not_found */
   async requireRun(id: string, request: HandlerRequest): Promise<RunState> {
     const run = await this.run(id, request);
-    if (run === undefined) throw runNotFound(id);
+    if (run === undefined) throw unknownId("run", id);
     return run;
   }
 

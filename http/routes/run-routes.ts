@@ -1,7 +1,7 @@
 import { oneOf } from "../../core/json/described-schema.js";
 import { LIMITS } from "../../core/limits.js";
 import { RUN_STATUS_MEANINGS } from "../../core/run/run-state.js";
-import { ServiceError } from "../../core/service-errors.js";
+import { unknownId } from "../../core/service-errors.js";
 import type { View } from "../../storage/view/view.js";
 import type { RunDocumentKind } from "../../workers/documents/run-documents.js";
 import type { LargeDocuments } from "../documents/large-documents.js";
@@ -19,13 +19,8 @@ import {
   SERIAL_NUMBER,
   UPDATED_SINCE,
 } from "./declared-parameters.js";
-import { programNotFound } from "./program-routes.js";
 
 const TAG = "runs";
-
-export function runNotFound(id: string): ServiceError {
-  return new ServiceError("run_not_found", "no run has this id", { field: "run_id", in: "path", value: id });
-}
 
 /** @throws ServiceError run_not_found */
 export async function runAnswer(large: LargeDocuments, kind: RunDocumentKind, request: HandlerRequest): Promise<Reply> {
@@ -46,12 +41,10 @@ export function runRoutes(view: View, documents: RunDocuments, large: LargeDocum
 
 function runListRoute(pages: RunPages): Route {
   return defineRoute({
-    method: "GET",
     path: "/runs",
     operationId: "listRuns",
     tag: TAG,
     summary: "Lists runs, newest first.",
-    pathParameters: {},
     query: {
       program_id: {
         type: "string",
@@ -69,8 +62,6 @@ function runListRoute(pages: RunPages): Route {
       offset: OFFSET,
     },
     responses: { 200: jsonResponse("ProgramRunSummaryListResponse", "The page, and the total number of matches.") },
-    errors: [],
-    scope: "read",
     handle: (request) =>
       pages.get(
         {
@@ -106,16 +97,11 @@ function activeRunRoute(view: View, documents: RunDocuments, large: LargeDocumen
     return answer;
   }
   return defineRoute({
-    method: "GET",
     path: "/runs/active",
     operationId: "getActiveRun",
     tag: TAG,
     summary: "The newest run that is running or finalizing, if any.",
-    pathParameters: {},
-    query: {},
     responses: { 200: jsonResponse("ActiveRunResponse", "Whether a run is active, and the run.") },
-    errors: [],
-    scope: "read",
     async handle(request) {
       const run = view.activeRun();
       const document = run === undefined ? undefined : await activeDocument(run.id, request);
@@ -126,16 +112,12 @@ function activeRunRoute(view: View, documents: RunDocuments, large: LargeDocumen
 
 function runRoute(documents: RunDocuments): Route {
   return defineRoute({
-    method: "GET",
     path: "/runs/{run_id}",
     operationId: "getRun",
     tag: TAG,
     summary: "One run with its steps, event log, files and webhook deliveries.",
     pathParameters: { run_id: RUN_ID },
-    query: {},
     responses: { 200: jsonResponse("ProgramRunResponse", "The run.") },
-    errors: [],
-    scope: "read",
     handle(request) {
       const id = request.params.run_id as string;
       const document = documents.get(id, request.baseUrl, request);
@@ -147,7 +129,6 @@ function runRoute(documents: RunDocuments): Route {
 
 function programRunListRoute(view: View, pages: RunPages): Route {
   return defineRoute({
-    method: "GET",
     path: "/programs/{program_id}/runs",
     operationId: "listProgramRuns",
     tag: TAG,
@@ -162,12 +143,10 @@ function programRunListRoute(view: View, pages: RunPages): Route {
       offset: OFFSET,
     },
     responses: { 200: jsonResponse("ProgramRunSummaryListResponse", "The page, and the total number of matches.") },
-    errors: [],
-    scope: "read",
     handle(request) {
       const { query } = request;
       const id = request.params.program_id as string;
-      if (!view.programEverExisted(id)) throw programNotFound(id);
+      if (!view.programEverExisted(id)) throw unknownId("program", id);
       return pages.get(
         {
           programId: id,
@@ -186,37 +165,29 @@ function programRunListRoute(view: View, pages: RunPages): Route {
 
 function qualityReportRoute(large: LargeDocuments): Route {
   return defineRoute({
-    method: "GET",
     path: "/runs/{run_id}/quality-report",
     operationId: "getQualityReport",
     tag: TAG,
     summary: "The quality report with every check; lengths are in millimetres. Null until there are checks.",
     pathParameters: { run_id: RUN_ID },
-    query: {},
     responses: { 200: jsonResponse("QualityReportResponse", "The quality report, or null.") },
-    errors: [],
-    scope: "read",
     handle: (request) => runAnswer(large, "quality-report", request),
   });
 }
 
 function defectsRoute(large: LargeDocuments): Route {
   return defineRoute({
-    method: "GET",
     path: "/runs/{run_id}/defects",
     operationId: "getDefects",
     tag: TAG,
     summary: "The defects of the run. They are informational and never change the quality report.",
     pathParameters: { run_id: RUN_ID },
-    query: {},
     responses: { 200: jsonResponse("RunDefectsResponse", "The defects.") },
-    errors: [],
-    scope: "read",
     handle: (request) => runAnswer(large, "defects", request),
   });
 }
 
 function foundDocument(id: string, document: Reply | undefined): Reply {
-  if (document === undefined) throw runNotFound(id);
+  if (document === undefined) throw unknownId("run", id);
   return document;
 }

@@ -12,19 +12,16 @@ import { type RunDownloads, retriedIfMissing } from "./run-downloads.js";
 /** The measurement series of a step, as CSV. */
 export function seriesRoute(downloads: RunDownloads): Route {
   return defineRoute({
-    method: "GET",
     path: "/runs/{run_id}/steps/{step_index}/cl_sweep.csv",
     operationId: "downloadSweep",
     tag: "files",
     summary:
       "The step's measurement series as CSV, with one column for each channel. An invalid value is an empty cell.",
     pathParameters: { run_id: RUN_ID, step_index: STEP_INDEX },
-    query: {},
     responses: {
       200: binaryResponse(SWEEP_TYPE.contentType, "CSV with the columns timestamp, channel_1, channel_2 and so on."),
     },
     errors: ["format_not_available"],
-    scope: "read",
     handle: (request) => retriedIfMissing(() => csvReply(downloads, request)),
   });
 }

@@ -12,19 +12,14 @@ const TAG = "system";
 export function systemRoutes(health: () => readonly ComponentRow[], serviceVersion: string): Route[] {
   return [
     defineRoute({
-      method: "GET",
       path: "/health",
       operationId: "getHealth",
       tag: TAG,
       summary: "The health of the service and of the cell, component by component.",
-      pathParameters: {},
-      query: {},
       responses: {
         200: jsonResponse("SystemStateResponse", "Every required component is up: healthy or degraded."),
         503: jsonResponse("SystemStateResponse", "A required component is down."),
       },
-      errors: [],
-      scope: "read",
       showsKeyFault: true,
       handle() {
         const response = healthResponse(health());
@@ -32,28 +27,19 @@ export function systemRoutes(health: () => readonly ComponentRow[], serviceVersi
       },
     }),
     defineRoute({
-      method: "GET",
       path: "/system/version",
       operationId: "getVersion",
       tag: TAG,
       summary: "The release of the running build.",
-      pathParameters: {},
-      query: {},
       responses: { 200: jsonResponse("VersionResponse", "The release.") },
-      errors: [],
-      scope: "read",
       handle: () => jsonReply({ "service-version": serviceVersion }),
     }),
     defineRoute({
-      method: "GET",
       path: "/livez",
       operationId: "getLiveness",
       tag: TAG,
       summary: "Answers as long as the process serves requests. A supervisor should restart by this, not by /health.",
-      pathParameters: {},
-      query: {},
       responses: { 200: jsonResponse("LivenessResponse", "The process is alive.") },
-      errors: [],
       scope: "none",
       handle: () => jsonReply({ status: "alive" }),
     }),
@@ -62,16 +48,11 @@ export function systemRoutes(health: () => readonly ComponentRow[], serviceVersi
 
 export function metricsRoute(metrics: Metrics): Route {
   return defineRoute({
-    method: "GET",
     path: "/metrics",
     operationId: "getMetrics",
     tag: TAG,
     summary: "Figures of the running service in the Prometheus text format.",
-    pathParameters: {},
-    query: {},
     responses: { 200: { description: "The figures.", contentType: "text/plain", schema: { type: "string" } } },
-    errors: [],
-    scope: "read",
     handle: async () => wholeReply(Buffer.from(await metrics.text()), Metrics.contentType, false),
   });
 }
@@ -80,18 +61,13 @@ export function metricsRoute(metrics: Metrics): Route {
 export function openApiRoute(routes: readonly Route[], serviceVersion: string, baseUrl: string | undefined): Route {
   let document: Reply | undefined;
   const route: Route = defineRoute({
-    method: "GET",
     path: "/openapi.json",
     operationId: "getOpenApi",
     tag: TAG,
     summary: "This interface as an OpenAPI 3.1 document, generated from the declarations of the routes.",
-    pathParameters: {},
-    query: {},
     responses: {
       200: { description: "The document.", contentType: "application/json", schema: { type: "object" } },
     },
-    errors: [],
-    scope: "read",
     handle(): Reply {
       document ??= jsonBytesReply(
         Buffer.from(JSON.stringify(openApiDocument([...routes, route], serviceVersion, baseUrl))),

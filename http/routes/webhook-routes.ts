@@ -1,4 +1,4 @@
-import { ServiceError } from "../../core/service-errors.js";
+import { unknownId } from "../../core/service-errors.js";
 import type { AddressPolicy } from "../../core/webhook/address-policy.js";
 import type { Webhook } from "../../core/webhook/webhook.js";
 import {
@@ -28,14 +28,6 @@ export type WriteWebhook = (request: WebhookRequest, gone?: AbortSignal) => Prom
 /** Which addresses webhooks may be delivered to at a port. */
 type ReceiverPolicy = (port: number) => AddressPolicy;
 
-export function webhookNotFound(id: string): ServiceError {
-  return new ServiceError("webhook_not_found", "no webhook has this id", {
-    field: "webhook_id",
-    in: "path",
-    value: id,
-  });
-}
-
 export function webhookRoutes(view: View, write: WriteWebhook, receiverPolicy: ReceiverPolicy): Route[] {
   return [
     webhookListRoute(view),
@@ -49,16 +41,11 @@ export function webhookRoutes(view: View, write: WriteWebhook, receiverPolicy: R
 
 function webhookListRoute(view: View): Route {
   return defineRoute({
-    method: "GET",
     path: "/webhooks",
     operationId: "listWebhooks",
     tag: WEBHOOK_TAG,
     summary: "Lists the webhooks, oldest first.",
-    pathParameters: {},
-    query: {},
     responses: { 200: jsonResponse("WebhookResponseList", "All webhooks.") },
-    errors: [],
-    scope: "read",
     handle: () => jsonReply(view.listWebhooks().map(webhookResponse)),
   });
 }
@@ -70,12 +57,8 @@ function createRoute(view: View, write: WriteWebhook, receiverPolicy: ReceiverPo
     operationId: "createWebhook",
     tag: WEBHOOK_TAG,
     summary: "Registers a webhook. Sending the same request again registers a second webhook.",
-    pathParameters: {},
-    query: {},
     body: bodyDeclaration(receiverPolicy, "CreateWebhookRequest", "The webhook."),
     responses: { 201: jsonResponse("WebhookResponse", "The webhook.") },
-    errors: [],
-    scope: "manage",
     async handle({ body }) {
       const id = await write({ op: "create", webhook: createdWebhook(body as WebhookRequestBody) });
       return jsonReply(webhookResponse(requireWebhook(view, id)), 201);
@@ -85,16 +68,12 @@ function createRoute(view: View, write: WriteWebhook, receiverPolicy: ReceiverPo
 
 function webhookRoute(view: View): Route {
   return defineRoute({
-    method: "GET",
     path: "/webhooks/{webhook_id}",
     operationId: "getWebhook",
     tag: WEBHOOK_TAG,
     summary: "One webhook.",
     pathParameters: { webhook_id: WEBHOOK_ID },
-    query: {},
     responses: { 200: jsonResponse("WebhookResponse", "The webhook.") },
-    errors: [],
-    scope: "read",
     handle: ({ params }) => jsonReply(webhookResponse(requireWebhook(view, params.webhook_id as string))),
   });
 }
@@ -107,7 +86,6 @@ function updateRoute(view: View, write: WriteWebhook, receiverPolicy: ReceiverPo
     tag: WEBHOOK_TAG,
     summary: "Changes the given fields. Null leaves a field unchanged, except for the secret, which it removes.",
     pathParameters: { webhook_id: WEBHOOK_ID },
-    query: {},
     body: bodyDeclaration(
       receiverPolicy,
       "UpdateWebhookRequest",
@@ -115,7 +93,6 @@ function updateRoute(view: View, write: WriteWebhook, receiverPolicy: ReceiverPo
     ),
     responses: { 200: jsonResponse("WebhookResponse", "The changed webhook.") },
     errors: ["precondition_failed"],
-    scope: "manage",
     async handle(asked) {
       const { params, body } = asked;
       const webhookId = params.webhook_id as string;
@@ -135,10 +112,8 @@ function deleteRoute(view: View, write: WriteWebhook): Route {
     tag: WEBHOOK_TAG,
     summary: "Deletes a webhook; its deliveries stay readable.",
     pathParameters: { webhook_id: WEBHOOK_ID },
-    query: {},
     responses: { 204: { description: "The webhook is deleted. Deleting it again gives the same answer." } },
     errors: ["precondition_failed"],
-    scope: "manage",
     async handle(asked) {
       const webhookId = asked.params.webhook_id as string;
       // Deleting a deleted webhook succeeds.
@@ -158,10 +133,7 @@ function testRoute(view: View, write: WriteWebhook): Route {
     summary:
       "Sends a WebhookTest event now, in one attempt, regardless of the webhook's subscriptions and even if it is disabled.",
     pathParameters: { webhook_id: WEBHOOK_ID },
-    query: {},
     responses: { 200: jsonResponse("TestWebhookResponse", "The outcome of the attempt.") },
-    errors: [],
-    scope: "manage",
     async handle(asked) {
       const webhookId = asked.params.webhook_id as string;
       const deliveryId = await write({ op: "test", webhookId }, asked.gone());
@@ -189,6 +161,6 @@ function bodyDeclaration(
 /** @throws ServiceError webhook_not_found */
 function requireWebhook(view: View, id: string): Webhook {
   const webhook = view.webhook(id);
-  if (webhook === undefined) throw webhookNotFound(id);
+  if (webhook === undefined) throw unknownId("webhook", id);
   return webhook;
 }

@@ -1,5 +1,5 @@
 import { LIMITS } from "../../core/limits.js";
-import { ServiceError } from "../../core/service-errors.js";
+import { ServiceError, unknownId } from "../../core/service-errors.js";
 import type { Webhook } from "../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../core/webhook/webhook-change.js";
 import type { CreateWebhook, UpdateWebhook } from "../../core/webhook/webhook-request.js";
@@ -46,7 +46,7 @@ export class WebhookWrites {
   update(id: string, { settings, secret }: UpdateWebhook): WebhookChange | undefined {
     const { state, tick } = this.#options;
     const kept = state.get(id);
-    if (kept === undefined) throw webhookNotFound(id);
+    if (kept === undefined) throw unknownId("webhook", id);
     const next = secret === undefined ? kept.secret : secret;
     const changed: Webhook = { ...kept.webhook, ...settings, hasSecret: next !== null };
     if (next === kept.secret && JSON.stringify(changed) === JSON.stringify(kept.webhook)) return undefined;
@@ -59,14 +59,6 @@ export class WebhookWrites {
     const kept = state.get(id);
     if (kept !== undefined) return { kind: "webhook_deleted", webhook: { id, name: kept.webhook.name } };
     if (state.isDeleted(id)) return undefined;
-    throw webhookNotFound(id);
+    throw unknownId("webhook", id);
   }
-}
-
-export function webhookNotFound(id: string): ServiceError {
-  return new ServiceError("webhook_not_found", "no webhook has this id", {
-    field: "webhook_id",
-    in: "path",
-    value: id,
-  });
 }

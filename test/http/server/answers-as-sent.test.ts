@@ -116,7 +116,7 @@ onEveryFront(t, "a request whose client goes before its answer counts once", asy
     ),
     "/made": async (request) => {
       letGo = () => {};
-      await until(() => request.isAborted());
+      await until(() => request.gone().aborted);
       return jsonReply({});
     },
   });

@@ -185,7 +185,7 @@ onEveryFront(
           },
         }),
       "/b": async (request) => {
-        await until(() => request.isAborted());
+        await until(() => request.gone().aborted);
         replied = true;
         return jsonReply({});
       },

@@ -53,7 +53,7 @@ onEveryFront(t, `${RAW_CASES.length} requests as no client library sends them`, 
     "/a": () => jsonReply(1),
     "/probe": () => jsonReply("probe"),
     "/until-gone": async (request) => {
-      while (!request.isAborted()) await turn();
+      while (!request.gone().aborted) await turn();
       return jsonReply(1);
     },
     "POST /act": () => jsonReply(1),

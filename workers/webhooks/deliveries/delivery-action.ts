@@ -1,5 +1,5 @@
 import { LIMITS } from "../../../core/limits.js";
-import { ServiceError } from "../../../core/service-errors.js";
+import { ServiceError, unknownId } from "../../../core/service-errors.js";
 import type { Delivery } from "../../../core/webhook/delivery.js";
 import { newDelivery } from "../../../core/webhook/emit-run-event.js";
 import type { Webhook } from "../../../core/webhook/webhook.js";
@@ -85,8 +85,8 @@ export function webhookDeleted({ id, webhookId }: TrackedDelivery): ServiceError
 
 /** The answer to a request for a delivery that the front could not read. @param isUnknown there is no such delivery */
 export function notReadError({ id }: TrackedDelivery, isUnknown: boolean): ServiceError {
+  if (isUnknown) return unknownId("delivery", id);
   const params = { field: "delivery_id", in: "path", value: id };
-  if (isUnknown) return new ServiceError("delivery_not_found", "no delivery has this id", params);
   return new ServiceError("internal_error", "the delivery's stored data cannot be read", params);
 }
 

@@ -1,7 +1,6 @@
-import type { ServiceError } from "../../../core/service-errors.js";
+import { type ServiceError, unknownId } from "../../../core/service-errors.js";
 import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
 import type { DeliveryReport } from "../dispatcher/dispatcher-messages.js";
-import { webhookNotFound } from "../webhook-writes.js";
 import { stopsDelivery, testDelivery } from "./delivery-action.js";
 import type { DeliveryFigures } from "./delivery-figures.js";
 import { DeliveryMachine, type QueuedDelivery } from "./delivery-machine.js";
@@ -67,7 +66,7 @@ export class DeliveryScheduler {
     const { requests } = this.#machine;
     const kept = state.get(webhookId);
     if (kept === undefined) {
-      answer({ error: webhookNotFound(webhookId) });
+      answer({ error: unknownId("webhook", webhookId) });
       return undefined;
     }
     if (!requests.admits(webhookId, answer)) return undefined;
@@ -80,7 +79,7 @@ export class DeliveryScheduler {
     // The client knows the webhook, not the delivery. If the webhook is deleted meanwhile, it is not found.
     const request = requests.add(tracked, (outcome) => {
       const isDeleted = "error" in outcome && outcome.error.data.code === "webhook_deleted";
-      answer(isDeleted ? { error: webhookNotFound(webhookId) } : outcome);
+      answer(isDeleted ? { error: unknownId("webhook", webhookId) } : outcome);
     });
     this.#views.add(sequence, () => this.#machine.happens(tracked, { event: "seen" }));
     return request;
