@@ -8,22 +8,22 @@ import { FRONT_CHOICES, type FrontChoice } from "../server/server-name.js";
 import {
   bound,
   choice,
-  DURATION,
+  duration,
+  durationOrOff,
   type HostPort,
   integer,
   type OptionDeclarations,
   type OptionValues,
   option,
   parseBaseUrl,
-  parseBytes,
-  parseDurationMs,
   parseHostNames,
   parseHostPort,
   parseOrigins,
-  parseSwitch,
   path,
   ranges,
   roomAmount,
+  sizeBound,
+  toggle,
 } from "./option-kinds.js";
 
 export const SERVE_OPTIONS = {
@@ -37,12 +37,7 @@ export const SERVE_OPTIONS = {
     shownFallback: "127.0.0.1",
   }),
   port: integer("port to listen on; 0 takes a free one", 0, 65_535, 8000, "8000"),
-  open: option<boolean>({
-    description: "serve without authentication on an address other than loopback",
-    allowed: "true or false",
-    parse: parseSwitch,
-    fallback: false,
-  }),
+  open: toggle("serve without authentication on an address other than loopback"),
   "api-keys": path(
     "file of API keys, made with `keys add`; every request then needs a key, but for /livez and the files of the console",
     null,
@@ -95,31 +90,15 @@ export const SERVE_OPTIONS = {
     ["full", "interval", "none"],
     "full",
   ),
-  "finalize-timeout": option<number>({
-    placeholder: "<duration>",
-    description: "how long a finalizing run waits for open jobs and captures",
-    allowed: DURATION,
-    parse: parseDurationMs,
-    fallback: DEFAULT_FINALIZE_TIMEOUT_MS,
-    shownFallback: `${DEFAULT_FINALIZE_TIMEOUT_MS / 1000}s`,
-  }),
-  "orphan-timeout": option<number | null>({
-    placeholder: "<duration>",
-    description: "fail a run when its producer has been disconnected for this long",
-    allowed: `off, or ${DURATION}`,
-    parse: (text) => (text === "off" ? null : parseDurationMs(text)),
-    fallback: null,
-    shownFallback: "off",
-  }),
-  "exit-after-failure": option<number>({
-    placeholder: "<duration>",
-    description:
-      "exit with code 1 this long after recording has failed (a broken disk, for example), so that a supervisor restarts the service; 0: never",
-    allowed: DURATION,
-    parse: parseDurationMs,
-    fallback: 60_000,
-    shownFallback: "60s",
-  }),
+  "finalize-timeout": duration(
+    "how long a finalizing run waits for open jobs and captures",
+    DEFAULT_FINALIZE_TIMEOUT_MS,
+  ),
+  "orphan-timeout": durationOrOff("fail a run when its producer has been disconnected for this long"),
+  "exit-after-failure": duration(
+    "exit with code 1 this long after recording has failed (a broken disk, for example), so that a supervisor restarts the service; 0: never",
+    60_000,
+  ),
   "artefact-threads": integer<number | null>(
     "threads that turn captures into PLY, PNG and CSV; one more thread serves clients",
     1,
@@ -133,15 +112,9 @@ export const SERVE_OPTIONS = {
     "256MiB, at most 1%",
   ),
   "retain-days": bound("remove the captures of runs that ended this many days ago; records and reports stay", 36_500),
-  "retain-bytes": option<number | null>({
-    placeholder: "<bytes>",
-    description:
-      "remove the oldest captures of ended runs while all captures exceed this size; records and reports stay",
-    allowed: "off, or a size of at least 1 byte, such as 2147483648 (bytes), 512MiB or 2GiB",
-    parse: (text) => (text === "off" ? null : parseBytes(text) || undefined),
-    fallback: null,
-    shownFallback: "off",
-  }),
+  "retain-bytes": sizeBound(
+    "remove the oldest captures of ended runs while all captures exceed this size; records and reports stay",
+  ),
   "webhook-allow": ranges("deliver webhooks only to these address ranges"),
   "webhook-deny": ranges("never deliver webhooks to these address ranges"),
   "webhook-ca": path("certificate authority in PEM to trust for webhook receivers, in addition to the system's", null),
@@ -196,18 +169,8 @@ function runId(description: string) {
 
 export const CHECK_OPTIONS = {
   ...STORE_OPTIONS,
-  "reset-clock": option<boolean>({
-    description: "before the check, set the store's clock back to the machine's if it is ahead of it",
-    allowed: "true or false",
-    parse: parseSwitch,
-    fallback: false,
-  }),
-  json: option<boolean>({
-    description: "print one JSON object instead of lines",
-    allowed: "true or false",
-    parse: parseSwitch,
-    fallback: false,
-  }),
+  "reset-clock": toggle("before the check, set the store's clock back to the machine's if it is ahead of it"),
+  json: toggle("print one JSON object instead of lines"),
 } as const satisfies OptionDeclarations;
 
 export const INSPECT_OPTIONS = {

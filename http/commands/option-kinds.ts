@@ -25,6 +25,11 @@ export function option<Value>(declaration: OptionDeclaration<Value>): OptionDecl
   return declaration;
 }
 
+/** Given or not: a switch. */
+export function toggle(description: string) {
+  return option<boolean>({ description, allowed: "true or false", parse: parseSwitch, fallback: false });
+}
+
 function nonEmpty(text: string): string | undefined {
   return text === "" || text.includes("\0") ? undefined : text;
 }
@@ -74,8 +79,47 @@ export function integer<Fallback>(
 /** A number that limits something; `off`, the default, sets no limit. */
 export function bound(description: string, maximum: number) {
   const { parse, allowed } = integer(description, 1, maximum, null);
-  return option<number | null>({
-    placeholder: "<n>",
+  return orOff("<n>", description, allowed, parse);
+}
+
+const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+/** Node's timers take at most 2^31 milliseconds. */
+const MAXIMUM_DURATION_MS = 24 * 24 * 3_600_000;
+
+function parseDurationMs(text: string): number | undefined {
+  const match = /^(\d{1,10}(?:\.\d{1,3})?)(ms|s|m|h)?$/.exec(text);
+  if (match === null) return undefined;
+  const durationMs = Math.round(Number(match[1]) * (UNIT_MS[match[2] ?? "s"] as number));
+  return durationMs <= MAXIMUM_DURATION_MS ? durationMs : undefined;
+}
+
+const DURATION = "a duration such as 30 (seconds), 500ms, 2m or 1h, at most 24 days";
+
+/** In milliseconds. */
+export function duration(description: string, fallbackMs: number) {
+  return option<number>({
+    placeholder: "<duration>",
+    description,
+    allowed: DURATION,
+    parse: parseDurationMs,
+    fallback: fallbackMs,
+    shownFallback: `${fallbackMs / 1000}s`,
+  });
+}
+
+/** The same, if there is one; `off`, the default, is null. */
+export function durationOrOff(description: string) {
+  return orOff<number>("<duration>", description, DURATION, parseDurationMs);
+}
+
+function orOff<Value>(
+  placeholder: string,
+  description: string,
+  allowed: string,
+  parse: (text: string) => Value | undefined,
+) {
+  return option<Value | null>({
+    placeholder,
     description,
     allowed: `off, or ${allowed}`,
     parse: (text) => (text === "off" ? null : parse(text)),
@@ -84,22 +128,15 @@ export function bound(description: string, maximum: number) {
   });
 }
 
-const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
-/** Node's timers take at most 2^31 milliseconds. */
-const MAXIMUM_DURATION_MS = 24 * 24 * 3_600_000;
-
-export function parseDurationMs(text: string): number | undefined {
-  const match = /^(\d{1,10}(?:\.\d{1,3})?)(ms|s|m|h)?$/.exec(text);
-  if (match === null) return undefined;
-  const durationMs = Math.round(Number(match[1]) * (UNIT_MS[match[2] ?? "s"] as number));
-  return durationMs <= MAXIMUM_DURATION_MS ? durationMs : undefined;
-}
-
-export const DURATION = "a duration such as 30 (seconds), 500ms, 2m or 1h, at most 24 days";
-
 const UNIT_BYTES: Record<string, number> = { KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4 };
 
-export function parseBytes(text: string): number | undefined {
+/** A size that limits something, at least 1 byte; `off`, the default, sets no limit. */
+export function sizeBound(description: string) {
+  const allowed = "a size of at least 1 byte, such as 2147483648 (bytes), 512MiB or 2GiB";
+  return orOff("<bytes>", description, allowed, (text) => parseBytes(text) || undefined);
+}
+
+function parseBytes(text: string): number | undefined {
   const match = /^(\d{1,16})(KiB|MiB|GiB|TiB)?$/.exec(text);
   if (match === null) return undefined;
   const bytes = Number(match[1]) * (UNIT_BYTES[match[2] ?? ""] ?? 1);
@@ -167,7 +204,7 @@ function listOf(text: string, parse: (part: string) => string | undefined): read
   return parts.every((part) => part !== undefined) ? parts : undefined;
 }
 
-export function parseSwitch(text: string): boolean | undefined {
+function parseSwitch(text: string): boolean | undefined {
   if (text === "true" || text === "1") return true;
   return text === "false" || text === "0" ? false : undefined;
 }
