@@ -17,8 +17,7 @@ const SMALL_BYTES = 256 * 1024;
 const LARGE_BYTES = 4 * 1024 * 1024;
 
 const START = Buffer.from('{"runs":[');
-const COMMA = 0x2c;
-const COMMA_BYTES = Uint8Array.of(COMMA);
+const COMMA = Buffer.from(",");
 
 /**
  * The JSON of lists of runs. A page is cached until any run changes, so that clients who ask for the same page between two changes, even
@@ -80,7 +79,7 @@ export class RunPages {
 
   async #build(page: RunPage, query: RunListQuery, version: number, key: string): Promise<Reply> {
     const { runs, isWhole } = await page.read(() => this.#slices.giveWay());
-    return this.#made(version, key, isWhole, join(runs, pageEnd(page.total, query)));
+    return this.#made(version, key, isWhole, joined(pageParts(runs, page.total, query)));
   }
 
   /** Makes a large page when its turn has come. */
@@ -89,9 +88,7 @@ export class RunPages {
     const { runsVersion } = this.#view;
     const page = this.#view.runPage(query, baseUrl);
     const { runs, isWhole } = await page.read(slices.giveWay);
-    const parts: Uint8Array[] = [START];
-    for (const [at, run] of runs.entries()) parts.push(...(at === 0 ? [run] : [COMMA_BYTES, run]));
-    const { bytes, sha1 } = await joinInSlices([...parts, pageEnd(page.total, query)], slices);
+    const { bytes, sha1 } = await joinInSlices(pageParts(runs, page.total, query), slices);
     return this.#made(runsVersion, keyOf(query, baseUrl), isWhole, bytes, tagOfHash(sha1));
   }
 
@@ -105,8 +102,9 @@ export class RunPages {
   }
 }
 
-function pageEnd(total: number, { limit, offset }: RunListQuery): Uint8Array {
-  return Buffer.from(`],"total":${total},"limit":${limit},"offset":${offset}}`);
+function pageParts(runs: readonly Uint8Array[], total: number, { limit, offset }: RunListQuery): Uint8Array[] {
+  const end = Buffer.from(`],"total":${total},"limit":${limit},"offset":${offset}}`);
+  return [START, ...runs.flatMap((run, at) => (at === 0 ? [run] : [COMMA, run])), end];
 }
 
 /** A unique key for each query: the texts come last, after their lengths. */
@@ -118,19 +116,13 @@ function keyOf(query: RunListQuery, baseUrl: string): string {
   return `${numbers} ${texts.map((text) => text?.length ?? "").join(" ")} ${texts.join("")}${baseUrl}`;
 }
 
-/** The page in a buffer of its own: a slice of a shared buffer would keep that whole buffer in memory. */
-function join(entries: readonly Uint8Array[], end: Uint8Array): Uint8Array {
-  let length = START.length + end.length + Math.max(0, entries.length - 1);
-  for (const entry of entries) length += entry.length;
-  const json = Buffer.allocUnsafeSlow(length);
-  json.set(START, 0);
-  let at = START.length;
-  for (let nth = 0; nth < entries.length; nth++) {
-    const entry = entries[nth] as Uint8Array;
-    if (nth > 0) json[at++] = COMMA;
-    json.set(entry, at);
-    at += entry.length;
+/** In a buffer of its own: a slice of a shared buffer would keep that whole buffer in memory. */
+function joined(parts: readonly Uint8Array[]): Uint8Array {
+  const json = Buffer.allocUnsafeSlow(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    json.set(part, at);
+    at += part.length;
   }
-  json.set(end, at);
   return json;
 }

@@ -168,31 +168,26 @@ function taskLimitMs({ name, input }: TaskMessage): number {
   return TASK_MS + width * lines * FILTERED_POSITION_MS;
 }
 
+/** What the service lacks at the moment. */
+const SHORTAGES: readonly string[] = [NO_THREAD, RESOURCE_SHORTAGE, OUT_OF_MEMORY];
+
+/** Why a piece cannot be made now, though the next request may get it; undefined for any other failure. */
+function reasonForNow({ code, message }: TaskError): string | undefined {
+  if (code === "queue_full") return "too many clients are waiting for files that are still being made";
+  if (code === "cancelled") return "no thread was free to make the file in time";
+  const lacks = "the service lacks the resources for this at the moment";
+  return SHORTAGES.includes(code) ? `${lacks}: ${message}` : undefined;
+}
+
 /** The error of a download whose piece could not be made. */
-function clientError({ code, message }: TaskError): Error {
-  switch (code) {
-    case "queue_full":
-      return new ServiceError("unavailable", "too many clients are waiting for files that are still being made", {
-        retry_after_seconds: RETRY_AFTER_SECONDS,
-      });
-    case "cancelled":
-      return new ServiceError("unavailable", "no thread was free to make the file in time", {
-        retry_after_seconds: RETRY_AFTER_SECONDS,
-      });
-    case NO_THREAD:
-    case RESOURCE_SHORTAGE:
-    case OUT_OF_MEMORY:
-      return new ServiceError("unavailable", `the service lacks the resources for this at the moment: ${message}`, {
-        retry_after_seconds: RETRY_AFTER_SECONDS,
-      });
-    case "closed":
-      return new ServiceError("unavailable", "the service is stopping");
-    case "capture_missing":
-      // Retention removed it after the look-up. The next request gets a 410 or 404.
-      return new ServiceError("unavailable", "the capture was removed while it was read");
-    case "capture_damaged":
-      return new StorageError(code, message);
-    default:
-      return new Error(`${code}: ${message}`);
+function clientError(error: TaskError): Error {
+  const { code, message } = error;
+  const reason = reasonForNow(error);
+  if (reason !== undefined) {
+    return new ServiceError("unavailable", reason, { retry_after_seconds: RETRY_AFTER_SECONDS });
   }
+  if (code === "closed") return new ServiceError("unavailable", "the service is stopping");
+  // Retention removed it after the look-up. The next request gets a 410 or 404.
+  if (code === "capture_missing") return new ServiceError("unavailable", "the capture was removed while it was read");
+  return code === "capture_damaged" ? new StorageError(code, message) : new Error(`${code}: ${message}`);
 }

@@ -46,12 +46,7 @@ export interface RunStreamOptions {
 
 /** The changed runs as Server-Sent Events. */
 export class RunStream implements LiveStream {
-  readonly #client: LiveClient;
-  readonly #view: View;
-  readonly #events: RunEvents;
-  readonly #slices: ThreadSlices;
-  readonly #filter: RunFilter;
-  readonly #baseUrl: string;
+  readonly #options: RunStreamOptions;
   #head: Uint8Array | undefined;
   /** The client has been told all changes up to this time, except of runs that changed again since. */
   #markUs: number;
@@ -61,13 +56,9 @@ export class RunStream implements LiveStream {
   #currentWake = -1;
   #beats: number;
 
-  constructor({ client, view, events, slices, filter, start, baseUrl, serviceVersion }: RunStreamOptions) {
-    this.#client = client;
-    this.#view = view;
-    this.#events = events;
-    this.#slices = slices;
-    this.#filter = filter;
-    this.#baseUrl = baseUrl;
+  constructor(options: RunStreamOptions) {
+    const { client, start, serviceVersion } = options;
+    this.#options = options;
     this.#markUs = start.markUs;
     this.#currentUs = start.isNow ? start.markUs : -1;
     this.#beats = client.all.beats;
@@ -75,7 +66,7 @@ export class RunStream implements LiveStream {
   }
 
   get cut(): AbortSignal {
-    return this.#client.all.cut;
+    return this.#options.client.all.cut;
   }
 
   filler(lengthBytes: number): Uint8Array {
@@ -83,7 +74,7 @@ export class RunStream implements LiveStream {
   }
 
   release(): void {
-    this.#client.end();
+    this.#options.client.end();
   }
 
   async next(): Promise<Uint8Array | undefined> {
@@ -92,17 +83,18 @@ export class RunStream implements LiveStream {
       this.#head = undefined;
       return head;
     }
-    while (!this.#client.hasEnded) {
-      const { beats, wakes } = this.#client.all;
+    const { client, slices } = this.#options;
+    while (!client.hasEnded) {
+      const { beats, wakes } = client.all;
       if (this.#beats !== beats) {
         this.#beats = beats;
         return COMMENT;
       }
       if (this.#currentWake === wakes) {
-        await this.#client.wait();
+        await client.wait();
         continue;
       }
-      const pause = this.#slices.giveWay();
+      const pause = slices.giveWay();
       if (pause !== undefined) await pause;
       const events = await this.#nextEvents(wakes);
       if (events !== undefined) return events;
@@ -112,16 +104,16 @@ export class RunStream implements LiveStream {
 
   /** @param wakes their count before */
   async #nextEvents(wakes: number): Promise<Uint8Array | undefined> {
-    const follower = { filter: this.#filter, markUs: this.#markUs, currentUs: this.#currentUs };
-    const changes = this.#view.runChanges(follower);
-    const all = changes.timesUs.length === 0 ? [] : await this.#events.of(changes, this.#baseUrl);
+    const { client, view, events, filter, baseUrl } = this.#options;
+    const changes = view.runChanges({ filter, markUs: this.#markUs, currentUs: this.#currentUs });
+    const all = changes.timesUs.length === 0 ? [] : await events.of(changes, baseUrl);
     const told: Uint8Array[] = [];
     for (let bytes = 0; told.length < all.length && bytes < PIECE_BYTES; ) {
       const event = all[told.length] as Uint8Array;
       told.push(event);
       bytes += event.byteLength;
     }
-    this.#client.countSent(told.length);
+    client.countSent(told.length);
     if (told.length < all.length) {
       this.#markUs = changes.timesUs[told.length - 1] as number;
     } else {

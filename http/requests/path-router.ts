@@ -35,8 +35,7 @@ function placeOf(path: string): number {
 }
 
 interface Node {
-  /** By the length of the segment: a Map by segment would have to hash every id. */
-  readonly literals: { readonly segment: string; readonly node: Node }[][];
+  readonly literals: Map<string, Node>;
   parameter: Node | undefined;
   /** The route of each method that ends here. */
   readonly routes: Map<string, Route>;
@@ -45,7 +44,7 @@ interface Node {
 }
 
 function createNode(): Node {
-  return { literals: [], parameter: undefined, routes: new Map(), names: [] };
+  return { literals: new Map(), parameter: undefined, routes: new Map(), names: [] };
 }
 
 function parameterName(segment: string): string | undefined {
@@ -76,12 +75,8 @@ export class PathRouter {
         node.parameter ??= createNode();
         node = node.parameter;
       } else {
-        let next = literalAt(node, segment, 0, segment.length);
-        if (next === undefined) {
-          next = createNode();
-          while (node.literals.length <= segment.length) node.literals.push([]);
-          node.literals[segment.length]?.push({ segment, node: next });
-        }
+        const next = node.literals.get(segment) ?? createNode();
+        node.literals.set(segment, next);
         node = next;
       }
     }
@@ -146,13 +141,13 @@ export class PathRouter {
     let start = 1;
     while (node !== undefined) {
       const slash: number = path.indexOf("/", start);
-      const end: number = slash === -1 ? path.length : slash;
-      const literal: Node | undefined = literalAt(node, path, start, end);
+      const segment = path.slice(start, slash === -1 ? path.length : slash);
+      const literal: Node | undefined = node.literals.get(segment);
       if (literal !== undefined) node = literal;
-      else if (start >= end) return undefined;
+      else if (segment === "") return undefined;
       else {
         node = node.parameter;
-        values.push(path.slice(start, end));
+        values.push(segment);
       }
       if (slash === -1) return node !== undefined && node.routes.size > 0 ? node : undefined;
       start = slash + 1;
@@ -162,17 +157,6 @@ export class PathRouter {
 }
 
 const NO_PARAMETERS: Record<string, string> = Object.freeze({});
-
-function literalAt(of: Node, path: string, start: number, end: number): Node | undefined {
-  const literals = of.literals;
-  const length = end - start;
-  // Negative for a path without its leading slash.
-  if (length < 0 || length >= literals.length) return undefined;
-  for (const { segment, node } of literals[length] as Node["literals"][number]) {
-    if (path.startsWith(segment, start)) return node;
-  }
-  return undefined;
-}
 
 function noRoute(path: string): ServiceError {
   return new ServiceError("route_not_found", "the interface has no such path; /docs lists all paths", {

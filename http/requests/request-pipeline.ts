@@ -52,6 +52,15 @@ export interface RequestPipelineOptions {
   deadlineMs?: number;
 }
 
+const DEFAULTS = {
+  scheme: "http" as "http" | "https",
+  onReadDamage: (_error: StorageError) => {},
+  onShortage: (_error: unknown) => {},
+  crossOrigin: new CrossOrigin([]),
+  onAnswer: (() => {}) as OnAnswer,
+  deadlineMs: LIMITS.requestDeadlineMs as number,
+};
+
 /** If compression takes longer, the plain answer is sent: the client would gain nothing by waiting. */
 const COMPRESSION_MS = 2_000;
 
@@ -65,18 +74,9 @@ const RETRY_AFTER_SECONDS = 1;
  * metrics and log line. It never throws, and its promise never rejects.
  */
 export class RequestPipeline {
+  readonly #options: RequestPipelineOptions & typeof DEFAULTS;
   readonly #router: PathRouter;
-  readonly #baseUrl: string | undefined;
-  readonly #scheme: string;
   readonly #log: RequestLog;
-  readonly #onReadDamage: (error: StorageError) => void;
-  readonly #onShortage: (error: unknown) => void;
-  readonly #dataDirectory: string | undefined;
-  readonly #deadlineMs: number;
-  readonly #apiKeys: ApiKeys | undefined;
-  readonly #allowedHosts: AllowedHosts | undefined;
-  readonly #crossOrigin: CrossOrigin;
-  readonly #onAnswer: OnAnswer;
   /** Paths of the routes that open a WebSocket, as declared. */
   readonly socketPaths: readonly string[];
   readonly #bodyParsers = new Map<Route, RequestBodyParser>();
@@ -87,22 +87,13 @@ export class RequestPipeline {
   #lastBaseUrl = "";
 
   constructor(options: RequestPipelineOptions) {
+    this.#options = { ...DEFAULTS, ...options };
     this.#router = new PathRouter(options.routes);
     for (const route of options.routes) {
       if (route.body !== undefined) this.#bodyParsers.set(route, new RequestBodyParser(route.body));
     }
     this.socketPaths = options.routes.filter(({ live }) => live === "socket").map(({ path }) => path);
-    this.#baseUrl = options.baseUrl;
-    this.#scheme = options.scheme ?? "http";
-    this.#apiKeys = options.apiKeys;
-    this.#allowedHosts = options.allowedHosts;
-    this.#crossOrigin = options.crossOrigin ?? new CrossOrigin([]);
-    this.#onAnswer = options.onAnswer ?? (() => {});
-    this.#deadlineMs = options.deadlineMs ?? LIMITS.requestDeadlineMs;
     this.#log = new RequestLog(options.log);
-    this.#onReadDamage = options.onReadDamage ?? (() => {});
-    this.#onShortage = options.onShortage ?? (() => {});
-    this.#dataDirectory = options.dataDirectory;
   }
 
   /** The reply to a request. The server passes it, or the failure it sends instead, to `answer` exactly once before sending. */
@@ -144,14 +135,14 @@ export class RequestPipeline {
     if (incoming.method === "OPTIONS") return this.#optionsReply(incoming);
     const { route, params, takesQuery } = this.#router.find(incoming.method, incoming.path);
     incoming.route = route;
-    if (this.#apiKeys !== undefined && route.scope !== "none") {
-      this.#apiKeys.check(authorizationOf(headers, route), route.scope, route.showsKeyFault);
+    if (this.#options.apiKeys !== undefined && route.scope !== "none") {
+      this.#options.apiKeys.check(authorizationOf(headers, route), route.scope, route.showsKeyFault);
     }
     if (route.live === "socket") {
-      this.#crossOrigin.checkSocket(headers, baseUrl);
+      this.#options.crossOrigin.checkSocket(headers, baseUrl);
       if (incoming.method !== "GET") throw notUpgradable(incoming.method);
-    } else if (route.live === "stream") this.#crossOrigin.checkStream(headers, baseUrl);
-    if (route.method !== "GET") this.#crossOrigin.checkWrite(headers, baseUrl);
+    } else if (route.live === "stream") this.#options.crossOrigin.checkStream(headers, baseUrl);
+    if (route.method !== "GET") this.#options.crossOrigin.checkWrite(headers, baseUrl);
     if (route.body !== undefined) {
       if (headers.count("content-length") === 0) return refusal(missingLength(), traceId);
       const wrongType = mediaTypeFault(headers);
@@ -165,14 +156,14 @@ export class RequestPipeline {
 
   /** @throws ServiceError misdirected_request */
   #takeHost(host: string): void {
-    this.#allowedHosts?.check(host);
+    this.#options.allowedHosts?.check(host);
     this.#lastHost = host;
-    this.#lastBaseUrl = this.#baseUrl ?? `${this.#scheme}://${host}`;
+    this.#lastBaseUrl = this.#options.baseUrl ?? `${this.#options.scheme}://${host}`;
   }
 
   #optionsReply({ path, headers }: IncomingRequest): Reply {
     const methods = (path === "*" ? ALL_METHODS : this.#router.methods(path)).join(", ");
-    const further = this.#crossOrigin.preflightHeaders(headers, methods);
+    const further = this.#options.crossOrigin.preflightHeaders(headers, methods);
     return { status: 204, headers: [["Allow", methods], ...further], body: null };
   }
 
@@ -192,7 +183,7 @@ export class RequestPipeline {
    * The compressed reply, or the plain one if compression takes too long: its threads also read files, and may be waiting for slow disks.
    */
   #orPlain(compressed: Promise<Reply>, plain: Reply, startedMs: number): Promise<Reply> {
-    const leftMs = this.#deadlineMs - (performance.now() - startedMs);
+    const leftMs = this.#options.deadlineMs - (performance.now() - startedMs);
     return new Promise((resolve, reject) => {
       const timer = setTimeout(resolve, Math.max(0, Math.min(COMPRESSION_MS, leftMs)), plain).unref();
       compressed.finally(() => clearTimeout(timer)).then(resolve, reject);
@@ -227,10 +218,10 @@ export class RequestPipeline {
       const deadline = setTimeout(() => {
         incoming.handled?.end();
         pending.then(releaseUnsent, () => {});
-        const message = `the service could not answer the request within ${this.#deadlineMs} ms`;
+        const message = `the service could not answer the request within ${this.#options.deadlineMs} ms`;
         if (!incoming.isAborted()) this.#log.trouble(incoming, traceId, { level: "warn", message });
-        resolve(refusal(new ServiceError("unavailable", message, { deadline_ms: this.#deadlineMs }), traceId));
-      }, this.#deadlineMs).unref();
+        resolve(refusal(new ServiceError("unavailable", message, { deadline_ms: this.#options.deadlineMs }), traceId));
+      }, this.#options.deadlineMs).unref();
       pending.finally(() => clearTimeout(deadline)).then(resolve, reject);
     });
   }
@@ -240,7 +231,7 @@ export class RequestPipeline {
     if (error instanceof ServiceError && error.data.code !== "internal_error") return errorReply(error.data, traceId);
     const missing = shortageOf(error);
     if (missing !== null) {
-      this.#onShortage(error);
+      this.#options.onShortage(error);
       const message = `the service cannot answer this now: ${missing}`;
       return errorReply(
         { code: "unavailable", message, params: { retry_after_seconds: RETRY_AFTER_SECONDS } },
@@ -249,7 +240,7 @@ export class RequestPipeline {
     }
     this.#log.trouble(incoming, traceId, { level: "error", message: "a request failed inside the service", error });
     if (isReadDamage(error)) {
-      this.#onReadDamage(error);
+      this.#options.onReadDamage(error);
       const { code, message, params } = error.data;
       const data: ErrorData = {
         code: "internal_error",
@@ -270,7 +261,7 @@ export class RequestPipeline {
 
   /** The error with paths relative to the data directory: the folders of the machine are not for clients. */
   #shown(error: ErrorData): ErrorData {
-    const directory = this.#dataDirectory;
+    const directory = this.#options.dataDirectory;
     if (directory === undefined) return error;
     const { message, params } = error;
     return {
@@ -297,8 +288,8 @@ export class RequestPipeline {
       error,
       sentBytes,
     });
-    if (isReadDamage(error)) this.#onReadDamage(error);
-    this.#onShortage(error);
+    if (isReadDamage(error)) this.#options.onReadDamage(error);
+    this.#options.onShortage(error);
   }
 
   /**
@@ -310,15 +301,15 @@ export class RequestPipeline {
     let answer = held.admitOrRefuse(reply, traceId);
     if (this.#isDraining && !answer.closeConnection) answer = { ...answer, closeConnection: true };
     const tookMs = performance.now() - incoming.startedMs;
-    this.#onAnswer(incoming.method, incoming.route?.path, answer.status, tookMs);
-    incoming.furtherHeaders = this.#crossOrigin.linesFor(incoming.headers);
+    this.#options.onAnswer(incoming.method, incoming.route?.path, answer.status, tookMs);
+    incoming.furtherHeaders = this.#options.crossOrigin.linesFor(incoming.headers);
     this.#log.answered(answer.status, incoming, traceId, tookMs);
     return answer;
   }
 
   /** Called by a server that has answered bytes that are no HTTP request. */
   answeredByServer(status: number, traceId: string, cause: string | undefined, address: string): void {
-    this.#onAnswer("", undefined, status, 0);
+    this.#options.onAnswer("", undefined, status, 0);
     this.#log.answeredByServer(status, traceId, cause, address);
   }
 
@@ -329,7 +320,7 @@ export class RequestPipeline {
 
   /** Called by a server that could not accept a connection. */
   acceptFailed(error: unknown): void {
-    this.#onShortage(error);
+    this.#options.onShortage(error);
   }
 
   /** Called by a server that cannot send an answer. */

@@ -107,6 +107,7 @@ export class ProducerClient {
   #wroteSinceKeepAlive = false;
   #pumpScheduled = false;
 
+  /** The highest run id that the service named or `nextRunId` gave. */
   #lastRunId: string | null = null;
   #waitingForRoom: { enter(): void; reject(error: Error): void }[] = [];
   #waitingForWelcome: Waiting[] = [];
@@ -134,11 +135,6 @@ export class ProducerClient {
   /** The service has welcomed the present connection. */
   get isConnected(): boolean {
     return this.#welcomed;
-  }
-
-  /** The highest run id that the service named or `nextRunId` gave. */
-  get lastRunId(): string | null {
-    return this.#lastRunId;
   }
 
   /** Resolves when the service has welcomed the present connection; rejects when the client has ended. */

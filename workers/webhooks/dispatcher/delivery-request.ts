@@ -1,31 +1,20 @@
 import { LRUCache } from "lru-cache";
 import type { Dispatcher } from "undici";
 import { LIMITS } from "../../../core/limits.js";
-import type { EventName } from "../../../core/webhook/webhook.js";
+import type { DeliveryAttempt } from "../../../core/webhook/delivery.js";
 import { signatureHeaders } from "../../../core/webhook/webhook-signature.js";
 import { failureText, isClosed, statusFault } from "./delivery-failures.js";
+import type { DeliveryJob } from "./dispatcher-messages.js";
 import { ReceiverAnswer } from "./receiver-answer.js";
 import type { ReceiverConnection, ReceiverConnections } from "./receiver-connections.js";
 
-export interface DeliveryRequest {
-  url: string;
-  secret: string | null;
-  eventId: string;
-  eventName: EventName;
-  payload: Uint8Array;
+export interface DeliveryRequest extends Pick<DeliveryJob, "url" | "secret" | "eventId" | "eventName" | "payload"> {
   userAgent: string;
   /** Time of the attempt, in seconds since the Unix epoch. */
   timestampSeconds: number;
 }
 
-export interface DeliveryOutcome {
-  statusCode: number | null;
-  responseHeaders: Record<string, string> | null;
-  responseBody: string | null;
-  responseTruncated: boolean;
-  /** Null: the receiver took it. */
-  error: string | null;
-}
+export type DeliveryOutcome = Omit<DeliveryAttempt, "attemptNumber" | "startedAtUs" | "completedAtUs">;
 
 export interface SentRequest {
   /** Ends the attempt, because its time is over. Calls `onEnd` at once, with what has come until now. @param fault text for people */

@@ -64,11 +64,6 @@ export class ReceiverConnections {
     this.#connect = connect;
   }
 
-  /** Connections that are open or being opened. */
-  get count(): number {
-    return this.#all.size;
-  }
-
   /** Takes the connection that was used last, which the receiver is least likely to close now. Opens a new one if all are in use. */
   take(origin: string): ReceiverConnection {
     const idle = this.#idle.get(origin);
