@@ -8,6 +8,7 @@ import { encode } from "@msgpack/msgpack";
 import t from "tap";
 import type { CellMessage } from "../../../core/link/cell-message-schema.js";
 import { parseCellMessage } from "../../../core/link/parse-cell-message.js";
+import { MESSAGE_REFUSAL_CODES } from "../../../core/link/refusal.js";
 import { createRandom } from "../../../core/random.js";
 import { type RunState, summarizeRun } from "../../../core/run/run-state.js";
 import { decodeChanges, encodeChanges } from "../../../storage/records/change-record.js";
@@ -96,17 +97,7 @@ t.test("random messages: accepted, refused and folded as a plain model does", as
   t.ok(counts.accepted > 4_000, `${counts.accepted} accepted`);
   t.ok(counts.refused > 2_000, `${counts.refused} refused`);
   t.ok(counts.completed > 20, `${counts.completed} runs completed`);
-  for (const code of [
-    "not_found",
-    "already_exists",
-    "illegal_transition",
-    "id_out_of_order",
-    "name_taken",
-    "out_of_sequence",
-    "size_mismatch",
-    "too_large",
-    "invalid_message",
-  ]) {
+  for (const code of MESSAGE_REFUSAL_CODES) {
     t.ok((codes.get(code) ?? 0) > 0, `${code}: ${codes.get(code)}`);
   }
 });

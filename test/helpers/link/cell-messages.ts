@@ -1,5 +1,7 @@
 import { generateUuidV7 } from "../../../core/identifiers.js";
 import type { CellMessage, CellMessageOf } from "../../../core/link/cell-message-schema.js";
+import type { Refusal } from "../../../core/link/refusal.js";
+import type { RunState } from "../../../core/run/run-state.js";
 import { PlainWorld } from "../recorder/plain-world.js";
 
 /** The n-th of a row of ascending ids. */
@@ -78,4 +80,18 @@ export function worldWithRun(status: FixtureStatus, more: Partial<CellMessageOf<
   else send({ type: "run.finish", id: RUN_ID });
   if (status === "completed") world.complete(RUN_ID);
   return world;
+}
+
+export function runOf(world: PlainWorld): RunState {
+  return world.runs.get(RUN_ID) as RunState;
+}
+
+/** Sends the message. A refusal must have changed nothing. */
+export function refusalOf(world: PlainWorld, message: CellMessage, payloadBytes = 0): Refusal | undefined {
+  const content = (): string => JSON.stringify([...world.runs, ...world.programs, ...world.components, world.identity]);
+  const before = content();
+  const decision = world.send(message, payloadBytes);
+  if (!("refusal" in decision)) return undefined;
+  if (before !== content()) throw new Error(`${message.type} was refused and changed something`);
+  return decision.refusal;
 }
