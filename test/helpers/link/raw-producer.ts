@@ -143,3 +143,10 @@ export class RawProducer {
     else reader(frame);
   }
 }
+
+/** What a connection gets whose hello is this. */
+export async function refusedHello(address: ConstructorParameters<typeof RawProducer>[0], body: object) {
+  const raw = new RawProducer(address);
+  raw.hello(body);
+  return raw.rest();
+}

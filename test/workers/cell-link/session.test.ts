@@ -1,6 +1,3 @@
-import { existsSync, statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
-import { join } from "node:path";
 import t, { type Test } from "tap";
 import { LIMITS } from "../../../core/limits.js";
 import { encodeFrame } from "../../../workers/cell-link/frame-codec.js";
@@ -13,23 +10,16 @@ import {
   PROGRAM_ID,
   programPut,
 } from "../../helpers/link/link-messages.js";
-import { RawProducer } from "../../helpers/link/raw-producer.js";
+import { RawProducer, refusedHello } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const component = (key: string) => ({ type: "component.put", key, status: "healthy" });
 
 const A = "0b8c1d2e-3f40-4152-8364-758697a8b9ca";
-const B = "1b8c1d2e-3f40-4152-8364-758697a8b9ca";
 
 async function start(t: Test, options = {}) {
   return RecorderHarness.start(t, temporaryDirectory(t), options);
-}
-
-async function refusedHello(address: { path: string } | { host: string; port: number }, body: object) {
-  const raw = new RawProducer(address);
-  raw.hello(body);
-  return raw.rest();
 }
 
 t.test("hello is answered with a welcome that says what is committed and the last run", async (t) => {
@@ -143,114 +133,6 @@ t.test("a number above the next one is a gap: refused and closed, nothing applie
   );
   const again = await recorder.connect("p");
   t.equal(again.welcome.committed, 1);
-});
-
-t.test("what is committed is answered again and changes nothing, also after a restart", async (t) => {
-  const directory = temporaryDirectory(t);
-  const before = await RecorderHarness.start(t, directory);
-  const raw = await before.connect("p", A);
-  await raw.accept(component("a"));
-  const refusal = await raw.deliver({ type: "component.delete", key: "unknown" });
-  await raw.accept(component("c"));
-  const resend = async (raw: RawProducer) => {
-    for (const [sequence, body] of [component("a"), component("other than before"), component("c")].entries()) {
-      raw.send({ kind: "message", sequence: sequence + 1, body });
-    }
-    return (await raw.untilPong()).filter((frame) => frame.kind === "refuse" || frame.sequence === 3);
-  };
-  const expected = [
-    { kind: "refuse", sequence: 2, body: refusal },
-    { kind: "ack", sequence: 3, body: {} },
-  ];
-  // The ack of the whole chunk may follow the pong.
-  const again = await resend(raw);
-  t.strictSame(before.row("recorder").status, "healthy", "a reconnect of one instance is no alternation");
-  t.strictSame(again.length === 2 ? again : [...again, await raw.next()], expected);
-  const records = before.origins.length + before.refusals.length;
-  await before.stop();
-  const after = await RecorderHarness.start(t, directory);
-  const later = await after.connect("p", A.toUpperCase());
-  t.match(later.welcome, { committed: 3, yours: 3 });
-  const later2 = await resend(later);
-  t.strictSame(later2.length === 2 ? later2 : [...later2, await later.next()], expected);
-  t.equal(after.origins.length + after.refusals.length, records, "no record more");
-});
-
-t.test("what another instance sent is refused as taken, and closes the connection", async (t) => {
-  const directory = temporaryDirectory(t);
-  const before = await RecorderHarness.start(t, directory);
-  const a = await before.connect("p", A);
-  await a.accept(component("a1"));
-  await a.accept(component("a2"));
-  const b = await before.connect("p", B);
-  t.strictSame(await a.rest(), [], "closed");
-  t.match(b.welcome, { committed: 2, yours: 0 });
-  const refusal = await b.deliver({ type: "component.delete", key: "unknown" });
-  t.match(refusal, { code: "not_found" });
-  await b.accept(component("b4"));
-  t.equal(before.row("recorder").status, "healthy", "one instance after the other: a restart");
-  const records = before.origins.length;
-
-  /** What a connection gets for one message of this number, and its welcome. */
-  const answered = async (recorder: RecorderHarness, instance: string | undefined, sequence: number) => {
-    const raw = await recorder.connect("p", instance);
-    raw.send({ kind: "message", sequence, body: component("other") });
-    const frame = await raw.next();
-    return { welcome: raw.welcome, frame, isClosed: frame?.kind === "refuse" && (await raw.rest()).length === 0 };
-  };
-  const taken = (sequence: number) => ({
-    frame: { sequence, body: { code: "sequence_taken", params: { path: "sequence", value: sequence, allowed: 5 } } },
-    isClosed: true,
-  });
-  const isTold = async (recorder: RecorderHarness) => {
-    t.match(await answered(recorder, A, 2), {
-      welcome: { committed: 4, yours: 2 },
-      frame: { kind: "ack", sequence: 2 },
-    });
-    for (const sequence of [3, 4]) t.match(await answered(recorder, A, sequence), taken(sequence), `${sequence}`);
-    const [first, second] = [await recorder.connect("p", B), recorder.refusals.length];
-    t.match(first.welcome, { committed: 4, yours: 4 });
-    first.send({ kind: "message", sequence: 3, body: component("other") });
-    t.match(await first.next(), { kind: "refuse", sequence: 3, body: refusal as object });
-    t.equal(recorder.refusals.length, second);
-    await first.close();
-    for (const sequence of [1, 4])
-      t.match(await answered(recorder, undefined, sequence), taken(sequence), "no instance");
-  };
-  await isTold(before);
-  t.match(before.row("recorder"), { status: "degraded", detail: /producer p .*name of its own/ });
-  before.timers.advance(60_000);
-  t.equal(before.row("recorder").status, "healthy", "a minute later");
-  t.equal(before.lines.filter(({ level }) => level === "warn").length, 1);
-  t.equal(before.origins.length, records, "nothing was recorded");
-  await before.stop();
-  const after = await RecorderHarness.start(t, directory);
-  await isTold(after);
-});
-
-t.test("on one connection too, what was another's stays so behind what is its own", async (t) => {
-  const recorder = await start(t);
-  await (await recorder.connect("p", A)).accept(component("a1"));
-  await (await recorder.connect("p")).accept(component("without"));
-  const a = await recorder.connect("p", A);
-  t.match(a.welcome, { committed: 2, yours: 1 });
-  await a.accept(component("a3"));
-  a.send({ kind: "message", sequence: 3, body: component("other") });
-  t.match(await a.next(), { kind: "ack", sequence: 3 }, "its own of this connection");
-  a.send({ kind: "message", sequence: 2, body: component("other") });
-  t.match(await a.rest(), listOf({ kind: "refuse", sequence: 2, body: { code: "sequence_taken" } }));
-});
-
-t.test("the last 1,024 refusals of a producer are kept", async (t) => {
-  const recorder = await start(t);
-  const raw = await recorder.connect("p");
-  const count = LIMITS.refusalsPerProducer + 10;
-  for (let i = 0; i < count; i++) raw.message({ type: "component.delete", key: `k${i}` });
-  for (let i = 1; i <= count; i++) t.match(await raw.next(), { kind: "refuse", sequence: i }, { diagnostic: false });
-  raw.send({ kind: "message", sequence: 10, body: component("x") });
-  t.match(await raw.next(), { kind: "ack", sequence: 10 }, "too long ago: its number is used all the same");
-  raw.send({ kind: "message", sequence: 11, body: component("x") });
-  t.match(await raw.next(), { kind: "refuse", sequence: 11, body: { params: { value: "k10" } } });
 });
 
 t.test("no ack before the sync, and one for many messages after it", async (t) => {
@@ -399,72 +281,6 @@ t.test("a silence that the service itself made does not count", async (t) => {
   }
 });
 
-t.test("TCP needs the token", async (t) => {
-  const recorder = await start(t, { cellListen: { host: "127.0.0.1", port: 0 }, cellToken: "s3cret" });
-  const address = recorder.ready.cellListen as { host: string; port: number };
-  t.ok(address.port > 0);
-  for (const token of [undefined, "", "s3cre", "s3cret ", "S3CRET"]) {
-    const frames = await refusedHello(address, {
-      protocol: 1,
-      producer: "p",
-      ...(token === undefined ? {} : { token }),
-    });
-    t.match(frames, listOf({ kind: "refuse", sequence: 0, body: { code: "unauthorized" } }), `token ${token}`);
-    t.notMatch(JSON.stringify(frames), /s3cret/);
-  }
-  t.match(
-    await refusedHello(address, { protocol: 9 }),
-    listOf({ body: { code: "unauthorized" } }),
-    "who has none learns nothing",
-  );
-  const raw = await RawProducer.connect(address, "p", { token: "s3cret" });
-  await raw.accept(component("a"));
-  await raw.close();
-  t.ok(await recorder.connect("without-token"), "the socket needs none");
-});
-
-t.test("a TCP listener without a token does not start", async (t) => {
-  const directory = temporaryDirectory(t);
-  await t.rejects(RecorderHarness.start(t, directory, { cellListen: { host: "127.0.0.1", port: 0 } }), /cellToken/);
-  t.ok(await RecorderHarness.start(t, directory), "and leaves the directory free");
-});
-
-t.test("the socket is for the service's own account, and goes with it", async (t) => {
-  const directory = temporaryDirectory(t);
-  const recorder = await RecorderHarness.start(t, directory);
-  t.equal(statSync(join(directory, "cell.sock")).mode & 0o777, 0o600);
-  await recorder.stop();
-  t.notOk(existsSync(join(directory, "cell.sock")));
-});
-
-t.test("a socket's path: stale ones are replaced, others respected, long ones refused", async (t) => {
-  const directory = temporaryDirectory(t);
-  const path = join(directory, "s.sock");
-  const dead = createServer().listen(path);
-  await new Promise((resolve) => dead.once("listening", resolve));
-  const data = (name: string) => join(directory, name);
-  await t.rejects(RecorderHarness.start(t, data("a"), { cellSocketPath: path }), {
-    code: "cell_socket_unusable",
-    message: /another process listens there/,
-  });
-  // A dead service's socket file: closed without being unlinked.
-  const { renameSync } = await import("node:fs");
-  renameSync(path, `${path}.kept`);
-  await new Promise((resolve) => dead.close(resolve));
-  renameSync(`${path}.kept`, path);
-  const recorder = await RecorderHarness.start(t, data("b"), { cellSocketPath: path });
-  t.equal(recorder.ready.cellSocketPath, path);
-  t.ok(await recorder.connect("p"));
-  const file = join(directory, "file");
-  writeFileSync(file, "kept");
-  await t.rejects(RecorderHarness.start(t, data("c"), { cellSocketPath: file }), { message: /not a socket/ });
-  t.ok(existsSync(file));
-  const long = join(directory, "x".repeat(108 - directory.length));
-  await t.rejects(RecorderHarness.start(t, data("d"), { cellSocketPath: long }), {
-    message: /109 bytes.*107.*--cell-socket/,
-  });
-});
-
 t.test("a failed sync: nothing is acknowledged, connections get unavailable, so do new ones", async (t) => {
   for (const part of ["/meta/", "/captures/"]) {
     const gate = new GatedFileSystem();
@@ -508,22 +324,6 @@ t.test("a failed sync: nothing is acknowledged, connections get unavailable, so 
     t.equal(again.run(runId).files.length, 1);
     await again.stop();
   }
-});
-
-t.test("more connections than the limit are refused, and end frees a place", async (t) => {
-  const recorder = await start(t);
-  const producers: RawProducer[] = [];
-  const { producers: most } = LIMITS.linkConnections.socket;
-  for (let i = 0; i < most; i++) producers.push(await recorder.connect(`p${i}`));
-  t.match(
-    await refusedHello(recorder.address, { protocol: 1, producer: "extra" }),
-    listOf({ kind: "refuse", sequence: 0, body: { code: "unavailable" } }),
-  );
-  producers.push(await recorder.connect("p1"));
-  t.strictSame(await producers[1]?.rest(), [], "one that takes over needs no further place");
-  await producers[0]?.close();
-  await recorder.until(() => recorder.lines.some((line) => line.message === "producer disconnected"));
-  t.ok(await recorder.connect("p-new"));
 });
 
 t.test("stop commits and answers what was taken", async (t) => {
