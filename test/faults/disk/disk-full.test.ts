@@ -61,6 +61,10 @@ class Store {
     return this.#opened!.names;
   }
 
+  get seen() {
+    return this.#opened!.seen;
+  }
+
   /** The workload: 20 records of some sizes, half of them with capture bytes of two runs, in groups. Rejects when the store fails. */
   async work(): Promise<void> {
     const acknowledgements: Promise<void>[] = [];
@@ -195,7 +199,9 @@ t.test(
         // What a power cut at this moment would leave.
         for (const mode of ["drop", "tear", "keep"] as const) {
           crashes++;
-          lost += await lostAfter(await crashed(disk, mode), store);
+          const after = disk.fork(mode, random);
+          after.limitBytes = Number.POSITIVE_INFINITY;
+          lost += await lostAfter(after, store);
         }
         disk.limitBytes = Number.POSITIVE_INFINITY;
         store.timers.advance(1_000);
@@ -215,13 +221,6 @@ t.test(
     );
   },
 );
-
-/** The disk as a crash now would leave it; this one goes on. */
-async function crashed(disk: SimulatedDisk, mode: "drop" | "tear" | "keep"): Promise<SimulatedDisk> {
-  const after = disk.fork(mode, random);
-  after.limitBytes = Number.POSITIVE_INFINITY;
-  return after;
-}
 
 async function operationsOfWork(): Promise<DiskOperation[]> {
   const disk = await createStoreDisk();
@@ -288,21 +287,9 @@ t.test("no room at any operation, once or many times: lost 0, resumed all; a syn
 });
 
 t.test("the group that waited is written at its place, with its numbers, as it was", async (t) => {
-  const disk = await createDisk();
-  const timers = new ManualTimers();
-  const room = new DiskRoom({
-    fileSystem: disk,
-    directory: "/data",
-    timers,
-    wallUs: () => 1_790_000_000_000_000,
-    thresholds: { low: { bytes: 0 }, critical: { bytes: 0 }, ballastBytes: 0 },
-    pendingBytes: () => 0,
-    onChange: () => {},
-    report: () => {},
-  });
-  await room.prepare();
-  const { log, seen } = await openLog(disk, { room });
-  await room.start();
+  const disk = await createStoreDisk();
+  const store = await Store.open(disk);
+  const { log, room, seen, timers } = store;
   await log.whenCommitted(log.append(recordOf("a")));
   const path = disk.paths().find((name) => name.startsWith(META))!;
   const good = disk.bytesOf(path).length;
@@ -321,8 +308,7 @@ t.test("the group that waited is written at its place, with its numbers, as it w
   );
   t.equal(seen[1]?.location.offset, good);
   await until(() => room.level === "enough", "room again");
-  await room.stop();
-  await log.close();
+  await store.close();
   t.same((await openLog(disk)).names, ["a", "b", "c", "d", "e"]);
 });
 
@@ -407,42 +393,4 @@ t.test("opening on a full disk takes the room of the ballast, and says so when t
   await t.rejects(Store.open(full, 5_000), { code: "ENOSPC" });
   full.limitBytes = Number.POSITIVE_INFINITY;
   t.same((await Store.open(full, 5_000)).names, ["a", "b"]);
-});
-
-t.test("an error of a read is told, never taken for the end of a file", async (t) => {
-  const disk = await createStoreDisk();
-  const store = await Store.open(disk);
-  await store.work();
-  await store.close();
-  let reads = 0;
-  const whole = disk.copy();
-  whole.onRead = () => {
-    reads++;
-    return undefined;
-  };
-  await openLog(whole, { segmentBytes: SEGMENT_BYTES });
-  let told = 0;
-  let changed = 0;
-  for (let at = 0; at < reads; at++) {
-    const failing = disk.copy();
-    let read = 0;
-    failing.onRead = () => (read++ === at ? "EIO" : undefined);
-    // A sync makes durable what is there, and changes none of it.
-    failing.onOperation = ({ kind }) => {
-      if (kind !== "syncDirectory" && kind !== "datasync") changed++;
-      return undefined;
-    };
-    await t.rejects(openLog(failing, { segmentBytes: SEGMENT_BYTES }), { code: "EIO" });
-    told++;
-    failing.onOperation = () => undefined;
-    failing.onRead = () => undefined;
-    t.equal((await openLog(failing, { segmentBytes: SEGMENT_BYTES })).names.length, 20);
-  }
-  t.ok(reads > 5);
-  const damagedByRead = disk.copy();
-  damagedByRead.onRead = () => "EIO";
-  const [path, extents] = [...store.extents][0]!;
-  await t.rejects(verifyExtents(damagedByRead, path, extents), { code: "EIO" });
-  t.comment(`${reads} failed reads of an opening: ${told} told, ${changed} changes to the disk by them`);
-  t.equal(changed, 0);
 });

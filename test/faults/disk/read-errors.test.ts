@@ -6,7 +6,7 @@ import type { Extent } from "../../../core/capture/capture.js";
 import { generateUuidV7 } from "../../../core/identifiers.js";
 import { createRandom } from "../../../core/random.js";
 import { capturePath } from "../../../storage/captures/capture-path.js";
-import { CaptureReader } from "../../../storage/captures/capture-reader.js";
+import { CaptureReader, verifyExtents } from "../../../storage/captures/capture-reader.js";
 import { CaptureStore } from "../../../storage/captures/capture-store.js";
 import { type DataDirectory, openDataDirectory } from "../../../storage/disk/data-directory.js";
 import { FileSystemError } from "../../../storage/disk/file-system-error.js";
@@ -151,6 +151,7 @@ t.test("captures that the disk does not give are damaged, for who reads them", a
   t.equal((await slices.read(0, 5_000)).length, 5_000);
   await t.rejects(slices.read(4_000, 2_000), { code: "capture_damaged", message: /cannot read these bytes \(EIO\)/ });
   slices.close();
+  await t.rejects(verifyExtents(disk, path, extents.slice(1, 2)), { code: "EIO" });
 });
 
 t.test("check goes on where the disk does not give bytes, and tells them and what they are a part of", async (t) => {
