@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import t from "tap";
-import { brokenLinks, machinePaths, wideDocuments } from "./helpers/house-rules.js";
+import { brokenLinks, machinePaths, seedsByChance, wideDocuments } from "./helpers/house-rules.js";
 import {
   fileSystemBreaches,
   folderBreaches,
@@ -73,6 +73,7 @@ t.test("the repository", async (t) => {
   t.same(unusedFiles(files, ENTRY_POINTS, "product"), [], "no file that nobody imports");
   t.same(nameBreaches(files.keys()), [], "names");
   t.same(loosePatternBreaches(files), [], "no assertion that cannot fail");
+  t.same(seedsByChance(files), [], "random tests are the same each time");
   t.test("all that is tracked", { skip: existsSync(".git") ? false : "not a git checkout" }, async (t) => {
     const listed = execFileSync("git", ["ls-files", "-z"], { encoding: "utf8", maxBuffer: 1 << 24 });
     const tracked = listed.split("\0").filter((path) => path !== "" && existsSync(path));
@@ -158,6 +159,14 @@ t.test("a pattern that holds of more than it says is found, a call that is none 
     "test/a.test.ts:2: {} matches more than it says",
     "test/a.test.ts:3: [2] matches more than it says",
   ]);
+});
+
+t.test("a seed that is another each time is found", async (t) => {
+  const seeds = ["Date.now() % 1e9", "randomInt(9)", "Math.random()"].map(
+    (by) => `const seed = Number(env.SEED ?? ${by});`,
+  );
+  for (const seed of seeds) t.same(seedsByChance(made({ "test/a.test.ts": seed })), ["test/a.test.ts"], seed);
+  t.same(seedsByChance(made({ "test/a.test.ts": "const seed = 5;\nconst now = Date.now();" })), []);
 });
 
 t.test("references are found where they are, and only there", async (t) => {

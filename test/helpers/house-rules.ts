@@ -23,6 +23,15 @@ export function machinePaths(files: SourceFiles): string[] {
   return [...files].filter(([, text]) => MACHINE_PATH.test(text)).map(([path]) => path);
 }
 
+/** A seed that another run does not have: what such a test finds, nobody finds again, and what it counts depends on chance. */
+const SEED_BY_CHANCE = /seed\b[^,;]*(?:Date\.now|performance\.now|Math\.random|random(?:Int|Bytes|UUID))/i;
+
+export function seedsByChance(files: SourceFiles): string[] {
+  return [...files]
+    .filter(([, text]) => text.split("\n").some((line) => SEED_BY_CHANCE.test(line)))
+    .map(([path]) => path);
+}
+
 /** Links of documents to a file that is not there, or to a heading that the document does not have. */
 export function brokenLinks(files: SourceFiles): string[] {
   const folders = new Set([...files.keys()].flatMap((path) => foldersOf(path)));

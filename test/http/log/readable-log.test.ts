@@ -47,7 +47,7 @@ t.test("what is no JSON object comes escaped", async (t) => {
 });
 
 t.test("no text brings a control character to the terminal, or begins a line of its own", async (t) => {
-  const seed = Number(process.env.SEED ?? Date.now() % 2 ** 32);
+  const seed = Number(process.env.SEED ?? 20_261_126);
   t.comment(`SEED=${seed}`);
   const random = createRandom(seed);
   const character = () =>
