@@ -1,6 +1,7 @@
 import type { Random } from "../../../core/random.js";
 import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import type { FileStatus, FileSystem, OpenMode, StoreFile } from "../../../storage/disk/file-system-interface.js";
+import { SimulatedInode } from "./simulated-inode.js";
 
 /**
  * A disk in memory that keeps apart what was written and what is durable, as POSIX allows it: a write is durable after `datasync` of its
@@ -21,15 +22,15 @@ export class SimulatedDisk implements FileSystem {
   limitBytes = Number.POSITIVE_INFINITY;
   /** What it has refused for want of room. */
   refusals = 0;
-  #names: Map<string, Inode>;
-  #durableNames: Map<string, Inode>;
+  #names: Map<string, SimulatedInode>;
+  #durableNames: Map<string, SimulatedInode>;
   #directories: Set<string>;
   #durableDirectories: Set<string>;
   #isDead = false;
   /** Of no other disk, in whatever process. */
   readonly #identity = crypto.randomUUID();
 
-  constructor(durable?: { names: Map<string, Inode>; directories: Set<string> }) {
+  constructor(durable?: { names: Map<string, SimulatedInode>; directories: Set<string> }) {
     this.#names = new Map(durable?.names);
     this.#durableNames = new Map(durable?.names);
     this.#directories = new Set(durable?.directories);
@@ -63,8 +64,8 @@ export class SimulatedDisk implements FileSystem {
       else names.set(path, inode);
     }
     for (const directory of directories) if (!isReachable(directory, directories)) directories.delete(directory);
-    const after = new Map<Inode, Inode>();
-    const survived = new Map<string, Inode>();
+    const after = new Map<SimulatedInode, SimulatedInode>();
+    const survived = new Map<string, SimulatedInode>();
     for (const [path, inode] of names) {
       if (!directories.has(parentOf(path))) continue;
       let copy = after.get(inode);
@@ -88,7 +89,7 @@ export class SimulatedDisk implements FileSystem {
 
   /** An independent disk with the same bytes, all durable. */
   copy(): SimulatedDisk {
-    const names = new Map([...this.#names].map(([path, inode]) => [path, Inode.of(inode.bytes())]));
+    const names = new Map([...this.#names].map(([path, inode]) => [path, SimulatedInode.of(inode.bytes())]));
     return new SimulatedDisk({ names, directories: this.#directories });
   }
 
@@ -108,7 +109,7 @@ export class SimulatedDisk implements FileSystem {
 
   /** Sets a file's bytes from outside, durably. */
   setBytes(path: string, bytes: Uint8Array): void {
-    const inode = Inode.of(bytes);
+    const inode = SimulatedInode.of(bytes);
     this.#names.set(path, inode);
     this.#durableNames.set(path, inode);
   }
@@ -124,7 +125,7 @@ export class SimulatedDisk implements FileSystem {
       if (!this.#directories.has(parentOf(path))) throw new FileSystemError("ENOENT", "open", path);
       this.#operation("create", path);
       this.#takeName("open", path);
-      this.#names.set(path, new Inode());
+      this.#names.set(path, new SimulatedInode());
     } else if (exists && mode === "create") {
       throw new FileSystemError("EEXIST", "open", path);
     }
@@ -300,7 +301,7 @@ export class SimulatedDisk implements FileSystem {
     };
   }
 
-  #fits(inode: Inode, lengthBytes: number, position: number): number {
+  #fits(inode: SimulatedInode, lengthBytes: number, position: number): number {
     if (this.limitBytes === Number.POSITIVE_INFINITY) return lengthBytes;
     const end = inode.size + Math.max(0, this.limitBytes - this.usedBytes);
     return Math.max(0, Math.min(lengthBytes, end - position));
@@ -311,7 +312,7 @@ export class SimulatedDisk implements FileSystem {
     if (code !== undefined) throw new FileSystemError(code, "read", path);
   }
 
-  #inode(operation: string, path: string): Inode {
+  #inode(operation: string, path: string): SimulatedInode {
     this.#assertAlive();
     const inode = this.#names.get(path);
     if (inode === undefined) throw new FileSystemError("ENOENT", operation, path);
@@ -351,7 +352,6 @@ export interface DiskFault {
   dies?: boolean;
 }
 
-const SECTOR_BYTES = 512;
 /** What a name takes up. */
 const NAME_BYTES = 32;
 
@@ -362,90 +362,6 @@ const SYSTEM_CALLS: Partial<Record<DiskOperation["kind"], string>> = {
   datasync: "fdatasync",
   syncDirectory: "fsync",
 };
-
-class Inode {
-  static #count = 0;
-  readonly identity = `inode ${++Inode.#count}`;
-  #durable = new Uint8Array(0);
-  #current = new Uint8Array(0);
-  /** Since the last sync, in order: bytes at a position, or a new size. */
-  #changes: ({ position: number; bytes: Uint8Array } | { size: number })[] = [];
-
-  static of(bytes: Uint8Array): Inode {
-    const inode = new Inode();
-    inode.#durable = bytes.slice();
-    inode.#current = bytes.slice();
-    return inode;
-  }
-
-  get size(): number {
-    return this.#current.length;
-  }
-
-  bytes(): Uint8Array {
-    return this.#current.slice();
-  }
-
-  write(bytes: Uint8Array, position: number): void {
-    // Nothing written behind the end leaves the end where it is.
-    if (bytes.length === 0) return;
-    this.#current = written(this.#current, bytes, position);
-    this.#changes.push({ position, bytes });
-  }
-
-  truncate(size: number): void {
-    this.#current = resized(this.#current, size);
-    this.#changes.push({ size });
-  }
-
-  read(into: Uint8Array, position: number): number {
-    const part = this.#current.subarray(position, position + into.length);
-    into.set(part);
-    return part.length;
-  }
-
-  sync(): void {
-    for (const change of this.#changes) {
-      this.#durable =
-        "size" in change ? resized(this.#durable, change.size) : written(this.#durable, change.bytes, change.position);
-    }
-    this.#changes = [];
-  }
-
-  loseUnsynced(): void {
-    this.#changes = [];
-  }
-
-  afterCrash(mode: "drop" | "keep" | "tear", random: Random): Inode {
-    let bytes: Uint8Array = this.#durable;
-    for (const change of mode === "drop" ? [] : this.#changes) {
-      if ("size" in change) {
-        if (mode === "keep" || random.chance(0.5)) bytes = resized(bytes, change.size);
-        continue;
-      }
-      // Sectors reach the disk in any order, or not.
-      for (let at = 0; at < change.bytes.length; ) {
-        const position = change.position + at;
-        const end = Math.min(change.bytes.length, at + SECTOR_BYTES - (position % SECTOR_BYTES));
-        if (mode === "keep" || random.chance(0.5)) bytes = written(bytes, change.bytes.subarray(at, end), position);
-        at = end;
-      }
-    }
-    return Inode.of(bytes);
-  }
-}
-
-function written(target: Uint8Array, bytes: Uint8Array, position: number): Uint8Array<ArrayBuffer> {
-  const next = resized(target, Math.max(target.length, position + bytes.length));
-  next.set(bytes, position);
-  return next;
-}
-
-function resized(bytes: Uint8Array, size: number): Uint8Array<ArrayBuffer> {
-  const next = new Uint8Array(size);
-  next.set(bytes.subarray(0, size));
-  return next;
-}
 
 /** A folder below one that is not there is not there either. Whoever made the first ones is not asked for them. */
 function isReachable(directory: string, directories: ReadonlySet<string>): boolean {
