@@ -125,7 +125,7 @@ export class ExampleWebhooks {
     for (;;) {
       bench.settle();
       const [deliveryId] = bench.jobs.keys();
-      if (bench.wanted.length > 0) bench.answerContent();
+      if (bench.asked.length > 0) bench.answerContent();
       else if (deliveryId !== undefined) this.#attempt(deliveryId);
       else if (bench.scheduler.figures.running > 0) this.#pause();
       else return;

@@ -42,7 +42,7 @@ export class SchedulerBench {
   /** Attempts that the dispatcher makes. */
   readonly jobs = new Map<string, DeliveryJob>();
   /** Content that the front was asked for, and how many records it had been sent by then. */
-  readonly wanted: { id: string; records: number }[] = [];
+  readonly asked: { id: string; records: number }[] = [];
   committed: number;
   viewed: number;
   /** The next append throws. */
@@ -81,7 +81,7 @@ export class SchedulerBench {
         if (this.isFull) throw new Error("the log is full");
         return this.put(change);
       },
-      askForContent: (id) => this.wanted.push({ id, records: this.committed }),
+      askForContent: (id) => this.asked.push({ id, records: this.committed }),
       report: () => {},
       onFaultChange: () => {},
       ...options,
@@ -161,14 +161,14 @@ export class SchedulerBench {
 
   /** The front answers what it was asked for first. */
   answerContent(): void {
-    const { id, records } = this.wanted.shift() as { id: string; records: number };
+    const { id, records } = this.asked.shift() as { id: string; records: number };
     const content = this.stored(id, records);
     if (this.isUnreadable(id)) this.scheduler.content(id, { kind: "unreadable", reason: "EIO" });
     else this.scheduler.content(id, content === undefined ? { kind: "unknown" } : { kind: "content", content });
   }
 
   answerAllContent(): void {
-    while (this.wanted.length > 0) this.answerContent();
+    while (this.asked.length > 0) this.answerContent();
   }
 
   /** The attempt under way ends. */
@@ -201,7 +201,7 @@ export class SchedulerBench {
       options.push(() => this.commit(random.integer(this.committed + 1, this.records.length)));
     }
     if (this.viewed < this.committed) options.push(() => this.view(random.integer(this.viewed + 1, this.committed)));
-    if (this.wanted.length > 0) options.push(() => this.answerContent());
+    if (this.asked.length > 0) options.push(() => this.answerContent());
     for (const job of this.jobs.values()) options.push(() => this.attempt(job.deliveryId, onAttempt(job)));
     if (this.timers.armed > 0) options.push(() => this.timers.advance(500));
     if (options.length === 0) return false;

@@ -259,10 +259,10 @@ t.test(
     t.match(faults, listOf(/^since \d{4}-.* 1 delivery waits, because stored data cannot be read: EIO$/));
     t.same(again.stored(stuck), before, "nothing is written over it");
     again.timers.advance(5_000);
-    t.match(again.wanted, listOf({ id: stuck }), "read again");
+    t.match(again.asked, listOf({ id: stuck }), "read again");
     again.answerAllContent();
     again.timers.advance(9_000);
-    t.same(again.wanted, [], "after a longer pause");
+    t.same(again.asked, [], "after a longer pause");
     again.timers.advance(1_000);
     again.answerAllContent();
     t.same(again.stored(stuck), before);
