@@ -25,8 +25,8 @@ export interface RoundPlan {
   again: number;
 }
 
-/** One turn of one contestant. */
-export interface Turn {
+/** What one contestant measured in one round. */
+export interface Measurement {
   /** Negative in warm-up. */
   round: number;
   name: string;
@@ -43,7 +43,7 @@ export async function runRounds(
   benchmark: Pick<Benchmark, "contestants" | "name">,
   opened: OpenBenchmark,
   plan: RoundPlan,
-  onTurn: (turn: Turn) => void,
+  onMeasured: (measurement: Measurement) => void,
   machine: () => MachineCpu = machineCpuSeconds,
 ): Promise<ContestantRounds[]> {
   const missing = new Set(opened.missing?.map(({ name }) => name));
@@ -66,11 +66,11 @@ export async function runRounds(
     const count = results.length;
     const first = ((round % count) + count) % count;
     const samples = new Map<ContestantRounds, RoundSample>();
-    for (let turn = 0; turn < count; turn++) {
-      const result = results[(first + turn) % count] as ContestantRounds;
+    for (let nth = 0; nth < count; nth++) {
+      const result = results[(first + nth) % count] as ContestantRounds;
       const sample = await measure(result.name);
       samples.set(result, sample);
-      onTurn({ round, name: result.name, sample, isAgain });
+      onMeasured({ round, name: result.name, sample, isAgain });
     }
     isAgain = round >= 0 && again > 0 && [...samples.values()].some(isDisturbed);
     for (const [result, sample] of samples) {

@@ -1,5 +1,5 @@
 import { Writable } from "node:stream";
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import pino from "pino";
 import type { Test } from "tap";
 import type { Reply } from "../../../http/replies/reply.js";
@@ -118,5 +118,5 @@ export function onEveryFront(
 
 /** Waits for a condition, turn by turn of the event loop; the test's own time limit bounds it. */
 export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await turn();
+  while (!condition()) await eventLoopTurn();
 }

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import { downloadReply, type StreamBody } from "../../../http/replies/reply.js";
 
 export const download = (body: StreamBody) => downloadReply(body, "application/octet-stream", "pattern.bin");
@@ -17,7 +17,7 @@ export function patternStream(totalBytes: number) {
     async read(position: number, lengthBytes: number) {
       seen.reads++;
       seen.reading++;
-      await turn();
+      await eventLoopTurn();
       seen.reading--;
       seen.handedOutBytes += lengthBytes;
       const bytes = new Uint8Array(lengthBytes);

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import type { Timers } from "../../../core/timers.js";
 
 /** Timers of one length run out when the test says so; others never do. */
@@ -25,7 +25,7 @@ export class ArmedTimers implements Timers {
   }
 
   async letOneRunOut(): Promise<void> {
-    while (this.#callbacks.length === 0) await turn();
+    while (this.#callbacks.length === 0) await eventLoopTurn();
     this.#callbacks.shift()?.();
   }
 }
