@@ -71,7 +71,7 @@ export const download20mb: Benchmark = {
   name: "download-20mb",
   measures:
     `GET of a file of ${FILE_BYTES.full / 1e6} MB of a run's manifest, again and again, over ${CONNECTIONS} connections; the service reads from the page cache, ` +
-    `checks each slice's CRC-32, and writes it. ${HTTP_LOAD_METHOD}`,
+    `checks each extent's CRC-32, and writes it. ${HTTP_LOAD_METHOD}`,
   metric: HTTP_LOAD,
   contestants: CONTESTANTS,
   peer: null,

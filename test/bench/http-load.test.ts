@@ -17,14 +17,14 @@ function serveHttp(t: Test, listener: RequestListener): Promise<string> {
   return listen(t, createHttpServer(listener));
 }
 
-/** Answers every request with these pieces, one after the other. */
-function serveBytes(t: Test, pieces: readonly string[]): Promise<string> {
+/** Answers every request with these chunks, one after the other. */
+function serveBytes(t: Test, chunks: readonly string[]): Promise<string> {
   const server = createServer((socket) => {
     socket.setNoDelay(true);
     socket.on("error", () => {});
     socket.on("data", async () => {
-      for (const piece of pieces) {
-        socket.write(piece);
+      for (const chunk of chunks) {
+        socket.write(chunk);
         await new Promise((resolve) => setTimeout(resolve, 5));
       }
     });
@@ -62,14 +62,14 @@ t.test("an answer that is an error makes no measurement", async (t) => {
   await t.rejects(load, { message: "GET / answered 500" });
 });
 
-t.test("an answer may come in pieces: within its head, within its body, both at once", async (t) => {
+t.test("an answer may come in chunks: within its head, within its body, both at once", async (t) => {
   const head = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n";
-  for (const pieces of [
+  for (const chunks of [
     [`${head}abcdef`],
     [head.slice(0, 9), head.slice(9, -2), `${head.slice(-2)}abc`, "def"],
     [head, "abc", "def"],
   ]) {
-    const connection = await connectTo(t, await serveBytes(t, pieces));
+    const connection = await connectTo(t, await serveBytes(t, chunks));
     for (let nth = 0; nth < 2; nth++) {
       const startMs = performance.now();
       const { bodyBytes, firstByteMs } = await connection.get("/");
@@ -80,13 +80,13 @@ t.test("an answer may come in pieces: within its head, within its body, both at 
 });
 
 t.test("what is no whole answer is an error that says so", async (t) => {
-  const faults: [pieces: string[], message: RegExp][] = [
+  const faults: [chunks: string[], message: RegExp][] = [
     [["HTTP/1.1 200 OK\r\n\r\n"], /GET \/x answered no Content-Length/],
     [["HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabc"], /longer than its Content-Length/],
     [["x".repeat(9_000)], /no end of the header within 8192 bytes/],
   ];
-  for (const [pieces, message] of faults) {
-    const connection = await connectTo(t, await serveBytes(t, pieces));
+  for (const [chunks, message] of faults) {
+    const connection = await connectTo(t, await serveBytes(t, chunks));
     await t.rejects(connection.get("/x"), message);
     await t.rejects(connection.get("/x"), message, "nothing more can be asked");
   }

@@ -22,7 +22,7 @@ const START_US = parseTimeUs("2026-11-20T10:00:00.000003Z") as number;
 const PERIOD_US = 12.3;
 const CODE = -99.9;
 
-/** What the service's memory grows by while the CSV is made for its sizes alone: a thread, and one stretch of rows. */
+/** What the service's memory grows by while the CSV is made for its sizes alone: a thread, and one row block. */
 const MOST_WHILE_COUNTED = 80 * MIB;
 /**
  * And while clients take it: 64 MiB of pieces stay (http/README.md), each client has half a MiB, and what was let go of is yet to be collected. Of
@@ -59,7 +59,7 @@ function lineOf(row: number): string {
   return [formatTimeUs(timeUs), ...cells].join(",");
 }
 
-/** Rows at both sides of every place where appends and stretches meet, and some everywhere. */
+/** Rows at both sides of every place where appends and row blocks meet, and some everywhere. */
 function sampledRows(): Set<number> {
   const rows = new Set<number>();
   let end = 0;

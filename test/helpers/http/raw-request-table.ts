@@ -7,7 +7,7 @@ export type Outcome = string;
 export interface RawCase {
   name: string;
   /** Written one after the other, each in a packet of its own; "end" half-closes, "reset" resets. */
-  pieces: readonly string[];
+  chunks: readonly string[];
   /** `200 200 open`, `400 closed`, `closed`. Three where the fronts differ, by column. */
   outcome: Outcome | readonly [uws2023: Outcome, uws: Outcome, node: Outcome];
 }
@@ -28,10 +28,10 @@ const post = (body: string, headers = JSON_TYPE, length: string | number = body.
   `POST /things HTTP/1.1\r\n${H}${headers}Content-Length: ${length}\r\n\r\n${body}`;
 const BODY = '{"name":"n"}';
 
-const one = (name: string, text: string, outcome: RawCase["outcome"]): RawCase => ({ name, pieces: [text], outcome });
-const many = (name: string, pieces: readonly string[], outcome: RawCase["outcome"]): RawCase => ({
+const one = (name: string, text: string, outcome: RawCase["outcome"]): RawCase => ({ name, chunks: [text], outcome });
+const many = (name: string, chunks: readonly string[], outcome: RawCase["outcome"]): RawCase => ({
   name,
-  pieces,
+  chunks,
   outcome,
 });
 

@@ -74,7 +74,7 @@ class Output {
   stdout = "";
   stderr = "";
   readonly ended: Promise<Ended>;
-  /** Called with each piece, and at the end. */
+  /** Called with each chunk, and at the end. */
   onChange: () => void = () => {};
 
   constructor(child: ChildProcess) {

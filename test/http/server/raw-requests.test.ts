@@ -15,18 +15,18 @@ const THING = declaredBody({
 });
 
 /** Plays a case that should have this outcome. @returns the outcome it had */
-async function play(t: Test, { pieces }: RawCase, wanted: Outcome, port: number): Promise<Outcome> {
+async function play(t: Test, { chunks }: RawCase, wanted: Outcome, port: number): Promise<Outcome> {
   const connection = await RawConnection.open(port);
   connection.socket.setNoDelay(true);
   try {
-    for (const piece of pieces) {
-      if (piece === "end") connection.socket.end();
-      else if (piece === "reset") resetConnection(connection.socket);
-      else connection.send(piece);
+    for (const chunk of chunks) {
+      if (chunk === "end") connection.socket.end();
+      else if (chunk === "reset") resetConnection(connection.socket);
+      else connection.send(chunk);
       await turn();
     }
     const seen: string[] = [];
-    let method = pieces[0]?.startsWith("HEAD") ? "HEAD" : "GET";
+    let method = chunks[0]?.startsWith("HEAD") ? "HEAD" : "GET";
     const end = wanted.split(" ").at(-1) as string;
     for (let count = wanted.split(" ").length - 1; count > 0; count--) {
       const response = await connection.response(method);

@@ -58,7 +58,7 @@ function rowBlockRoom({ channels }: SeriesSource): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * @param begun CRC-32 of what the rowBlocks before, in order, have of the append that goes on in this one; absent: they were not read
+ * @param begun CRC-32 of what the row blocks before, in order, have of the append that goes on in this one; absent: they were not read
  * @returns the text, until the next one is encoded: a thread has one task at a time
  */
 async function encodeRowBlock(
