@@ -1,5 +1,6 @@
 import { generateUuidV7 } from "../../../core/identifiers.js";
 import { createRandom } from "../../../core/random.js";
+import type { RawProducer } from "./raw-producer.js";
 
 const random = createRandom(20_261_120);
 let last: string | null = null;
@@ -58,4 +59,18 @@ export function seriesAppend(runId: string, stepIndex = 1, channels = 2) {
     sample_period_us: 100,
     dtype: "f32",
   };
+}
+
+/** A running run with an open frame of 10 lines and a running job; step 1 runs. */
+export async function runningRun(raw: RawProducer) {
+  const runId = nextId();
+  const frameId = nextId();
+  const jobId = nextId();
+  await raw.accept({ type: "run.create", id: runId, program_id: PROGRAM_ID, serial_number: "SN-1" });
+  await raw.accept({ type: "run.start", id: runId });
+  await raw.accept({ type: "step.start", run_id: runId, index: 1 });
+  await raw.accept(frameBegin(frameId, runId));
+  await raw.accept(frameLines(frameId, 0, 10), new Uint8Array(10 * LINE_BYTES));
+  await raw.accept({ type: "job.start", run_id: runId, id: jobId, name: "fit" });
+  return { runId, frameId, jobId };
 }

@@ -1,8 +1,7 @@
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
 import { reportOfRun } from "../../../core/run/run-response.js";
-import { nextId, PROGRAM_ID, programPut, seriesAppend } from "../../helpers/link/link-messages.js";
-import { runningRun } from "../../helpers/link/running-run.js";
+import { nextId, PROGRAM_ID, programPut, runningRun, seriesAppend } from "../../helpers/link/link-messages.js";
 import { listOf } from "../../helpers/list-of.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 

@@ -7,9 +7,9 @@ import {
   nextId,
   PROGRAM_ID,
   programPut,
+  runningRun,
   seriesAppend,
 } from "../../helpers/link/link-messages.js";
-import { runningRun } from "../../helpers/link/running-run.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 interface Refused {
