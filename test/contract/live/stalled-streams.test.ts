@@ -13,8 +13,8 @@ const MIB = 1024 * KIB;
 const STALLED = sized(24, 200);
 /** What the contract allows for each. */
 const MOST_BYTES_EACH = 256 * KIB;
-/** By so much the size of the process differs from one look to the next. A queue for each client would take more than eight times the sum. */
-const NOISE_BYTES = 16 * MIB;
+/** By so much the size of the process differs from one look to the next. A queue for each client would take five times the sum. */
+const NOISE_BYTES = 32 * MIB;
 const RUNS = 30;
 const METADATA_CHARACTERS = 60_000;
 /** More than the system itself keeps for a client that reads nothing. */

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import t from "tap";
 import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
@@ -67,7 +68,9 @@ function heldAtReads(): { fileSystem: FileSystem; most(): number } {
     ({
       close: () => file.close(),
       closeSync: () => file.closeSync(),
-      read: (into: Uint8Array, position: number) => {
+      read: async (into: Uint8Array, position: number) => {
+        // A reference that was just looked at, or is still on the stack, keeps its buffer for this turn.
+        await eventLoopTurn();
         look(into);
         return file.read(into, position);
       },
