@@ -10,7 +10,7 @@ import { UsageError } from "./resolve-options.js";
 export async function listProducers({ data }: ProducersListOptions): Promise<void> {
   const { producers } = await withStore(data, []);
   for (const { name, committed, lastUsedUs } of producers) {
-    printLine(`${name} ${committed} ${lastUsedUs === 0 ? "unknown" : formatTimeUs(lastUsedUs)}`);
+    printLine(`${name} ${committed} ${formatTimeUs(lastUsedUs)}`);
   }
 }
 

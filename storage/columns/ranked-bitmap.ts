@@ -31,28 +31,6 @@ export class RankedBitmap {
     return this.#words.byteLength + this.#tree.byteLength;
   }
 
-  /** Makes a bitmap from words of 32 bits, lowest position first. O(words). */
-  static of(bits: Uint32Array): RankedBitmap {
-    const bitmap = new RankedBitmap();
-    let blocks = 1;
-    while (blocks * WORDS_PER_BLOCK < bits.length) blocks *= 2;
-    bitmap.#words = new Uint32Array(blocks * WORDS_PER_BLOCK);
-    bitmap.#words.set(bits);
-    const tree = new Uint32Array(blocks + 1);
-    for (let word = 0; word < bits.length; word++) {
-      const count = countBits(bits[word]!);
-      tree[(word >>> (BLOCK_SHIFT - 5)) + 1]! += count;
-      bitmap.#count += count;
-    }
-    // Each node hands its sum on to the next node above that covers it.
-    for (let node = 1; node <= blocks; node++) {
-      const above = node + (node & -node);
-      if (above <= blocks) tree[above]! += tree[node]!;
-    }
-    bitmap.#tree = tree;
-    return bitmap;
-  }
-
   has(position: number): boolean {
     const word = this.#words[position >>> 5];
     return word !== undefined && (word & (1 << (position & 31))) !== 0;

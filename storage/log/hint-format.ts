@@ -47,6 +47,9 @@ const CONTENT_CRC_OFFSET = 56;
 /** "IRSH" and "INT1", read as little-endian u32. */
 const MAGIC_LOW = 0x48535249;
 const MAGIC_HIGH = 0x31544e49;
+/** Of one entry in all columns. */
+const COLUMN_BYTES = 34;
+const NOTHING = new Uint8Array(0);
 const LITTLE = { endianness: "little" } as const;
 const HINT_NAME = /^(\d{16})\.hint$/;
 
@@ -68,8 +71,8 @@ const HEAD = bin.object({
   headCrc: bin.u32,
 });
 
-/** The entries of a hint, field by field: typed-binary reads a whole column in one go. */
-function entriesOf(count: number, indexBytes: number, bodyBytes: number) {
+/** The entries of a hint before their index sections and bodies, field by field: typed-binary reads a whole column in one go. */
+function columnsOf(count: number) {
   return bin.object({
     sequences: bin.f64Array(count),
     timesUs: bin.f64Array(count),
@@ -78,8 +81,6 @@ function entriesOf(count: number, indexBytes: number, bodyBytes: number) {
     indexEnds: bin.u32Array(count),
     bodyEnds: bin.u32Array(count),
     types: bin.u16Array(count),
-    indexes: bin.u8Array(indexBytes),
-    bodies: bin.u8Array(bodyBytes),
   });
 }
 
@@ -131,17 +132,9 @@ export function encodeHint(segment: HintedSegment, entries: readonly HintEntry[]
     indexEnds: endsOf(entries.map(({ index }) => index)),
     bodyEnds: endsOf(entries.map(({ body }) => body)),
     types: Uint16Array.from(entries, ({ type }) => type),
-    indexes: joined(
-      entries.map(({ index }) => index),
-      indexBytes,
-    ),
-    bodies: joined(
-      entries.map(({ body }) => body),
-      bodyBytes,
-    ),
   };
-  const schema = entriesOf(entries.length, indexBytes, bodyBytes);
-  const bytes = new Uint8Array(HEAD_BYTES + schema.measure(columns).size);
+  const indexesAt = HEAD_BYTES + COLUMN_BYTES * entries.length;
+  const bytes = new Uint8Array(indexesAt + indexBytes + bodyBytes);
   const writer = new bin.BufferWriter(bytes.buffer, LITTLE);
   HEAD.write(writer, {
     magicLow: MAGIC_LOW,
@@ -158,7 +151,12 @@ export function encodeHint(segment: HintedSegment, entries: readonly HintEntry[]
     contentCrc: 0,
     headCrc: 0,
   });
-  schema.write(writer, columns);
+  columnsOf(entries.length).write(writer, columns);
+  let at = indexesAt;
+  for (const part of [...entries.map(({ index }) => index), ...entries.map(({ body }) => body)]) {
+    bytes.set(part, at);
+    at += part.length;
+  }
   const view = new DataView(bytes.buffer);
   view.setUint32(CONTENT_CRC_OFFSET, crc32(bytes.subarray(HEAD_BYTES)), true);
   view.setUint32(HEAD_CRC_OFFSET, crc32(bytes.subarray(0, HEAD_CRC_OFFSET)), true);
@@ -187,23 +185,26 @@ export function verifyHint(bytes: Uint8Array): HintedSegment | null {
   };
 }
 
-/** Steps through the entries of a hint that `verifyHint` approved. Index sections and bodies are views of copied memory. */
+/** Steps through the entries of a hint that `verifyHint` approved. Index sections and bodies are views of its bytes. */
 export function* hintEntries(bytes: Uint8Array): Generator<HintEntry, void> {
-  const { count, indexBytes, bodyBytes } = readHead(bytes);
-  const columns = entriesOf(count, indexBytes, bodyBytes).read(readerOf(bytes, HEAD_BYTES));
-  const { sequences, timesUs, offsets, lengths, indexEnds, bodyEnds, types, indexes, bodies } = columns;
-  let indexAt = 0;
-  let bodyAt = 0;
+  const { count, indexBytes } = readHead(bytes);
+  const columns = columnsOf(count).read(readerOf(bytes, HEAD_BYTES));
+  const { sequences, timesUs, offsets, lengths, indexEnds, bodyEnds, types } = columns;
+  const indexesAt = HEAD_BYTES + COLUMN_BYTES * count;
+  const bodiesAt = indexesAt + indexBytes;
+  let indexAt = indexesAt;
+  let bodyAt = bodiesAt;
   for (let at = 0; at < count; at++) {
-    const [indexEnd, bodyEnd] = [indexEnds[at]!, bodyEnds[at]!];
+    const indexEnd = indexesAt + indexEnds[at]!;
+    const bodyEnd = bodiesAt + bodyEnds[at]!;
     yield {
       type: types[at]!,
       sequence: sequences[at]!,
       timeUs: timesUs[at]!,
       offset: offsets[at]!,
       length: lengths[at]!,
-      index: indexes.subarray(indexAt, indexEnd),
-      body: bodies.subarray(bodyAt, bodyEnd),
+      index: bytes.subarray(indexAt, indexEnd),
+      body: bodyAt === bodyEnd ? NOTHING : bytes.subarray(bodyAt, bodyEnd),
     };
     indexAt = indexEnd;
     bodyAt = bodyEnd;
@@ -224,14 +225,4 @@ function endsOf(parts: readonly Uint8Array[]): Uint32Array {
     end += length;
     return end;
   });
-}
-
-function joined(parts: readonly Uint8Array[], length: number): Uint8Array {
-  const bytes = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
 }

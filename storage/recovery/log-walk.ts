@@ -1,9 +1,7 @@
-import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
+import type { StoreFile } from "../disk/file-system-interface.js";
 import { TEMPORARY_SUFFIX } from "../disk/whole-files.js";
 import { hintBaseOf } from "../log/hint-format.js";
-import type { CommittedBatch } from "../log/log-batch.js";
 import type { LogEvidence } from "../log/log-options.js";
-import { LOG_RECORD_TYPE, readRecordHeader, recordLength } from "../log/record-format.js";
 import {
   assertReadableVersion,
   baseBehindUnknownEnd,
@@ -15,76 +13,9 @@ import {
 } from "../log/segment.js";
 import { HintWalk, type HintWalkOptions } from "./hint-walk.js";
 import { RECOVERY_CASES, type RecoveryCase } from "./recovery-cases.js";
-import type { RecoveryReportBuilder } from "./recovery-report.js";
-import { type RecordRun, type ScanItem, scanSegment } from "./segment-scan.js";
+import { type Gap, SegmentWalk } from "./segment-walk.js";
 import { findStraySegments } from "./stray-segments.js";
-
-export interface WalkOptions {
-  fileSystem: FileSystem;
-  directory: string;
-  firstSequence: number;
-  understandsType(type: number): boolean;
-  builder: RecoveryReportBuilder;
-  onRecords(batch: CommittedBatch): Promise<void> | void;
-  /** Keeps damaged bytes and gives the name under which it did; null when it does not keep them. */
-  quarantine(segment: string, file: StoreFile, offset: number, lengthBytes: number): Promise<string | null>;
-  /** True: sealed segments are taken from their hint files where these are right. */
-  usesHints?: boolean | undefined;
-  /** What tells of the log beside it. */
-  evidence?: LogEvidence | null | undefined;
-  /**
-   * For who reads on where the disk does not give bytes: whether it gave all of this file so far. A tail that a crash tore can be read, so that
-   * the end of the newest segment is damaged, not torn, where it did not.
-   */
-  isUnreadable?(path: string): boolean;
-  /** False when recovery delivers the records that are not proven itself, once it has made them durable. */
-  deliversTail: boolean;
-}
-
-/** Whole records at the end of the newest segment that are not proven durable; empty when `endOffset` is `offset`. */
-export interface LogTail {
-  offset: number;
-  endOffset: number;
-  firstSequence: number;
-  lastSequence: number;
-  onlyMarks: boolean;
-}
-
-export interface NewestSegment {
-  name: string;
-  base: number;
-  /** Null when its header is not readable. */
-  salt: number | null;
-  sizeBytes: number;
-  tail: LogTail;
-  /** True when nothing but the tail stands behind its last proven record. */
-  isContinuable: boolean;
-  /** The largest sequence number that a record on disk claims to be durable. */
-  claimedSequence: number;
-  /** The last record that is not a mark, when it lies behind `claimedSequence` and before the tail; else that. */
-  lastDataSequence: number;
-}
-
-export interface WalkEnd {
-  /** Null when there is no segment. */
-  newest: NewestSegment | null;
-  /** Name of the segment before it, if there is one. */
-  beforeNewest: string | null;
-  /** The number that the next record gets, or the first one of the tail when there is a tail. */
-  nextSequence: number;
-  temporaryFiles: string[];
-  /** Names of segments that do not count: see stray-segments.ts. */
-  strays: string[];
-  superseded: { name: string; sizeBytes: number }[];
-  /** Names of hint files that belong to no sealed segment. */
-  strayHints: string[];
-}
-
-interface Gap {
-  offset: number;
-  length: number;
-  reason: string;
-}
+import type { NewestSegment, WalkEnd, WalkOptions } from "./walked-log.js";
 
 interface Segment {
   name: string;
@@ -256,170 +187,35 @@ class LogWalk {
     };
   }
 
-  async #readableSegment(
-    segment: Segment,
+  #readableSegment(
+    { name, base }: Segment,
     file: StoreFile,
     sizeBytes: number,
     salt: number,
     nextBase: number | undefined,
   ): Promise<NewestSegment> {
-    const { name, base } = segment;
-    const { builder, understandsType, quarantine, evidence } = this.#options;
-    const { report } = builder;
-    const endSequence = nextBase ?? Number.POSITIVE_INFINITY;
-    const scan = { file, name, base, salt, endSequence, sizeBytes, understandsType };
-    report.bytes += sizeBytes;
-    const isNewest = nextBase === undefined;
-    const { claimed, last } = isNewest ? await claimedIn(scanSegment(scan), base - 1) : { claimed: 0, last: 0 };
-    const isUnreadable = this.#options.isUnreadable?.(`${this.#options.directory}/${name}`) === true;
-    /** By the log itself, and by all that is known. */
-    const provenByLog = isNewest ? Math.max(claimed, base - 1, isUnreadable ? last : 0) : nextBase - 1;
-    const proven = isNewest ? Math.max(provenByLog, evidence?.sequence ?? 0) : provenByLog;
-
-    let expected = base;
-    let gap: Gap | null = null;
-    let hasOpening = false;
-    let isContinuable = true;
-    let acceptedEnd = SEGMENT_HEADER_BYTES;
-    let tail: LogTail | null = null;
-    let cut: { gap: Gap; recoveryCase: RecoveryCase } | null = null;
-
-    for await (const item of scanSegment(scan)) {
-      if (item.kind === "opening") {
-        hasOpening = true;
-        acceptedEnd = item.offset + item.bytes.length;
-        report.records++;
-        // The largest time of all before it, or less: where the clock was reset (reset-clock.ts), times begin anew with a segment.
-        report.lastTimeUs = item.timeUs;
-        await this.#deliver(segment, item.bytes, item.offset, base, base - 1, item.timeUs);
-      } else if (item.kind === "damage") {
-        gap = extended(gap, item);
-      } else if (item.kind === "superseded") {
-        // Damage between the last record of this segment and the first superseded one is superseded too.
-        const from = gap !== null && expected > proven ? gap.offset : item.offset;
-        if (from !== item.offset) gap = null;
-        const reason = "an earlier recovery copied it into the next segment";
-        this.find("superseded", name, { offset: from, length: sizeBytes - from, reason });
-        this.superseded.push({ name, sizeBytes: from });
-      } else {
-        const hole = item.firstSequence > expected;
-        if (!hasOpening || gap !== null || hole) {
-          const losesProven = !hasOpening || expected <= proven;
-          const place: Gap = gap ?? {
-            offset: item.offset,
-            length: 0,
-            reason: hole ? `sequence ${item.firstSequence} behind ${expected - 1}` : "no opening state",
-          };
-          if (losesProven) {
-            const recoveryCase = !hasOpening ? "opening_state_damaged" : gap !== null ? "damage_proven" : "hole_proven";
-            const kept = place.length === 0 ? null : await quarantine(name, file, place.offset, place.length);
-            const lastLost = Math.min(item.firstSequence - 1, proven);
-            if (lastLost >= expected) this.find(recoveryCase, name, place, expected, lastLost, kept);
-            else this.find(recoveryCase, name, place, null, null, kept);
-            hasOpening = true;
-          }
-          if (!losesProven || (hole && item.firstSequence - 1 > proven)) {
-            const from = losesProven ? item.offset : place.offset;
-            cut = {
-              gap: { offset: from, length: sizeBytes - from, reason: place.reason },
-              recoveryCase: gap !== null && !losesProven ? "damage_unproven" : "hole_unproven",
-            };
-            break;
-          }
-          gap = null;
-        }
-        tail = await this.#accept(segment, item, isNewest ? proven : Number.POSITIVE_INFINITY, tail);
-        expected = item.lastSequence + 1;
-        acceptedEnd = item.offset + item.bytes.length;
-      }
-    }
-    // No crash leaves a segment without its opening state: what stood behind it may have been anything.
-    const isEndUnknown = isNewest && !hasOpening;
-    if (cut !== null) {
-      isContinuable = false;
-      this.find(cut.recoveryCase, name, cut.gap);
-    } else if (gap !== null || !hasOpening || expected <= proven) {
-      isContinuable = false;
-      const place = gap ?? { offset: acceptedEnd, length: 0, reason: `the segment ends at ${expected - 1}` };
-      if (!hasOpening || expected <= proven) {
-        if (!hasOpening || gap !== null || expected <= provenByLog) {
-          const recoveryCase = !hasOpening ? "opening_state_damaged" : gap !== null ? "damage_proven" : "hole_proven";
-          const kept = place.length === 0 ? null : await quarantine(name, file, place.offset, place.length);
-          if (isEndUnknown) this.find(recoveryCase, name, place, expected, null, kept);
-          else if (expected <= provenByLog) this.find(recoveryCase, name, place, expected, provenByLog, kept);
-          else this.find(recoveryCase, name, place, null, null, kept);
-        }
-        if (evidence && proven > provenByLog && expected <= proven) {
-          const firstLost = Math.max(expected, provenByLog + 1);
-          this.#endLost(name, sizeBytes, evidence, firstLost, proven, `the log ends at ${expected - 1}`);
-        }
-      } else if (!isNewest) {
-        // Everything up to the next segment is there: what follows is what an earlier recovery left behind.
-        this.find("superseded", name, place);
-        this.superseded.push({ name, sizeBytes: place.offset });
-      } else {
-        this.find("damage_unproven", name, { ...place, length: sizeBytes - place.offset });
-      }
-    }
-    const lastSequence = Math.max(expected - 1, proven);
-    report.lastSequence = lastSequence;
-    report.provenSequence = proven;
-    const nextSequence = isEndUnknown
-      ? Math.max(baseBehindUnknownEnd(base, sizeBytes), lastSequence + 1)
-      : lastSequence + 1;
-    tail ??= {
-      offset: acceptedEnd,
-      endOffset: acceptedEnd,
-      firstSequence: nextSequence,
-      lastSequence: nextSequence - 1,
-      onlyMarks: true,
-    };
-    const claimedSequence = Math.max(claimed, base - 1);
-    const evident = isNewest ? Math.min(evidence?.sequence ?? 0, lastSequence) : 0;
-    const lastDataSequence = Math.max(claimedSequence, evident);
-    return { name, base, salt, sizeBytes, tail, isContinuable, claimedSequence, lastDataSequence };
-  }
-
-  /** Delivers a run, but for its part behind `proven` when recovery delivers that itself; gives the tail so far. */
-  async #accept(segment: Segment, run: RecordRun, proven: number, tail: LogTail | null): Promise<LogTail | null> {
-    const { builder, deliversTail } = this.#options;
-    const { report } = builder;
-    report.lastTimeUs = Math.max(report.lastTimeUs, run.lastTimeUs);
-    const whole = { offset: run.bytes.length, lastTimeUs: run.lastTimeUs };
-    const { offset: split, lastTimeUs } = run.lastSequence <= proven ? whole : splitBehind(run.bytes, proven);
-    report.records += run.count;
-    if (deliversTail || split === run.bytes.length) {
-      await this.#deliver(segment, run.bytes, run.offset, run.firstSequence, run.lastSequence, run.lastTimeUs);
-    } else if (split > 0) {
-      await this.#deliver(segment, run.bytes.subarray(0, split), run.offset, run.firstSequence, proven, lastTimeUs);
-    }
-    if (split === run.bytes.length) return tail;
-    const onlyMarks = run.onlyMarks || isOnlyMarks(run.bytes.subarray(split));
-    return {
-      offset: tail?.offset ?? run.offset + split,
-      endOffset: run.offset + run.bytes.length,
-      firstSequence: tail?.firstSequence ?? Math.max(run.firstSequence, proven + 1),
-      lastSequence: run.lastSequence,
-      onlyMarks: (tail?.onlyMarks ?? true) && onlyMarks,
-    };
+    const { evidence } = this.#options;
+    const walk = new SegmentWalk({
+      ...{ walk: this.#options, file, name, base, salt, sizeBytes, nextBase },
+      find: (found, place, ...lost) => this.find(found, name, place, ...lost),
+      endLost: (offset, firstLost, lastLost, end) =>
+        this.#endLost(name, offset, evidence as LogEvidence, firstLost, lastLost, end),
+      superseded: (fromOffset) => this.superseded.push({ name, sizeBytes: fromOffset }),
+      deliver: (bytes, offset, firstSequence, lastSequence, lastTimeUs) =>
+        this.#deliver(base, bytes, offset, firstSequence, lastSequence, lastTimeUs),
+    });
+    return walk.read();
   }
 
   async #deliver(
-    segment: Segment,
+    segmentBase: number,
     bytes: Uint8Array,
     offset: number,
     firstSequence: number,
     lastSequence: number,
     lastTimeUs: number,
   ): Promise<void> {
-    await this.#options.onRecords({
-      bytes,
-      segmentBase: segment.base,
-      offset,
-      firstSequence,
-      lastSequence,
-      lastTimeUs,
-    });
+    await this.#options.onRecords({ bytes, segmentBase, offset, firstSequence, lastSequence, lastTimeUs });
   }
 
   find(
@@ -445,44 +241,4 @@ class LogWalk {
       detail: place.reason,
     });
   }
-}
-
-function extended(gap: Gap | null, by: Gap): Gap {
-  if (gap === null) return { offset: by.offset, length: by.length, reason: by.reason };
-  return { ...gap, length: by.offset + by.length - gap.offset };
-}
-
-/** The largest number that any intact header of a segment claims to be durable, and the last one of its whole records. */
-async function claimedIn(items: AsyncIterable<ScanItem>, atLeast: number): Promise<{ claimed: number; last: number }> {
-  let claimed = atLeast;
-  let last = 0;
-  for await (const item of items) {
-    if (item.kind !== "superseded" && item.durableUpTo > claimed) claimed = item.durableUpTo;
-    if (item.kind === "records") last = item.lastSequence;
-  }
-  return { claimed, last };
-}
-
-/** Where in the bytes of whole records the first one with a number above `sequence` starts, and the largest time before it. */
-function splitBehind(bytes: Uint8Array, sequence: number): { offset: number; lastTimeUs: number } {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  let offset = 0;
-  let lastTimeUs = 0;
-  while (offset < bytes.length) {
-    const header = readRecordHeader(view, offset);
-    if (header.sequence > sequence) break;
-    lastTimeUs = Math.max(lastTimeUs, header.timeUs);
-    offset += recordLength(header.indexLength, header.bodyLength);
-  }
-  return { offset, lastTimeUs };
-}
-
-function isOnlyMarks(bytes: Uint8Array): boolean {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  for (let at = 0; at < bytes.length; ) {
-    const header = readRecordHeader(view, at);
-    if (header.type !== LOG_RECORD_TYPE.mark) return false;
-    at += recordLength(header.indexLength, header.bodyLength);
-  }
-  return true;
 }

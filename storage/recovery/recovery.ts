@@ -5,10 +5,11 @@ import type { LogOptions } from "../log/log-options.js";
 import { readRecordHeader, recordLength, sealRecordHeader } from "../log/record-format.js";
 import { createSegment, encodeSegmentStart, segmentName, type WritableSegment } from "../log/segment.js";
 import { StorageError } from "../storage-error.js";
-import { type LogTail, type NewestSegment, walkLog } from "./log-walk.js";
+import { walkLog } from "./log-walk.js";
 import { quarantineBytes, setAside } from "./quarantine.js";
 import { type RecoveryReport, RecoveryReportBuilder } from "./recovery-report.js";
 import { scanSegment } from "./segment-scan.js";
+import type { LogTail, NewestSegment } from "./walked-log.js";
 
 export interface RecoveredLog {
   segment: WritableSegment;

@@ -23,8 +23,7 @@
  * index section names serial number and revision. A million serial numbers in each opening state would be 30 MB for each 64 MB.
  */
 import { isProcessingOpen } from "../../core/capture/artefact.js";
-import { isUuidV7, readUuid, uuidToBytes } from "../../core/identifiers.js";
-import { isPlainObject } from "../../core/json/json.js";
+import { readUuid, uuidToBytes } from "../../core/identifiers.js";
 import type { CellChange, CellIdentity, Change, RunChange } from "../../core/link/change.js";
 import type { Refusal } from "../../core/link/refusal.js";
 import type { World } from "../../core/link/world.js";
@@ -40,10 +39,9 @@ import type { LogRecord, RecordLocation } from "../../storage/log/log-batch.js";
 import type { RecordContent } from "../../storage/log/log-options.js";
 import { LOG_RECORD_TYPE } from "../../storage/log/record-format.js";
 import { segmentName } from "../../storage/log/segment.js";
-import { decodeChanges, decodeRefusal } from "../../storage/records/change-record.js";
+import { decodeRefusal } from "../../storage/records/change-record.js";
 import { UUID_BYTES } from "../../storage/records/index-layout.js";
 import type { IndexedRun } from "../../storage/records/indexed-run.js";
-import { decodeMessagePack, encodeMessagePack } from "../../storage/records/message-pack.js";
 import { type FoldedState, foldRecord, type IndexedDelta, type IndexedEnd } from "../../storage/records/record-fold.js";
 import {
   decodeIndex,
@@ -53,62 +51,20 @@ import {
   RecordDecodeError,
 } from "../../storage/records/record-index.js";
 import { decodeDelivery, type WebhookIndex } from "../../storage/records/webhook-record.js";
-import { StorageError } from "../../storage/storage-error.js";
 import { CellState } from "../../storage/view/cell-state.js";
 import { WebhookState } from "../webhooks/deliveries/webhook-state.js";
-import { isProducerEntry, type ProducerEntry, ProducerTable } from "./producers/producer-table.js";
+import { decodeOpeningState, encodeOpeningState } from "./opening-state.js";
+import { ProducerTable } from "./producers/producer-table.js";
+import { type DamagedRun, UnfoldedRuns, undecodable } from "./unfolded-runs.js";
 
-const OPENING_STATE_VERSION = 1;
 /** Values of the table of runs. */
 const ACTIVE = 0;
 const ENDED = 1;
-
-interface OpeningState {
-  version: number;
-  lastTimeUs: number;
-  lastRunId: string | null;
-  producers: ProducerEntry[];
-}
 
 interface ActiveRun {
   state: RunState;
   /** Who wrote to it last: while this producer stays away, the run is an orphan. */
   lastProducer: string | null;
-}
-
-/**
- * Records of a run that has not ended, kept while the log is read: most runs end in it, and their deltas are never decoded. Of one that has
- * ended with something to be made of its captures, the last.
- */
-interface UnfoldedRecord {
-  type: number;
-  timeUs: number;
-  producer: string | null;
-  body: Uint8Array;
-}
-
-/** @throws RecordDecodeError */
-function decodeOpeningState(body: Uint8Array): OpeningState {
-  let state: unknown;
-  try {
-    state = decodeMessagePack(body);
-  } catch (error) {
-    throw new RecordDecodeError(`the opening state of a segment cannot be decoded as MessagePack: ${String(error)}`);
-  }
-  if (!isPlainObject(state)) throw new RecordDecodeError("an opening state that is no map");
-  const { version, lastTimeUs, lastRunId, producers } = state;
-  if (version !== OPENING_STATE_VERSION) {
-    throw new RecordDecodeError(
-      `opening state of version ${String(version)}: this release reads ${OPENING_STATE_VERSION}`,
-    );
-  }
-  const isWhole =
-    Number.isSafeInteger(lastTimeUs) &&
-    (lastRunId === null || (typeof lastRunId === "string" && isUuidV7(lastRunId))) &&
-    Array.isArray(producers) &&
-    producers.every(isProducerEntry);
-  if (!isWhole) throw new RecordDecodeError("an opening state without clock, last run or producers");
-  return state as unknown as OpeningState;
 }
 
 export class RecorderState implements World, FoldedState {
@@ -129,7 +85,8 @@ export class RecorderState implements World, FoldedState {
   readonly #lastRunId = new Uint8Array(16);
   #lastTimeUs = 0;
   #activeDocumentBytes = 0;
-  #unfolded: Map<string, UnfoldedRecord[]> | undefined = new Map();
+  /** While the log is read. */
+  #unfolded: UnfoldedRuns | undefined = new UnfoldedRuns();
 
   constructor(captures = new CaptureIndex({ keepsRuns: false })) {
     this.captures = captures;
@@ -311,13 +268,12 @@ export class RecorderState implements World, FoldedState {
 
   /** What a new segment says of everything before it. */
   openingState(): RecordContent {
-    const state: OpeningState = {
-      version: OPENING_STATE_VERSION,
+    const body = encodeOpeningState({
       lastTimeUs: this.#lastTimeUs,
       lastRunId: this.lastRunId,
       producers: this.producers.entries(),
-    };
-    return { index: new Uint8Array(0), body: encodeMessagePack(state) };
+    });
+    return { index: new Uint8Array(0), body };
   }
 
   /**
@@ -363,14 +319,14 @@ export class RecorderState implements World, FoldedState {
   runCreated(run: IndexedRun, record: LogRecord, origin: Origin | null): void {
     this.#addRun(run.bytes, run.idAt);
     this.#noteRevision(run.serialNumberBytes, run.revision);
-    this.#keepUnfolded(run.id, record, origin);
+    this.#unfolded?.keep(run.id, record, origin);
   }
 
   runDelta({ runId, frameId, events }: IndexedDelta, record: LogRecord, origin: Origin | null): void {
     // A run whose creation was lost to damage: known, so that its id cannot come again, and closed to every message.
     if (!this.#runs.has(runId)) this.#runs.setValueAt(this.#addRun(uuidToBytes(runId), 0), ENDED);
     if (frameId !== null) this.#frames.set(frameId, this.#runs.entryOf(runId));
-    this.#keepUnfolded(runId, record, origin);
+    this.#unfolded?.keep(runId, record, origin);
     if (events !== undefined) this.webhooks.begin(runId, events.list());
   }
 
@@ -382,7 +338,7 @@ export class RecorderState implements World, FoldedState {
     this.#noteRevision(run.serialNumberBytes, run.revision);
     // Its earlier records are needed no more: it stays as a whole as long as something is to be made of its captures.
     if (entry < known) this.#unfolded?.delete(run.id);
-    if (captures.isOpen) this.#keepUnfolded(run.id, record, null);
+    if (captures.isOpen) this.#unfolded?.keep(run.id, record, null);
     const frames = this.#frames;
     for (let at = run.framesAt; at < run.end; at += UUID_BYTES) frames.setValueAt(frames.enterBytes(bytes, at), entry);
     if (captures.removedAtUs === null) this.captures.keep(keptCaptures(run, captures, location));
@@ -396,13 +352,6 @@ export class RecorderState implements World, FoldedState {
 
   delivery(index: Uint8Array): void {
     this.webhooks.putDelivery(decodeDelivery(index));
-  }
-
-  #keepUnfolded(runId: string, { type, timeUs, body }: LogRecord, origin: Origin | null): void {
-    const record = { type, timeUs, producer: origin?.producer ?? null, body: body.slice() };
-    const records = this.#unfolded?.get(runId);
-    if (records === undefined) this.#unfolded?.set(runId, [record]);
-    else records.push(record);
   }
 
   /** A segment begins at that time: less than before where the clock was reset (reset-clock.ts). */
@@ -419,43 +368,17 @@ export class RecorderState implements World, FoldedState {
   }
 
   /**
-   * Folds the runs that have not ended, or have captures to be processed. Gives those of which the log lost records (damage that recovery has reported): a run goes on
-   * without what was lost, and one whose creation was lost is closed.
+   * Folds the runs that have not ended, or have captures to be processed. Gives those of which the log lost records: damage that recovery has
+   * reported. A run goes on without what was lost, and one whose creation was lost is closed.
+   *
    * @throws StorageError `record_undecodable`
    */
-  finishReplay(): { runId: string; lostChanges: number; message: string }[] {
-    const damaged: { runId: string; lostChanges: number; message: string }[] = [];
-    for (const [runId, records] of this.#unfolded ?? []) {
-      let lostChanges = 0;
-      let message = "";
-      for (const record of records) {
-        for (const change of changesOf(runId, record)) {
-          try {
-            this.#applyChange(change, record.timeUs, record.producer);
-          } catch (error) {
-            lostChanges++;
-            message = error instanceof Error ? error.message : String(error);
-          }
-        }
-      }
-      if (lostChanges > 0) damaged.push({ runId, lostChanges, message });
-    }
+  finishReplay(): DamagedRun[] {
+    const apply = (change: Change, timeUs: number, producer: string | null) =>
+      this.#applyChange(change, timeUs, producer);
+    const damaged = this.#unfolded?.fold(apply) ?? [];
     this.#unfolded = undefined;
     this.webhooks.finishReplay();
     return damaged;
   }
-}
-
-function changesOf(runId: string, { type, body }: UnfoldedRecord): Change[] {
-  try {
-    return decodeChanges(type, body);
-  } catch (error) {
-    if (!(error instanceof RecordDecodeError)) throw error;
-    throw undecodable(`a record of run ${runId}`, error);
-  }
-}
-
-/** Its CRCs are right: no damage, but something that no release wrote. To leave it out could be to lose what was acknowledged. */
-function undecodable(which: string, error: RecordDecodeError): StorageError {
-  return new StorageError("record_undecodable", `${which} cannot be decoded: ${error.message}`);
 }

@@ -211,7 +211,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "an opening state without the last run id",
     file: "workers/recorder/recorder-state.js",
-    find: "lastRunId: this.#lastRunId,\n            producers",
+    find: "lastRunId: this.lastRunId,\n            producers",
     replace: "lastRunId: null,\n            producers",
     killer: "workers/recorder/recorder-state",
   },
@@ -382,16 +382,16 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "a hole in the numbers is no damage",
-    file: "storage/recovery/log-walk.js",
-    find: "const hole = item.firstSequence > expected;",
+    file: "storage/recovery/segment-walk.js",
+    find: "const hole = run.firstSequence > this.#expected;",
     replace: "const hole = false;",
     killer: RECOVERY,
   },
   {
     name: "a segment that ends early is no damage",
-    file: "storage/recovery/log-walk.js",
-    find: "gap !== null || !hasOpening || expected <= proven) {\n            isContinuable",
-    replace: "gap !== null || !hasOpening) {\n            isContinuable",
+    file: "storage/recovery/segment-walk.js",
+    find: "gap !== null || !this.#hasOpening || this.#expected <= this.#proven) {\n            this.#isContinuable",
+    replace: "gap !== null || !this.#hasOpening) {\n            this.#isContinuable",
     killer: RECOVERY,
   },
   {
@@ -412,14 +412,14 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "a newest segment that ends before its opening state is taken for one that never held more",
-    file: "storage/recovery/log-walk.js",
-    find: "const isEndUnknown = isNewest && !hasOpening;",
-    replace: "const isEndUnknown = false;",
+    file: "storage/recovery/segment-walk.js",
+    find: "return this.#isNewest && !this.#hasOpening;",
+    replace: "return false;",
     killer: RECOVERY,
   },
   {
     name: "damage to what is proven is taken for a torn tail",
-    file: "storage/recovery/log-walk.js",
+    file: "storage/recovery/segment-walk.js",
     find: "Math.max(claimed, base - 1, isUnreadable",
     replace: "Math.max(base - 1, isUnreadable",
     killer: DAMAGE,
@@ -440,7 +440,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "what an earlier recovery has copied counts twice",
-    file: "storage/recovery/log-walk.js",
+    file: "storage/recovery/segment-walk.js",
     find: "const endSequence = nextBase ?? Number.POSITIVE_INFINITY;",
     replace: "const endSequence = Number.POSITIVE_INFINITY;",
     killer: RECOVERY,
@@ -525,7 +525,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "bytes that the disk does not give are taken for a torn tail",
-    file: "storage/recovery/log-walk.js",
+    file: "storage/recovery/segment-walk.js",
     find: "isUnreadable ? last : 0",
     replace: "0",
     killer: "faults/disk/read-errors",

@@ -36,7 +36,7 @@ export class HintedStore {
       openingState: () => state.openingState(),
       onRecords: (batch) => {
         view.applyBatch(batch);
-        forEachRecord(batch, (record, location) => state.replay(record, location));
+        forEachRecord(batch, (record, location) => state.replay(record, location, batch.isHint));
       },
       onCommitted: (batch) => {
         view.applyBatch(batch);

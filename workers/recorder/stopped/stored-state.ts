@@ -33,7 +33,7 @@ export async function openStoredState(fileSystem: FileSystem, directory: DataDir
     evidence,
     usesHints: true,
     openingState: () => state.openingState(),
-    onRecords: (batch) => forEachRecord(batch, (record, location) => state.replay(record, location)),
+    onRecords: (batch) => forEachRecord(batch, (record, location) => state.replay(record, location, batch.isHint)),
   });
   return { state, log };
 }

@@ -1,0 +1,286 @@
+import type { StoreFile } from "../disk/file-system-interface.js";
+import { LOG_RECORD_TYPE, readRecordHeader, recordLength } from "../log/record-format.js";
+import { baseBehindUnknownEnd, SEGMENT_HEADER_BYTES } from "../log/segment.js";
+import type { RecoveryCase } from "./recovery-cases.js";
+import { type RecordRun, type ScanItem, scanSegment } from "./segment-scan.js";
+import type { LogTail, NewestSegment, WalkOptions } from "./walked-log.js";
+
+/** A place of a segment, and what is wrong with it, for people. */
+export interface Gap {
+  offset: number;
+  length: number;
+  reason: string;
+}
+
+export interface SegmentWalkOptions {
+  /** Of the walk through the log. */
+  walk: WalkOptions;
+  file: StoreFile;
+  name: string;
+  base: number;
+  salt: number;
+  sizeBytes: number;
+  /** Undefined for the newest segment. */
+  nextBase: number | undefined;
+  find(
+    found: RecoveryCase,
+    place: Gap,
+    firstLost?: number | null,
+    lastLost?: number | null,
+    quarantineFile?: string | null,
+  ): void;
+  /** What is beside the log says that it went on up to `lastLost`. */
+  endLost(offset: number, firstLost: number, lastLost: number, end: string): void;
+  superseded(fromOffset: number): unknown;
+  deliver(
+    bytes: Uint8Array,
+    offset: number,
+    firstSequence: number,
+    lastSequence: number,
+    lastTimeUs: number,
+  ): Promise<void>;
+}
+
+/** Reads one segment whose header is intact, delivers its records, and decides which case each damaged place is. */
+export class SegmentWalk {
+  readonly #options: SegmentWalkOptions;
+  readonly #isNewest: boolean;
+  /** The largest number that a header claims to be durable. */
+  #claimed = 0;
+  /** The last number that is proven: by the log itself, and by all that is known. */
+  #provenByLog = 0;
+  #proven = 0;
+  /** The number of the next record. */
+  #expected: number;
+  /** Damage that no record followed so far. */
+  #gap: Gap | null = null;
+  #hasOpening = false;
+  #isContinuable = true;
+  /** Behind the last record that counts. */
+  #acceptedEnd = SEGMENT_HEADER_BYTES;
+  #tail: LogTail | null = null;
+  /** Everything from here on does not count. */
+  #cut: { gap: Gap; recoveryCase: RecoveryCase } | null = null;
+
+  constructor(options: SegmentWalkOptions) {
+    this.#options = options;
+    this.#isNewest = options.nextBase === undefined;
+    this.#expected = options.base;
+  }
+
+  async read(): Promise<NewestSegment> {
+    const { walk, file, name, base, salt, sizeBytes, nextBase } = this.#options;
+    const endSequence = nextBase ?? Number.POSITIVE_INFINITY;
+    const scan = { file, name, base, salt, endSequence, sizeBytes, understandsType: walk.understandsType };
+    walk.builder.report.bytes += sizeBytes;
+    if (nextBase === undefined) await this.#learnProven(scanSegment(scan));
+    else this.#proven = this.#provenByLog = nextBase - 1;
+    for await (const item of scanSegment(scan)) {
+      if (item.kind === "opening") await this.#opening(item);
+      else if (item.kind === "damage") this.#gap = extended(this.#gap, item);
+      else if (item.kind === "superseded") this.#superseded(item.offset);
+      else if (!(await this.#records(item))) break;
+    }
+    await this.#end();
+    return this.#result();
+  }
+
+  /** Looks through the newest segment for what is proven of it: damage behind that is a torn tail. */
+  async #learnProven(items: AsyncIterable<ScanItem>): Promise<void> {
+    const { walk, base, name } = this.#options;
+    const { claimed, last } = await claimedIn(items, base - 1);
+    const isUnreadable = walk.isUnreadable?.(`${walk.directory}/${name}`) === true;
+    this.#claimed = claimed;
+    this.#provenByLog = Math.max(claimed, base - 1, isUnreadable ? last : 0);
+    this.#proven = Math.max(this.#provenByLog, walk.evidence?.sequence ?? 0);
+  }
+
+  async #opening({ bytes, offset, timeUs }: Extract<ScanItem, { kind: "opening" }>): Promise<void> {
+    const { walk, base, deliver } = this.#options;
+    const { report } = walk.builder;
+    this.#hasOpening = true;
+    this.#acceptedEnd = offset + bytes.length;
+    report.records++;
+    // The largest time of all before it, or less: where the clock was reset (reset-clock.ts), times begin anew with a segment.
+    report.lastTimeUs = timeUs;
+    await deliver(bytes, offset, base, base - 1, timeUs);
+  }
+
+  #superseded(offset: number): void {
+    const { sizeBytes, find, superseded } = this.#options;
+    // Damage between the last record of this segment and the first superseded one is superseded too.
+    const from = this.#gap !== null && this.#expected > this.#proven ? this.#gap.offset : offset;
+    if (from !== offset) this.#gap = null;
+    const reason = "an earlier recovery copied it into the next segment";
+    find("superseded", { offset: from, length: sizeBytes - from, reason });
+    superseded(from);
+  }
+
+  /** @returns false when these records and all behind them do not count */
+  async #records(run: RecordRun): Promise<boolean> {
+    const hole = run.firstSequence > this.#expected;
+    if (!this.#hasOpening || this.#gap !== null || hole) {
+      const place: Gap = this.#gap ?? {
+        offset: run.offset,
+        length: 0,
+        reason: hole ? `sequence ${run.firstSequence} behind ${this.#expected - 1}` : "no opening state",
+      };
+      const losesProven = !this.#hasOpening || this.#expected <= this.#proven;
+      if (losesProven) await this.#lost(place, run.firstSequence - 1);
+      if (!losesProven || (hole && run.firstSequence - 1 > this.#proven)) {
+        const from = losesProven ? run.offset : place.offset;
+        this.#cut = {
+          gap: { offset: from, length: this.#options.sizeBytes - from, reason: place.reason },
+          recoveryCase: this.#gap !== null && !losesProven ? "damage_unproven" : "hole_unproven",
+        };
+        return false;
+      }
+      this.#gap = null;
+    }
+    await this.#accept(run);
+    this.#expected = run.lastSequence + 1;
+    this.#acceptedEnd = run.offset + run.bytes.length;
+    return true;
+  }
+
+  /** Proven records are gone, up to `last` at most. */
+  async #lost(place: Gap, last: number): Promise<void> {
+    const { found, kept } = await this.#damaged(place);
+    const lastLost = Math.min(last, this.#proven);
+    if (lastLost >= this.#expected) this.#options.find(found, place, this.#expected, lastLost, kept);
+    else this.#options.find(found, place, null, null, kept);
+    this.#hasOpening = true;
+  }
+
+  /** Which case damage to what is proven is; keeps its bytes. */
+  async #damaged({ offset, length }: Gap): Promise<{ found: RecoveryCase; kept: string | null }> {
+    const { walk, name, file } = this.#options;
+    const isHole = this.#gap === null;
+    const found = !this.#hasOpening ? "opening_state_damaged" : isHole ? "hole_proven" : "damage_proven";
+    return { found, kept: length === 0 ? null : await walk.quarantine(name, file, offset, length) };
+  }
+
+  /** Delivers a run, but for its part behind what is proven when recovery delivers that itself; notes the tail. */
+  async #accept(run: RecordRun): Promise<void> {
+    const { walk, deliver } = this.#options;
+    const { report } = walk.builder;
+    const proven = this.#isNewest ? this.#proven : Number.POSITIVE_INFINITY;
+    report.lastTimeUs = Math.max(report.lastTimeUs, run.lastTimeUs);
+    report.records += run.count;
+    const whole = { offset: run.bytes.length, lastTimeUs: run.lastTimeUs };
+    const { offset: split, lastTimeUs } = run.lastSequence <= proven ? whole : splitBehind(run.bytes, proven);
+    if (walk.deliversTail || split === run.bytes.length) {
+      await deliver(run.bytes, run.offset, run.firstSequence, run.lastSequence, run.lastTimeUs);
+    } else if (split > 0) {
+      await deliver(run.bytes.subarray(0, split), run.offset, run.firstSequence, proven, lastTimeUs);
+    }
+    if (split === run.bytes.length) return;
+    const before = this.#tail;
+    this.#tail = {
+      offset: before?.offset ?? run.offset + split,
+      endOffset: run.offset + run.bytes.length,
+      firstSequence: before?.firstSequence ?? Math.max(run.firstSequence, proven + 1),
+      lastSequence: run.lastSequence,
+      onlyMarks: (before?.onlyMarks ?? true) && (run.onlyMarks || isOnlyMarks(run.bytes.subarray(split))),
+    };
+  }
+
+  /** No crash leaves a segment without its opening state: what stood behind it may have been anything. */
+  get #isEndUnknown(): boolean {
+    return this.#isNewest && !this.#hasOpening;
+  }
+
+  /** Judges what is behind the last record that counts. */
+  async #end(): Promise<void> {
+    const { sizeBytes, find, superseded } = this.#options;
+    const gap = this.#gap;
+    if (this.#cut !== null) {
+      this.#isContinuable = false;
+      find(this.#cut.recoveryCase, this.#cut.gap);
+    } else if (gap !== null || !this.#hasOpening || this.#expected <= this.#proven) {
+      this.#isContinuable = false;
+      const reason = `the segment ends at ${this.#expected - 1}`;
+      const place = gap ?? { offset: this.#acceptedEnd, length: 0, reason };
+      if (!this.#hasOpening || this.#expected <= this.#proven) await this.#endsEarly(place);
+      else if (this.#isNewest) find("damage_unproven", { ...place, length: sizeBytes - place.offset });
+      else {
+        // Everything up to the next segment is there: what follows is what an earlier recovery left behind.
+        find("superseded", place);
+        superseded(place.offset);
+      }
+    }
+  }
+
+  /** The segment ends before what is proven. */
+  async #endsEarly(place: Gap): Promise<void> {
+    const { walk, sizeBytes, find, endLost } = this.#options;
+    const provenByLog = this.#provenByLog;
+    if (!this.#hasOpening || this.#gap !== null || this.#expected <= provenByLog) {
+      const { found, kept } = await this.#damaged(place);
+      if (this.#isEndUnknown) find(found, place, this.#expected, null, kept);
+      else if (this.#expected <= provenByLog) find(found, place, this.#expected, provenByLog, kept);
+      else find(found, place, null, null, kept);
+    }
+    if (walk.evidence && this.#proven > provenByLog && this.#expected <= this.#proven) {
+      const firstLost = Math.max(this.#expected, provenByLog + 1);
+      endLost(sizeBytes, firstLost, this.#proven, `the log ends at ${this.#expected - 1}`);
+    }
+  }
+
+  #result(): NewestSegment {
+    const { walk, name, base, salt, sizeBytes } = this.#options;
+    const lastSequence = Math.max(this.#expected - 1, this.#proven);
+    walk.builder.report.lastSequence = lastSequence;
+    walk.builder.report.provenSequence = this.#proven;
+    const behind = this.#isEndUnknown ? baseBehindUnknownEnd(base, sizeBytes) : 0;
+    const nextSequence = Math.max(behind, lastSequence + 1);
+    const end = this.#acceptedEnd;
+    const numbers = { firstSequence: nextSequence, lastSequence: nextSequence - 1 };
+    const tail = this.#tail ?? { offset: end, endOffset: end, ...numbers, onlyMarks: true };
+    const claimedSequence = Math.max(this.#claimed, base - 1);
+    const evident = this.#isNewest ? Math.min(walk.evidence?.sequence ?? 0, lastSequence) : 0;
+    const lastDataSequence = Math.max(claimedSequence, evident);
+    const isContinuable = this.#isContinuable;
+    return { name, base, salt, sizeBytes, tail, isContinuable, claimedSequence, lastDataSequence };
+  }
+}
+
+function extended(gap: Gap | null, by: Gap): Gap {
+  if (gap === null) return { offset: by.offset, length: by.length, reason: by.reason };
+  return { ...gap, length: by.offset + by.length - gap.offset };
+}
+
+/** The largest number that any intact header of a segment claims to be durable, and the last one of its whole records. */
+async function claimedIn(items: AsyncIterable<ScanItem>, atLeast: number): Promise<{ claimed: number; last: number }> {
+  let claimed = atLeast;
+  let last = 0;
+  for await (const item of items) {
+    if (item.kind !== "superseded" && item.durableUpTo > claimed) claimed = item.durableUpTo;
+    if (item.kind === "records") last = item.lastSequence;
+  }
+  return { claimed, last };
+}
+
+/** Where in the bytes of whole records the first one with a number above `sequence` starts, and the largest time before it. */
+function splitBehind(bytes: Uint8Array, sequence: number): { offset: number; lastTimeUs: number } {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  let offset = 0;
+  let lastTimeUs = 0;
+  while (offset < bytes.length) {
+    const header = readRecordHeader(view, offset);
+    if (header.sequence > sequence) break;
+    lastTimeUs = Math.max(lastTimeUs, header.timeUs);
+    offset += recordLength(header.indexLength, header.bodyLength);
+  }
+  return { offset, lastTimeUs };
+}
+
+function isOnlyMarks(bytes: Uint8Array): boolean {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 0; at < bytes.length; ) {
+    const header = readRecordHeader(view, at);
+    if (header.type !== LOG_RECORD_TYPE.mark) return false;
+    at += recordLength(header.indexLength, header.bodyLength);
+  }
+  return true;
+}

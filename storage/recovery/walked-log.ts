@@ -1,0 +1,66 @@
+/** What a walk through the log is given, and what it finds. */
+import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
+import type { CommittedBatch } from "../log/log-batch.js";
+import type { LogEvidence } from "../log/log-options.js";
+import type { RecoveryReportBuilder } from "./recovery-report.js";
+
+export interface WalkOptions {
+  fileSystem: FileSystem;
+  directory: string;
+  firstSequence: number;
+  understandsType(type: number): boolean;
+  builder: RecoveryReportBuilder;
+  onRecords(batch: CommittedBatch): Promise<void> | void;
+  /** Keeps damaged bytes and gives the name under which it did; null when it does not keep them. */
+  quarantine(segment: string, file: StoreFile, offset: number, lengthBytes: number): Promise<string | null>;
+  /** True: sealed segments are taken from their hint files where these are right. */
+  usesHints?: boolean | undefined;
+  /** What tells of the log beside it. */
+  evidence?: LogEvidence | null | undefined;
+  /**
+   * For who reads on where the disk does not give bytes: whether it gave all of this file so far. A tail that a crash tore can be read, so that
+   * the end of the newest segment is damaged, not torn, where it did not.
+   */
+  isUnreadable?(path: string): boolean;
+  /** False when recovery delivers the records that are not proven itself, once it has made them durable. */
+  deliversTail: boolean;
+}
+
+/** Whole records at the end of the newest segment that are not proven durable; empty when `endOffset` is `offset`. */
+export interface LogTail {
+  offset: number;
+  endOffset: number;
+  firstSequence: number;
+  lastSequence: number;
+  onlyMarks: boolean;
+}
+
+export interface NewestSegment {
+  name: string;
+  base: number;
+  /** Null when its header is not readable. */
+  salt: number | null;
+  sizeBytes: number;
+  tail: LogTail;
+  /** True when nothing but the tail stands behind its last proven record. */
+  isContinuable: boolean;
+  /** The largest sequence number that a record on disk claims to be durable. */
+  claimedSequence: number;
+  /** The last record that is not a mark, when it lies behind `claimedSequence` and before the tail; else that. */
+  lastDataSequence: number;
+}
+
+export interface WalkEnd {
+  /** Null when there is no segment. */
+  newest: NewestSegment | null;
+  /** Name of the segment before it, if there is one. */
+  beforeNewest: string | null;
+  /** The number that the next record gets, or the first one of the tail when there is a tail. */
+  nextSequence: number;
+  temporaryFiles: string[];
+  /** Names of segments that do not count: see stray-segments.ts. */
+  strays: string[];
+  superseded: { name: string; sizeBytes: number }[];
+  /** Names of hint files that belong to no sealed segment. */
+  strayHints: string[];
+}
