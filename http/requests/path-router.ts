@@ -137,7 +137,7 @@ export class PathRouter {
   }
 
   #walk(path: string, values: string[]): Node | undefined {
-    let node: Node | undefined = this.#root;
+    let node: Node | undefined = path === "" ? undefined : this.#root;
     let start = 1;
     while (node !== undefined) {
       const slash: number = path.indexOf("/", start);
