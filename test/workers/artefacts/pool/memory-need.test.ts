@@ -2,6 +2,7 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { artefactTasks } from "../../../../workers/artefacts/pool/artefact-tasks.js";
 import { MemoryNeed, type MemoryNeedOptions } from "../../../../workers/artefacts/pool/memory-need.js";
+import { taskFailure } from "../../../../workers/artefacts/pool/task-failures.js";
 import { surfaceFrame } from "../../../helpers/captures/made-frames.js";
 import { storedFrame } from "../../../helpers/captures/stored-frame.js";
 
@@ -74,4 +75,20 @@ t.test("large frame after large frame has one memory, and small ones make away w
   clock.nowMs += 1_000_000;
   await tasks.filter(small);
   t.equal(made(), 2, "which stays");
+});
+
+t.test("a buffer that the machine does not give says nothing of the frame", async (t) => {
+  const vastBytes = 2 ** 45;
+  for (const allocate of [() => new ArrayBuffer(vastBytes), () => new SharedArrayBuffer(vastBytes)]) {
+    try {
+      allocate();
+      t.fail("the machine has that much");
+    } catch (error) {
+      t.equal(taskFailure(error).code, "out_of_memory");
+    }
+  }
+  for (const message of ["WebAssembly.Memory(): could not allocate memory", "Unable to grow instance memory"]) {
+    t.equal(taskFailure(new RangeError(message)).code, "out_of_memory");
+  }
+  t.equal(taskFailure(new RangeError("Invalid string length")).code, "too_large");
 });
