@@ -24,46 +24,39 @@ function temporaryFolder(t: Tap): string {
   return folder;
 }
 
-t.test(
-  "--help lists every option with its variable and default; --version is the release that is served",
-  async (t) => {
-    const help = await runCommand(["--help"]);
-    t.equal(help.code, 0);
-    for (const command of ["serve", "demo", "check", "inspect", "keys"])
-      t.match(help.stdout, new RegExp(`^ +${command} `, "m"));
-    const serve = await runCommand(["serve", "--help"]);
-    t.equal(serve.code, 0);
-    for (const option of [
-      "data",
-      "host",
-      "port",
-      "open",
-      "api-keys",
-      "cors-origin",
-      "tls-cert",
-      "tls-key",
-      "base-url",
-      "front",
-      "durability",
-      "finalize-timeout",
-      "orphan-timeout",
-      "cell-socket",
-      "cell-listen",
-      "cell-token-file",
-      "log-level",
-      "log-format",
-      "config",
-    ]) {
-      t.match(serve.stdout, new RegExp(`^ +--${option}`, "m"), option);
-      t.match(serve.stdout, `INSPECTION_${option.toUpperCase().replaceAll("-", "_")}`);
-    }
-    const version = await runCommand(["--version"]);
-    const service = await start(t);
-    t.strictSame(await new ContractClient(t, service.port).get("/system/version"), {
-      "service-version": version.stdout.trim(),
-    });
-  },
-);
+t.test("--help lists every option with its variable and default; --version is the release", async (t) => {
+  const help = await runCommand(["--help"]);
+  t.equal(help.code, 0);
+  for (const command of ["serve", "demo", "check", "inspect", "keys"])
+    t.match(help.stdout, new RegExp(`^ +${command} `, "m"));
+  const serve = await runCommand(["serve", "--help"]);
+  t.equal(serve.code, 0);
+  for (const option of [
+    "data",
+    "host",
+    "port",
+    "open",
+    "api-keys",
+    "cors-origin",
+    "tls-cert",
+    "tls-key",
+    "base-url",
+    "front",
+    "durability",
+    "finalize-timeout",
+    "orphan-timeout",
+    "cell-socket",
+    "cell-listen",
+    "cell-token-file",
+    "log-level",
+    "log-format",
+    "config",
+  ]) {
+    t.match(serve.stdout, new RegExp(`^ +--${option}`, "m"), option);
+    t.match(serve.stdout, `INSPECTION_${option.toUpperCase().replaceAll("-", "_")}`);
+  }
+  t.match((await runCommand(["--version"])).stdout, /^\d+\.\d+\.\d+\n$/);
+});
 
 t.test("wrong use ends with 1 and one line that says what is wrong", async (t) => {
   const folder = temporaryFolder(t);
@@ -161,53 +154,27 @@ t.test("on node:http it serves without the native binary, and over TLS", async (
   t.equal((await service.end()).code, 0);
 });
 
-t.test("it says where it listens in one line on stdout, and logs JSON lines to stderr", async (t) => {
-  const service = await start(t, { args: ["serve", "--log-level", "debug"] });
-  t.match(service.stdout, /^listening on http:\/\/127\.0\.0\.1:\d+ \(front: .+\)\n$/);
+function logLines(stderr: string): Record<string, unknown>[] {
+  const lines = stderr.trim().split("\n");
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+const requestLines = (stderr: string) => logLines(stderr).filter(({ msg }) => msg === "request");
+
+t.test("--open serves on every address; one line on stdout says where, and JSON lines go to stderr", async (t) => {
+  const service = await start(t, { args: ["serve", "--host", "0.0.0.0", "--open", "--log-level", "debug"] });
+  t.match(service.stdout, /^listening on http:\/\/0\.0\.0\.0:\d+ \(front: .+\)\n$/);
   const response = await rawRequest(service.port, "GET /runs?limit=1 HTTP/1.1\r\nHost: x\r\n\r\n");
   const { stdout, stderr } = await service.end();
   t.equal(stdout.trim().split("\n").length, 1);
-  const lines = stderr
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line) as Record<string, unknown>);
-  const request = lines.find((line) => line.msg === "request");
-  t.match(request, {
-    trace_id: response?.headers["x-trace-id"] as string,
-    method: "GET",
-    path: "/runs",
-    query: "limit=1",
-    status: 200,
-  });
+  const [request] = requestLines(stderr);
+  t.match(request, { trace_id: response?.headers["x-trace-id"] as string, method: "GET", path: "/runs" });
+  t.match(request, { query: "limit=1", status: 200 });
 });
 
-t.test("at the default level an answer that is an error has its line, one that is not has none", async (t) => {
-  const service = await start(t, { args: ["serve"] });
-  await rawRequest(service.port, "GET /runs?limit=1 HTTP/1.1\r\nHost: x\r\n\r\n");
-  const refused = await rawRequest(service.port, "GET /runs?limit=0 HTTP/1.1\r\nHost: x\r\n\r\n");
-  const { stderr } = await service.end();
-  const lines = stderr
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line) as Record<string, unknown>)
-    .filter((line) => line.msg === "request");
-  t.match(
-    lines,
-    listOf({ trace_id: refused?.headers["x-trace-id"] as string, path: "/runs", query: "limit=0", status: 422 }),
-  );
-  t.equal(lines.length, 1);
-});
-
-t.test("options come from the environment and the file too", async (t) => {
-  const folder = temporaryFolder(t);
-  const config = join(folder, "config.json");
+t.test("options come from the environment and the file too; variables of others are named in one line", async (t) => {
+  const config = join(temporaryFolder(t), "config.json");
   writeFileSync(config, JSON.stringify({ "base-url": "https://results.factory/cell-1/", host: "127.0.0.2" }));
-  const service = await start(t, { environment: { INSPECTION_CONFIG: config, INSPECTION_HOST: "127.0.0.1" } });
-  t.match(service.stdout, /http:\/\/127\.0\.0\.1:/);
-  t.equal((await rawRequest(service.port, "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"))?.status, 200);
-});
-
-t.test("variables of others that begin as ours do stop nothing, and are named in one line", async (t) => {
   // As Kubernetes sets them for services called "inspection" and "inspection-console".
   const links = Object.fromEntries(
     ["INSPECTION", "INSPECTION_CONSOLE"].flatMap((service) => [
@@ -218,30 +185,28 @@ t.test("variables of others that begin as ours do stop nothing, and are named in
       [`${service}_PORT`, "tcp://10.96.0.7:80"],
     ]),
   );
-  const environment = { ...links, INSPECTION_PROT: "9", NODE_TLS_REJECT_UNAUTHORIZED: "0" };
+  const ours = { INSPECTION_CONFIG: config, INSPECTION_HOST: "127.0.0.1" };
+  const environment = { ...links, ...ours, INSPECTION_PROT: "9", NODE_TLS_REJECT_UNAUTHORIZED: "0" };
   const service = await start(t, { environment });
+  t.match(service.stdout, /http:\/\/127\.0\.0\.1:/);
+  const client = new ContractClient(t, service.port);
+  const version = (await runCommand(["--version"])).stdout.trim();
+  t.strictSame(await client.get("/system/version"), { "service-version": version }, "the release that is served");
+  const refused = await rawRequest(service.port, "GET /runs?limit=0 HTTP/1.1\r\nHost: x\r\n\r\n");
   const { code, stderr } = await service.end();
   t.equal(code, 0);
-  const warnings = stderr
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line))
-    .filter(({ level }) => level === 40);
   const unknown =
     /^ignored environment variables, as no option has such a name: INSPECTION_CONSOLE_PORT, .*INSPECTION_PROT, INSPECTION_SERVICE_HOST/;
+  const warnings = logLines(stderr).filter(({ level, msg }) => level === 40 && msg !== "request");
   t.match(warnings, listOf({ msg: unknown }, { msg: /^NODE_TLS_REJECT_UNAUTHORIZED=0: / }));
+  const told = { trace_id: refused?.headers["x-trace-id"] as string, path: "/runs", query: "limit=0", status: 422 };
+  t.match(requestLines(stderr), listOf(told), "at the default level an answer that is an error has its line only");
   const listed = await runCommand(["inspect", "--data", service.dataDirectory], { "INSPECTION_\u001b[2J": "x" });
   t.equal(listed.code, 0);
   t.match(
     listed.stderr,
     /^inspection-service: ignored environment variables, .*: INSPECTION_\\u001b\[2J \(--help lists all options\)\n$/,
   );
-});
-
-t.test("--open serves on every address", async (t) => {
-  const service = await start(t, { args: ["serve", "--host", "0.0.0.0", "--open"] });
-  t.match(service.stdout, /^listening on http:\/\/0\.0\.0\.0:\d+ \(front: .+\)\n$/);
-  await new ContractClient(t, service.port).get("/livez");
 });
 
 t.test("an IPv6 loopback", async (t) => {
