@@ -1,7 +1,5 @@
 /** Preview pictures of frames, as blob: URLs: an <img> could not send the key. */
-import { ApiError, apiFetch, getJson, type Run } from "./api.js";
-
-type Formats = { available_formats: string[] };
+import { ApiError, apiFetch, getJson, type RunFile } from "./api.js";
 
 /** Pictures that are kept; the oldest is then dropped. */
 const KEPT = 200;
@@ -12,37 +10,45 @@ const pictures = new Map<string, Promise<string | null>>();
 const waiting: (() => void)[] = [];
 let running = 0;
 
-/** URL of the frame's preview; null if it has none (not yet, or not any more). @throws ApiError if the service cannot be asked */
+/** Whether a frame's height map was made, and is still there: then its preview is too. */
+export function hasPreview(files: readonly RunFile[], frameId: string): boolean {
+  return files.some(({ name, deleted_at: removedAt }) => name === `frame-${frameId}.png` && !removedAt);
+}
+
+/** URL of the frame's preview; null if it is gone. @throws ApiError if the service cannot be asked */
 export function framePreview(frameId: string): Promise<string | null> {
+  return inTurn(() => picture(frameId));
+}
+
+/** The preview of the run's first frame; null if it has none (not yet, or not any more). */
+export function runPreview(runId: string): Promise<string | null> {
+  // In one turn: the first picture must not wait until the files of all runs are known.
+  return inTurn(async () => {
+    const files = await getJson<RunFile[]>(`/runs/${runId}/files`);
+    const first = files.find(({ frame_id: frameId }) => frameId && hasPreview(files, frameId));
+    return first?.frame_id ? picture(first.frame_id) : null;
+  });
+}
+
+function picture(frameId: string): Promise<string | null> {
   const known = pictures.get(frameId);
   if (known !== undefined) return known;
-  const picture = inTurn(() => readPreview(frameId));
-  pictures.set(frameId, picture);
-  // One that is missing now may be made a moment later.
-  picture.then(
+  const read = readPreview(frameId);
+  pictures.set(frameId, read);
+  read.then(
     (url) => url === null && pictures.delete(frameId),
     () => pictures.delete(frameId),
   );
   if (pictures.size > KEPT) dropOldest();
-  return picture;
-}
-
-/** Ids of the run's frames, first captured first. Empty while it has none. */
-export async function framesOf(runId: string): Promise<string[]> {
-  const run = await inTurn(() => getJson<Run>(`/runs/${runId}`));
-  return run.results?.frame_ids ?? [];
+  return read;
 }
 
 async function readPreview(frameId: string): Promise<string | null> {
-  const path = `/sensor/frames/${encodeURIComponent(frameId)}`;
   try {
-    // Asked first, so that a picture that is not there is no error in the browser's log.
-    const { available_formats: formats } = await getJson<Formats>(`${path}/files`);
-    if (!formats.includes("preview.png")) return null;
-    const response = await apiFetch(`${path}/preview.png`);
+    const response = await apiFetch(`/sensor/frames/${encodeURIComponent(frameId)}/preview.png`);
     return URL.createObjectURL(await response.blob());
   } catch (error) {
-    if (error instanceof ApiError && (error.status === 404 || error.status === 410)) return null;
+    if (error instanceof ApiError && error.status === 404) return null;
     throw error;
   }
 }

@@ -1,5 +1,6 @@
 /** One run: what came out, and everything that it left behind. */
 import type { Report, Run } from "../data/api.js";
+import { hasPreview } from "../data/previews.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { PENDING_MS, useReloadWhileSeen } from "../data/reload-while-seen.js";
 import { useResource } from "../data/resource.js";
@@ -133,8 +134,9 @@ function Frames({ run }: { run: Run }) {
   if (frames.length === 0) return null;
   const steps = stepsOf(run);
   const stepOf = (frameId: string) => steps.find(({ result }) => result?.frame_id === frameId);
+  const files = run.files ?? [];
   const isRemoved = (frameId: string): boolean => {
-    const own = (run.files ?? []).filter((file) => file.frame_id === frameId);
+    const own = files.filter((file) => file.frame_id === frameId);
     return own.length > 0 && own.every(({ deleted_at: at }) => at !== null && at !== undefined);
   };
   return (
@@ -147,8 +149,10 @@ function Frames({ run }: { run: Run }) {
               <a href={pageHref("frames", frameId)}>
                 {isRemoved(frameId) ? (
                   <span class="preview removed">Removed by retention</span>
+                ) : hasPreview(files, frameId) ? (
+                  <FramePreview frameId={frameId} />
                 ) : (
-                  <FramePreview frameId={frameId} alt="" />
+                  <span class="preview" />
                 )}
                 <Text of={name} />
               </a>
