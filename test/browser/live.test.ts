@@ -40,6 +40,8 @@ t.test("changes appear as they happen, and a lost connection heals without a rel
 
   await first.end("SIGKILL");
   await live.getByText("Connection lost").waitFor();
+  await one.page.getByRole("link", { name: "Webhooks", exact: true }).click();
+  await one.page.getByText("The service does not answer.").first().waitFor();
   t.equal(await now.page.locator(".now-outcome").textContent(), "✕ Failed", "what was read stays in view");
   const next = await ServiceProcess.start({ args: ["serve", "--port", String(port)], dataDirectory });
   t.teardown(() => next.dispose());
@@ -54,6 +56,7 @@ t.test("changes appear as they happen, and a lost connection heals without a rel
   const serials = listed.map(({ serial_number: serial }) => serial);
   t.same(await runs.page.locator(".runs-table tbody .part a").allTextContents(), serials);
   t.same(await now.page.locator(".tile-name bdi").allTextContents(), serials);
+  await one.page.getByText("Nobody is told of events.").waitFor();
   for (const { page, faults } of [now, runs]) {
     t.equal(await page.evaluate("window.isTheSame"), true, "never loaded anew");
     t.same(faults, []);

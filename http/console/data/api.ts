@@ -69,7 +69,7 @@ export async function ask(path: string, init: RequestInit): Promise<Response> {
     response = await fetch(apiUrl(path), { cache: "no-cache", ...init, headers });
   } catch (error) {
     if (init.signal?.aborted) throw error;
-    throw new ApiError(0, "unreachable", "The service does not answer.");
+    throw new ApiError(0, "unreachable", "The service does not answer.", {}, true);
   }
   // An answer to a request with an earlier key says nothing about this one.
   if (response.status === 401 && apiKey.value === key) isKeyWanted.value = true;

@@ -2,6 +2,7 @@
 import { type Signal, signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { ApiError, getJson } from "./api.js";
+import { liveState } from "./live.js";
 
 export interface Resource<Shape> {
   /** Undefined until the first answer; after an error the last answer stays. */
@@ -73,6 +74,11 @@ export function useResource<Shape>(path: string | null, read?: Read<Shape>): Res
       forgetOldest();
     };
   }, [resource]);
+  const isLive = liveState.value === "live";
+  useEffect(() => {
+    // What failed while the service was away is read again when it is back.
+    if (isLive && resource.error.peek() !== undefined) void resource.reload();
+  }, [resource, isLive]);
   return resource;
 }
 
