@@ -5,7 +5,8 @@ const clock = new Intl.DateTimeFormat(undefined, {
   hour: "2-digit",
   minute: "2-digit",
   second: "2-digit",
-  hour12: false,
+  // Not `hour12: false`, which some locales take for 24:00:00 at midnight.
+  hourCycle: "h23",
 });
 const day = new Intl.DateTimeFormat(undefined, { day: "2-digit", month: "short" });
 const dayAndYear = new Intl.DateTimeFormat(undefined, { day: "2-digit", month: "short", year: "numeric" });
