@@ -1,5 +1,5 @@
 import type { Page } from "playwright-core";
-import t from "tap";
+import t, { type Test } from "tap";
 import {
   axeFindings,
   IN_3D,
@@ -13,6 +13,9 @@ import { FrameView, near, numberIn, text } from "../helpers/browser/frame-view.j
 import { readPly } from "../helpers/captures/ply-reader.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 
+const HOSTILE = `<img src=x onerror="window.attacked=1">\u202eevil`;
+const LONG = "x".repeat(10_000);
+
 t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => {
   const service = await ServiceProcess.start();
   t.teardown(() => service.dispose());
@@ -20,7 +23,7 @@ t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => 
   const cell = await FrameCell.start(service);
   t.teardown(() => cell.close());
   const small = await cell.take("SN-1", madeCapture(SMALL, withOutliers), (frameId) => [
-    { type: "dent", region_2d: { file: `frame-${frameId}.png`, bbox: [30, 30, 50, 50] } },
+    { type: HOSTILE, description: LONG, region_2d: { file: `frame-${frameId}.png`, bbox: [30, 30, 50, 50] } },
   ]);
   const again = await cell.take("SN-1", madeCapture(SMALL, bump));
   const other = await cell.take("SN-2", madeCapture({ ...SMALL, width: 310, hasLuminance: false }, surface));
@@ -68,6 +71,11 @@ t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => 
     t.ok(count >= 20, "the flying points are among them");
   });
 
+  const raw = await cell.bytes(`/sensor/frames/${small.frameId}/file.raw.ply`);
+  await t.test("the cloud is turned, coloured and drawn as the controls say", (t) =>
+    useControls(t, view, `${base}/console/frames/${small.frameId}`, readPly(raw).vertices.length),
+  );
+
   await t.test("two frames side by side, and their difference", async (t) => {
     await view.open(base, small.frameId, "view=difference");
     const choice = page.getByLabel("Another run of the program");
@@ -90,34 +98,22 @@ t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => 
     await page.getByText("this frame has 300 points a line, the other 310.").first().waitFor();
   });
 
-  await t.test("on a narrow screen all of the cloud is in view", async (t) => {
-    await page.setViewportSize({ width: 390, height: 844 });
-    await view.open(base, small.frameId, "view=cloud");
-    await page.waitForSelector(".cloud[data-points]");
-    await page.locator(".cloud").focus();
-    const distanceAfter = async (...keys: string[]): Promise<number> => {
-      const before = view.address().get("camera");
-      for (const key of keys) await page.keyboard.press(key);
-      await page.waitForURL((url) => url.searchParams.get("camera") !== before);
-      return Math.hypot(...(view.address().get("camera") as string).split(",").slice(0, 3).map(Number));
-    };
-    // Two steps nearer than it opened, and as far as all of it needs, whatever it opened with.
-    const opened = (await distanceAfter("+", "+")) * 1.25 ** 2;
-    t.ok(Math.abs(opened / (await distanceAfter("0")) - 1) < 0.001);
-    await page.setViewportSize({ width: 1280, height: 900 });
-  });
+  await t.test("on a narrow screen all of the cloud is in view", (t) => fitNarrow(t, view, base, small.frameId));
 
   await t.test("it is usable without a mouse and on a narrow screen", async (t) => {
     for (const query of ["cut=20,20,200,100", "view=luminance", "view=cloud", `view=side&with=${again.frameId}`]) {
       await view.open(base, small.frameId, query);
       await page.waitForSelector(query.includes("cloud") ? ".cloud[data-points]" : "canvas[data-painted]");
       t.same(await axeFindings(page), [], query);
+      t.equal(await page.locator(".defects bdi", { hasText: HOSTILE }).count(), 1, "what a producer writes is text");
+      t.ok((await text(page, ".defects")).length < 1_000, "and is cut where nobody would read on");
       for (const width of [320, 1920]) {
         await page.setViewportSize({ width, height: 900 });
         t.ok((await overflowPx(page)) <= 0, `${query}: ${width} pixels wide`);
       }
     }
   });
+  t.equal(await page.evaluate("window.attacked"), undefined);
   t.same(faults, []);
 });
 
@@ -139,4 +135,56 @@ function pixelsPerMm(vertices: readonly number[][], heightPixels: number, zMm: n
 async function optionLike(page: Page, start: string): Promise<string | undefined> {
   await page.locator("option", { hasText: start }).first().waitFor({ state: "attached" });
   return (await page.locator("option").allTextContents()).find((name) => name.trim().startsWith(start));
+}
+
+async function useControls(t: Test, view: FrameView, url: string, rawPoints: number): Promise<void> {
+  const { page } = view;
+  await page.goto(`${url}?view=cloud`);
+  await page.locator(".cloud-choices select").first().selectOption("raw");
+  await page.waitForSelector(`.cloud[data-points="${rawPoints}"]`);
+  await page.getByLabel("Coloured by").selectOption("luminance");
+  await page.getByLabel("Point size").fill("5");
+  await page.getByLabel("Height is drawn").fill("10");
+  await page.waitForURL(/points=raw&colour=luminance&size=5&stretch=10/);
+  const box = (await page.locator(".cloud").boundingBox()) as { x: number; y: number; width: number; height: number };
+  const middle = [box.x + box.width / 2, box.y + box.height / 2] as const;
+  const cameraAfter = async (what: () => Promise<void>): Promise<number[]> => {
+    const before = view.address().get("camera");
+    await what();
+    await page.waitForURL((url) => ![null, before].includes(url.searchParams.get("camera")));
+    return (view.address().get("camera") as string).split(",").map(Number);
+  };
+  const press = (name: string) => cameraAfter(() => page.getByRole("button", { name, exact: true }).click());
+  const [sideX = 0, sideY = 0] = await press("Side");
+  t.ok(Math.abs(sideX) > 10 * Math.abs(sideY), "it stands beside the cloud");
+  const [x = 0, y = 0, z = 0] = await press("Top");
+  t.ok(z > 10 * Math.hypot(x, y), "it stands above");
+  await page.mouse.click(...middle);
+  await page.waitForURL(/picks=\d+(&|$)/);
+  const turned = await cameraAfter(async () => {
+    await page.mouse.move(...middle);
+    await page.mouse.down();
+    await page.mouse.move(middle[0] + 60, middle[1] - 80, { steps: 4 });
+    await page.mouse.up();
+  });
+  t.ok(Math.hypot(turned[0] as number, turned[1] as number) > Math.abs(z) / 10, "a drag turns it");
+  t.match(view.address().get("picks"), /^\d+$/, "and picks nothing");
+}
+
+async function fitNarrow(t: Test, view: FrameView, base: string, frameId: string): Promise<void> {
+  const { page } = view;
+  await page.setViewportSize({ width: 390, height: 844 });
+  await view.open(base, frameId, "view=cloud");
+  await page.waitForSelector(".cloud[data-points]");
+  await page.locator(".cloud").focus();
+  const distanceAfter = async (key: string): Promise<number> => {
+    const before = view.address().get("camera");
+    await page.keyboard.press(key);
+    await page.waitForURL((url) => url.searchParams.get("camera") !== before);
+    return Math.hypot(...(view.address().get("camera") as string).split(",").slice(0, 3).map(Number));
+  };
+  // A step nearer than it opened, and as far as all of it needs, whatever it opened with.
+  const opened = (await distanceAfter("+")) * 1.25;
+  t.ok(Math.abs(opened / (await distanceAfter("0")) - 1) < 0.001);
+  await page.setViewportSize({ width: 1280, height: 900 });
 }

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Defect, Run } from "../data/api.js";
 import { useResource } from "../data/resource.js";
 import { pageHref } from "../router.js";
+import { Text } from "../ui/values.js";
 import { CLOUD_KEYS } from "./cloud/cloud-keys.js";
 import type { CloudScene } from "./cloud/cloud-scene.js";
 import { CloudView } from "./cloud/cloud-view.js";
@@ -114,10 +115,12 @@ function FrameHead({ model, open, run }: { model: FrameModel; open: OpenFrame; r
       <div>
         <p class="note">
           <a href={pageHref("runs", frame.run_id)}>
-            Run {serial ?? ""} {serial ? `revision ${run?.revision}` : frame.run_id}
+            Run <Text of={serial} none={frame.run_id} /> {serial && `revision ${run?.revision}`}
           </a>
         </p>
-        <h1>{step?.name ?? `Frame of step ${frame.step_index}`}</h1>
+        <h1>
+          <Text of={step?.name} none={`Frame of step ${frame.step_index}`} />
+        </h1>
       </div>
       <nav class="views" aria-label="Views of the frame">
         {FRAME_VIEWS.map((name) => (

@@ -1,3 +1,4 @@
+import { localTime, utcTime } from "../../data/times.js";
 import type { Frame, RunFile } from "../answers.js";
 import { gridOf } from "./frame-grid.js";
 import { FrameProblem, problemOf } from "./frame-problem.js";
@@ -88,5 +89,6 @@ async function removalOf(get: Get, frame: Frame, signal: AbortSignal, problem: F
   const files = await readJson<RunFile[]>(get, `/runs/${frame.run_id}/files`, "the files", signal).catch(() => []);
   const removedAt = files.find((file) => file.frame_id === frame.id && (file.deleted_at ?? null) !== null)?.deleted_at;
   if (removedAt === undefined || removedAt === null) return problem;
-  return new FrameProblem(`Retention removed this capture at ${removedAt}. The run's report stays.`);
+  const at = `${localTime(removedAt)} (${utcTime(removedAt)})`;
+  return new FrameProblem(`Retention removed this capture at ${at}. The run's report stays.`);
 }

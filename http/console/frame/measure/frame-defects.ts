@@ -74,8 +74,10 @@ export function footprintInPixels(box: OrientedBox, grid: FrameGrid): Point2[] {
 export function boxOverPixels(box: PixelBox, grid: FrameGrid, overview: Overview): OrientedBox | undefined {
   let low = Number.POSITIVE_INFINITY;
   let high = Number.NEGATIVE_INFINITY;
-  for (let line = Math.floor(box.top); line < box.bottom; line += overview.stride) {
-    for (let column = Math.floor(box.left); column < box.right; column += overview.stride) {
+  // A producer's box may be larger than any frame.
+  const [bottomLine, rightColumn] = [Math.min(box.bottom, grid.lines), Math.min(box.right, grid.width)];
+  for (let line = Math.max(0, Math.floor(box.top)); line < bottomLine; line += overview.stride) {
+    for (let column = Math.max(0, Math.floor(box.left)); column < rightColumn; column += overview.stride) {
       const z = overviewHeight(overview, column, line);
       if (z < low) low = z;
       if (z > high) high = z;

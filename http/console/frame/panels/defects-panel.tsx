@@ -1,4 +1,5 @@
 import { fixed } from "../../data/units.js";
+import { Text } from "../../ui/values.js";
 import type { FrameModel } from "../frame-model.js";
 import { goToDefect } from "../map/go-to-defect.js";
 import type { FrameDefect } from "../measure/frame-defects.js";
@@ -25,7 +26,9 @@ export function DefectsPanel({ model, defects }: { model: FrameModel; defects: r
               >
                 <span class="defect-number">{defect.index + 1}</span>
                 <span class="defect-text">{nameOf(defect)}</span>
-                <span class="note">{details(defect)}</span>
+                <span class="note">
+                  <Text of={details(defect)} none="" />
+                </span>
               </button>
             </li>
           ))}
@@ -47,8 +50,10 @@ function nameOf({ defect }: FrameDefect) {
   const rest = description.startsWith(kind) ? description.slice(kind.length) : ` ${description}`;
   return (
     <>
-      <b>{kind}</b>
-      {rest}
+      <b>
+        <Text of={kind} />
+      </b>
+      <Text of={rest} />
     </>
   );
 }

@@ -1,5 +1,5 @@
-import { localTime, utcTime } from "../../data/times.js";
 import { fixed, inUnit, unit, whole } from "../../data/units.js";
+import { Text, Time } from "../../ui/values.js";
 import type { OpenFrame } from "../heights/frame-source.js";
 
 /** What the frame is: when and by what it was taken, and how large it is. */
@@ -15,12 +15,12 @@ export function FactsPanel({ open }: { open: OpenFrame }) {
       <dl class="facts">
         <dt>Taken</dt>
         <dd>
-          <time dateTime={frame.capture_timestamp} title={utcTime(frame.capture_timestamp)}>
-            {localTime(frame.capture_timestamp)}
-          </time>
+          <Time at={frame.capture_timestamp} />
         </dd>
         <dt>Sensor</dt>
-        <dd>{frame.sensor_id ?? "–"}</dd>
+        <dd>
+          <Text of={frame.sensor_id} />
+        </dd>
         <dt>Step</dt>
         <dd>{frame.step_index}</dd>
         <dt>Points</dt>

@@ -90,6 +90,8 @@ t.test("a box in the picture becomes a box in space, as high as the surface in i
   overview.zMm[20 * 200 + 95] = 3;
   const box = boxOverPixels({ left: 90, top: 15, right: 110, bottom: 25 }, GRID, overview);
   t.same(rounded([...(box?.centre ?? []), ...(box?.extents ?? [])]), [-0.05, 4.9, 1.5, 2, 2, 3]);
+  const huge = boxOverPixels({ left: -1e15, top: -1e15, right: 1e15, bottom: 1e15 }, GRID, overview);
+  t.equal(huge?.extents[2], 3, "only the frame is looked at");
 });
 
 t.test("a viewport shows millimetres equally long in x and y, and zooms about a place", async (t) => {
