@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { IN_3D, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { FrameCell, madeCapture } from "../helpers/browser/frame-cell.js";
 import { FrameView } from "../helpers/browser/frame-view.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
@@ -41,7 +41,7 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
   );
   const unfinished = await cell.breakOff(wave);
   await cell.close();
-  const browser = await startBrowser(t);
+  const browser = await startBrowser(t, IN_3D);
   /** @param expected what the browser's log may tell */
   const shown = async (service: ServiceProcess, frameId: string, expected: RegExp[], query = ""): Promise<string> => {
     const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}${query}`;

@@ -1,10 +1,17 @@
 import { readFileSync } from "node:fs";
 import type { Page } from "playwright-core";
-import t from "tap";
+import t, { type Test } from "tap";
 import { openCollection } from "../../workers/demo-cell/replay.js";
 import { type Capture, heightsMm } from "../../workers/demo-cell/steps/capture.js";
 import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
-import { FrameCell, madeCapture, SMALL, surface, withOutliers } from "../helpers/browser/frame-cell.js";
+import {
+  FrameCell,
+  madeCapture,
+  SMALL,
+  surface,
+  type TakenFrame,
+  withOutliers,
+} from "../helpers/browser/frame-cell.js";
 import { FrameView, near, numberIn, text } from "../helpers/browser/frame-view.js";
 import { pythonWith, runPython } from "../helpers/captures/python-checker.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
@@ -79,6 +86,10 @@ t.test("the maps of a frame", inBrowser, async (t) => {
       for (const [at, value] of [x, y, z].entries()) near(t, value, expected[at] as number, "xyz"[at] as string);
     }
   });
+
+  await t.test("the range of the colours is set by fields and by percentiles", (t) => setRange(t, view, base, small));
+
+  await t.test("a drag and two fingers move the map", (t) => dragAndPinch(t, view, base, small));
 
   await t.test("z, x and y under the pointer; a point without measurement says so", async (t) => {
     await view.open(base, small.frameId);
@@ -174,6 +185,9 @@ t.test("the maps of a frame", inBrowser, async (t) => {
       ours.map(([d, z, c, l]) => [Number(d), z === "" ? null : Number(z), Number(c), Number(l)]),
       expected,
     );
+    const plot = (await page.locator(".u-over").boundingBox()) as { x: number; y: number; width: number };
+    await page.mouse.click(plot.x + 1, plot.y + 20);
+    await page.waitForURL(/cursors=[0-3](,|%2C)/);
     await page.getByRole("slider", { name: /Cursor A/ }).fill("10");
     await page.getByRole("slider", { name: /Cursor B/ }).fill("120");
     const [first, second] = [expected[10], expected[120]] as [number[], number[]];
@@ -227,16 +241,21 @@ t.test("the maps of a frame", inBrowser, async (t) => {
   t.same(faults, []);
 });
 
-/** Whether the map is grey there. */
-async function isGreyAt(page: Page, x: number, y: number): Promise<boolean> {
-  return page.evaluate<boolean>(`(() => {
+/** Red, green and blue of the map there. */
+async function colourAt(page: Page, x: number, y: number): Promise<number[]> {
+  return page.evaluate<number[]>(`(() => {
     const canvas = document.querySelector(".map canvas");
     const box = canvas.getBoundingClientRect();
     const context = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
     context.drawImage(canvas, box.left - ${x}, box.top - ${y});
-    const [red, green, blue] = context.getImageData(0, 0, 1, 1).data;
-    return Math.max(red, green, blue) - Math.min(red, green, blue) < 20;
+    return [...context.getImageData(0, 0, 1, 1).data.subarray(0, 3)];
   })()`);
+}
+
+/** Whether the map is grey there. */
+async function isGreyAt(page: Page, x: number, y: number): Promise<boolean> {
+  const colour = await colourAt(page, x, y);
+  return Math.max(...colour) - Math.min(...colour) < 20;
 }
 
 /** Zooms in by the wheel until every point has pixels of its own. */
@@ -256,4 +275,47 @@ async function movePoint(view: FrameView, column: number, line: number): Promise
     const key = dx !== 0 ? (dx > 0 ? "ArrowRight" : "ArrowLeft") : dy > 0 ? "ArrowDown" : "ArrowUp";
     await view.page.keyboard.press(key);
   }
+}
+
+async function setRange(t: Test, view: FrameView, base: string, { frameId }: TakenFrame): Promise<void> {
+  const { page } = view;
+  await view.open(base, frameId);
+  await view.untilPainted();
+  const place = await view.screenPlace(SMALL, 20, 10);
+  await page.getByLabel("To", { exact: true }).fill("6");
+  await page.getByLabel("To", { exact: true }).press("Enter");
+  await page.getByLabel("From", { exact: true }).fill("5");
+  await page.getByLabel("From", { exact: true }).press("Enter");
+  await page.waitForURL(/range=5(,|%2C)6/);
+  t.same(await colourAt(page, ...place), [68, 1, 84], "all of the surface lies below");
+  await page.getByRole("button", { name: "all", exact: true }).click();
+  await page.waitForURL(/range=0(,|%2C)25/);
+  await page.getByRole("button", { name: "1–99 %" }).click();
+  await page.waitForURL((url) => !url.search.includes("range="));
+}
+
+async function dragAndPinch(t: Test, view: FrameView, base: string, { frameId }: TakenFrame): Promise<void> {
+  const { page } = view;
+  await view.open(base, frameId);
+  await view.untilPainted();
+  const [x, y] = await view.screenPlace(SMALL, 150, 100);
+  await page.mouse.move(x, y);
+  await page.mouse.down();
+  await page.mouse.move(x + 60, y + 40, { steps: 3 });
+  await page.mouse.up();
+  await page.waitForURL(/at=/);
+  await page.waitForSelector('[data-value=column] dd:text-is("150")');
+  t.equal((await view.readout()).line, 100, "what was under the pointer still is");
+  const before = Number(view.address().get("at")?.split(",")[2]);
+  const cdp = await page.context().newCDPSession(page);
+  const touch = (type: "touchStart" | "touchMove" | "touchEnd", apart: number) =>
+    cdp.send("Input.dispatchTouchEvent", {
+      type,
+      touchPoints: type === "touchEnd" ? [] : [-1, 1].map((side, id) => ({ x: x + side * apart, y, id })),
+    });
+  await touch("touchStart", 40);
+  for (const apart of [50, 60, 70, 80]) await touch("touchMove", apart);
+  await touch("touchEnd", 0);
+  await page.waitForURL((url) => Number(url.searchParams.get("at")?.split(",")[2]) > 1.8 * before);
+  await cdp.detach();
 }

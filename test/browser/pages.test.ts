@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
-import t from "tap";
+import t, { type Test } from "tap";
 import {
   axeFindings,
   inBrowser,
+  type OpenPage,
   openPage,
   overflowPx,
   startBrowser,
@@ -89,28 +90,9 @@ t.test("the console", inBrowser, async (t) => {
     await page.context().close();
   });
 
-  t.test("checks: failed first, sorted, found, in inches; the address keeps it", async (t) => {
-    const { page, faults } = await open(`/console/runs/${runs.failed}`);
-    const names = () => page.locator(".checks-table tbody .check-name bdi").allTextContents();
-    await page.getByText("+0.0762").waitFor();
-    t.same(await names(), ["depth", "angle", "width"]);
-    await page.getByRole("button", { name: "Value" }).click();
-    t.same(await names(), ["width", "angle", "depth"]);
-    await page.getByRole("button", { name: "Value" }).click();
-    t.same(await names(), ["depth", "angle", "width"]);
-    await page.getByRole("button", { name: "Check", exact: true }).click();
-    t.same(await names(), ["angle", "depth", "width"]);
-    t.match(page.url(), /sort=name/);
-    await page.getByText("in", { exact: true }).click();
-    await page.getByText((10.0762 / 25.4).toFixed(5)).waitFor();
-    await page.reload();
-    await page.getByText((10.0762 / 25.4).toFixed(5)).waitFor();
-    t.same(await names(), ["angle", "depth", "width"], "the same after a reload");
-    const zone = await page.locator(".row-fail .deviation-value").getAttribute("style");
-    t.match(zone, /left: 88\.1%/, "0.0762 of 0.05 allowed: 1.524 of a quarter beyond the middle");
-    t.same(faults, []);
-    await page.context().close();
-  });
+  t.test("checks: failed first, sorted, found, in inches; the address keeps it", (t) =>
+    sortChecks(t, open, runs.failed),
+  );
 
   t.test("times: in the viewer's zone, UTC when pointed at", async (t) => {
     const url = `http://127.0.0.1:${service.port}/console/runs/${runs.failed}`;
@@ -169,15 +151,22 @@ t.test("the console", inBrowser, async (t) => {
     await page.goto(`http://127.0.0.1:${service.port}/console/runs?from=${new Date(at).toISOString()}&page=2`);
     await untilCount("61");
     await untilTrue(page, `document.querySelectorAll(".runs-table tbody tr").length === 11`);
+    await page.getByRole("button", { name: "Clear" }).click();
+    await page.getByLabel("Until").fill("2020-01-01T00:00");
+    await page.getByLabel("From").fill("2020-01-01T00:00");
+    await untilCount("0");
+    await page.getByLabel("Until").fill("");
     await page.getByLabel("Serial number").fill("LOT-7");
     await cell.play({ serialNumber: "LOT-60", end: "cancel" });
-    await untilCount("62");
+    await untilCount("67");
     t.equal(await page.getByLabel("Serial number").inputValue(), "LOT-7", "what is typed stays when a run changes");
     await page.getByLabel("Serial number").press("Enter");
     await untilCount("1");
     t.same(faults, []);
     await page.context().close();
   });
+
+  t.test("the first picture waits for no other run's files", (t) => firstPicture(t, cell, open));
 
   t.test("webhooks: made, tested, changed, deleted; a delivery is retried", async (t) => {
     const { page, faults } = await open("/console/webhooks");
@@ -197,6 +186,10 @@ t.test("the console", inBrowser, async (t) => {
     await page.getByLabel("Event").selectOption("WebhookTest");
     await page.getByRole("button", { name: "1 attempt" }).click();
     await page.getByText("come later").waitFor();
+    await page.getByLabel("State").selectOption("delivered");
+    await page.getByText("No delivery matches.").waitFor();
+    await page.getByLabel("State").selectOption("failed");
+    await page.getByRole("button", { name: "1 attempt" }).click();
     await page.getByText("Payload").click();
     await page.locator("pre", { hasText: '"event_name": "WebhookTest"' }).waitFor();
     t.same(await axeFindings(page), []);
@@ -216,3 +209,45 @@ t.test("the console", inBrowser, async (t) => {
     await page.context().close();
   });
 });
+
+async function firstPicture(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const id = await cell.play({ serialNumber: "SN-PICTURE", withCaptures: true });
+  const { page, faults } = await open("/console/system");
+  // All of the last runs are in view, and ask for their pictures.
+  await page.setViewportSize({ width: 1920, height: 2400 });
+  let letGo = (): void => {};
+  const isShown = new Promise<void>((resolve) => (letGo = resolve));
+  await page.route(/\/runs\/[^/]+\/files$/, async (route) => {
+    if (!route.request().url().includes(id)) await isShown;
+    await route.continue();
+  });
+  await page.getByRole("link", { name: "Now", exact: true }).click();
+  await page.locator(".tile img").waitFor();
+  letGo();
+  t.same(faults, []);
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await page.context().close();
+}
+
+async function sortChecks(t: Test, open: OpenPage, runId: string): Promise<void> {
+  const { page, faults } = await open(`/console/runs/${runId}`);
+  const names = () => page.locator(".checks-table tbody .check-name bdi").allTextContents();
+  await page.getByText("+0.0762").waitFor();
+  t.same(await names(), ["depth", "angle", "width"]);
+  await page.getByRole("button", { name: "Value" }).click();
+  t.same(await names(), ["width", "angle", "depth"]);
+  await page.getByRole("button", { name: "Value" }).click();
+  t.same(await names(), ["depth", "angle", "width"]);
+  await page.getByRole("button", { name: "Check", exact: true }).click();
+  t.same(await names(), ["angle", "depth", "width"]);
+  t.match(page.url(), /sort=name/);
+  await page.getByText("in", { exact: true }).click();
+  await page.getByText((10.0762 / 25.4).toFixed(5)).waitFor();
+  await page.reload();
+  await page.getByText((10.0762 / 25.4).toFixed(5)).waitFor();
+  t.same(await names(), ["angle", "depth", "width"], "the same after a reload");
+  const zone = await page.locator(".row-fail .deviation-value").getAttribute("style");
+  t.match(zone, /left: 88\.1%/, "0.0762 of 0.05 allowed: 1.524 of a quarter beyond the middle");
+  t.same(faults, []);
+  await page.context().close();
+}

@@ -7,21 +7,16 @@ import { Loaded } from "../../ui/states.js";
 import { checkNumber, Section, Text, Time, unitOf } from "../../ui/values.js";
 import { VirtualTable } from "../../ui/virtual-rows.js";
 
-/** Columns that can be read beside each other. */
-const MOST = 8;
-
 /** All inspections of one part: a column each, a row for each check. @param runs newest first */
 export function SideBySide({ runs }: { runs: readonly RunSummary[] }) {
-  const shown = [...runs.slice(0, MOST)].reverse();
-  const key = shown.map(({ id, updated_at: at }) => `${id} ${at}`).join(" ");
+  const key = runs.map(({ id, updated_at: at }) => `${id} ${at}`).join(" ");
   const reports = useResource<Report[]>(`reports ${key}`, (signal) =>
-    Promise.all(shown.map(({ id }) => getJson<Report>(`/runs/${id}/quality-report`, signal))),
+    Promise.all(runs.map(({ id }) => getJson<Report>(`/runs/${id}/quality-report`, signal))),
   );
-  if (shown.length < 2) return null;
-  const count = runs.length > MOST ? `the last ${MOST} of ${runs.length}` : `${shown.length} inspections`;
+  if (runs.length < 2) return null;
   return (
-    <Section title="Side by side" aside={<span class="count">{count}</span>}>
-      <Loaded of={reports}>{(loaded) => <Comparison runs={shown} reports={loaded} />}</Loaded>
+    <Section title="Side by side" aside={<span class="count">{runs.length} inspections</span>}>
+      <Loaded of={reports}>{(loaded) => <Comparison runs={runs} reports={loaded} />}</Loaded>
     </Section>
   );
 }

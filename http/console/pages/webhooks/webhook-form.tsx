@@ -70,7 +70,7 @@ export function WebhookForm({ webhook, done, cancel }: WebhookFormProps) {
   );
   return (
     <form class="webhook-form" onSubmit={(event) => void submit(event)} noValidate>
-      {field("name", "Name", { defaultValue: webhook?.name ?? "", required: true, autocomplete: "off" })}
+      {field("name", "Name", { defaultValue: webhook?.name ?? "", required: true, autocomplete: "off", ref: focus })}
       {field("url", "Address", {
         defaultValue: webhook?.url ?? "",
         type: "url",
@@ -128,6 +128,11 @@ export function WebhookForm({ webhook, done, cancel }: WebhookFormProps) {
       </p>
     </form>
   );
+}
+
+/** The form has come up: the keyboard goes on in it. */
+function focus(input: HTMLInputElement | null): void {
+  input?.focus();
 }
 
 function Box({ name, words, isOn }: { name: string; words: string; isOn: boolean }) {
