@@ -3,7 +3,6 @@ import { type Check, getJson, type Report, type RunSummary } from "./api.js";
 
 export interface TrendPoint {
   runId: string;
-  at: string;
   check: Check;
 }
 
@@ -36,7 +35,7 @@ export async function readTrends(runs: readonly RunSummary[], signal?: AbortSign
         trend = { name: check.name, points: [] };
         trends.set(check.name, trend);
       }
-      trend.points.push({ runId: run.id, at: run.started_at ?? run.created_at, check });
+      trend.points.push({ runId: run.id, check });
     }
   }
   for (const id of reports.keys()) {
