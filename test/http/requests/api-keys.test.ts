@@ -1,9 +1,8 @@
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
-import t from "tap";
+import t, { type Test } from "tap";
 import { ServiceError } from "../../../core/service-errors.js";
 import type { ServiceLog } from "../../../http/log/service-log.js";
 import { jsonReply } from "../../../http/replies/reply.js";
@@ -67,17 +66,30 @@ t.test("a file that `keys add` did not write is refused, without showing what it
   }
 });
 
+/** The disk answers once the function that this returns is called. */
+function hungDisk(t: Test): () => void {
+  const { open } = nodeFileSystem;
+  let answer = (): void => {};
+  const hung = new Promise<void>((resolve) => {
+    answer = resolve;
+  });
+  nodeFileSystem.open = (...args) => hung.then(() => open(...args));
+  t.teardown(() => {
+    nodeFileSystem.open = open;
+  });
+  return answer;
+}
+
 t.test("a start that waits for the disk of the key file says so, and goes on when it answers", async (t) => {
-  const path = join(t.testdir(), "keys.json");
-  // Whoever opens a FIFO for reading waits until somebody writes into it.
-  execFileSync("mkfifo", [path]);
   const { key, stored } = createKey("read", AT);
-  let told: (line: string) => void = () => {};
-  const line = new Promise<string>((resolve) => (told = resolve));
-  const log = { warn: (_: object, message: string) => told(message) } as unknown as ServiceLog;
-  const reading = readFirstKeys(path, log, 10);
-  t.match(await line, /key file does not answer/);
-  writeFileSync(path, formatKeys([stored]));
+  const path = join(t.testdir({ "keys.json": formatKeys([stored]) }), "keys.json");
+  const answer = hungDisk(t);
+  const messages: string[] = [];
+  const log = { warn: (_: object, message: string) => messages.push(message) } as unknown as ServiceLog;
+  const reading = readFirstKeys(path, log, 5);
+  while (messages.length === 0) await turn();
+  t.match(messages, listOf(/key file does not answer/));
+  answer();
   const keys = await reading;
   t.doesNotThrow(() => keys.check(`Bearer ${key}`, "read"));
 });
@@ -85,20 +97,12 @@ t.test("a start that waits for the disk of the key file says so, and goes on whe
 t.test("a key file on a disk that does not answer refuses every key, until it answers", async (t) => {
   const { key, stored } = createKey("read", AT);
   const path = join(t.testdir({ "keys.json": formatKeys([stored]) }), "keys.json");
-  const { open } = nodeFileSystem;
-  let answer = (): void => {};
-  const hung = new Promise<void>((resolve) => {
-    answer = resolve;
-  });
-  nodeFileSystem.open = (...args) => hung.then(() => open(...args));
+  const answer = hungDisk(t);
   const keys = new ApiKeys([stored]);
   const messages: string[] = [];
   const note = (_: unknown, message: string) => messages.push(message);
   const timer = watchKeys(path, keys, { info: note, warn: note, error: note } as unknown as ServiceLog, 5);
-  t.teardown(() => {
-    clearInterval(timer);
-    nodeFileSystem.open = open;
-  });
+  t.teardown(() => clearInterval(timer));
   while (keys.fault === null) await turn();
   t.match(keys.fault, /^since .*the key file keys\.json cannot be read \(ETIMEDOUT\)/);
   t.throws(() => keys.check(`Bearer ${key}`, "read"), ServiceError);
