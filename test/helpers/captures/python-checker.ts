@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import type { Test } from "tap";
 
 /** Debian's modules belong to its own Python, which need not be the first on the path. */
 const INTERPRETERS = ["/usr/bin/python3", "python3"];
@@ -26,4 +27,25 @@ export function runPython(python: string, script: string, ...args: string[]): st
   });
   if (error !== undefined || status !== 0) throw error ?? new Error(`${python}: ${stderr}`);
   return stdout;
+}
+
+const PIL_DIFFERS = `
+import sys, numpy
+from PIL import Image
+for name in sys.argv[1:]:
+    samples = numpy.array(Image.open(name)).astype("<u2")
+    wanted = numpy.fromfile(name + ".raw", dtype="<u2").reshape(samples.shape)
+    print(name, bool(numpy.array_equal(samples, wanted)))
+`;
+
+/** PIL reads the samples of each picture as they stand in `<name>.raw`. */
+export function sameToPil(t: Test, python: string, files: readonly string[]): void {
+  const answers = runPython(python, PIL_DIFFERS, ...files)
+    .trim()
+    .split("\n");
+  t.equal(answers.length, files.length);
+  t.same(
+    answers.filter((answer) => !answer.endsWith("True")),
+    [],
+  );
 }
