@@ -16,7 +16,7 @@ export const inBrowser = {
 export const IN_3D = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"];
 
 /** How long the page may take for what it is expected to do. A page that does it later is wrong, not slow. */
-const WAIT_MS = 30_000;
+const WAIT_MS = 60_000;
 
 export interface ConsolePage {
   page: Page;
