@@ -1,6 +1,7 @@
 /**
- * A hint file, `<base>.hint`, stands beside a sealed segment and has what a start needs of it: so a start need not read the segment. It can be
- * deleted at any time; then it is made again from its segment. All integers are little-endian; a time or a sequence number is an f64.
+ * A hint file, `<base>.hint`, stands beside a sealed segment and has what a start needs of it: so a start need not read
+ * the segment. It can be deleted at any time; then it is made again from its segment. All integers are little-endian; a
+ * time or a sequence number is an f64.
  *
  * | offset | size | field | |
  * |---|---|---|---|
@@ -26,12 +27,12 @@
  * | … | index_bytes | the index sections | |
  * | … | body_bytes | the bodies | |
  *
- * Which records have an entry, and which entries a body, is for the owner of the records to say: recovery/hint-choice.ts. The first entry is the
- * segment's opening state, with its time and nothing else.
+ * Which records have an entry, and which entries a body, is for the owner of the records to say:
+ * recovery/hint-choice.ts. The first entry is the segment's opening state, with its time and nothing else.
  *
- * Example: the segment of base 5 and salt 0x12345678, which ends with record 7, has 4,096 bytes and the CRC 0xcafe. Beside the opening state,
- * of time 1,000, it has one entry: record 6, of type 16, time 2,000, at offset 112, 64 bytes long, with index section `01 02 03` and body
- * `"log"`:
+ * Example: the segment of base 5 and salt 0x12345678, which ends with record 7, has 4,096 bytes and the CRC 0xcafe.
+ * Beside the opening state, of time 1,000, it has one entry: record 6, of type 16, time 2,000, at offset 112, 64 bytes
+ * long, with index section `01 02 03` and body `"log"`:
  *
  *     49525348494e5431 01000000 78563412 0000000000001440 0000000000001c40 000000000000b040 feca0000 02000000 03000000 03000000
  *     344d06f8 eaccd589 0000000000001040 0000000000001840 0000000000408f40 0000000000409f40 40000000 70000000 30000000 40000000
@@ -71,7 +72,10 @@ const HEAD = bin.object({
   headCrc: bin.u32,
 });
 
-/** The entries of a hint before their index sections and bodies, field by field: typed-binary reads a whole column in one go. */
+/**
+ * The entries of a hint before their index sections and bodies, field by field: typed-binary reads a whole column in
+ * one go.
+ */
 function columnsOf(count: number) {
   return bin.object({
     sequences: bin.f64Array(count),

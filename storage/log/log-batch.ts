@@ -9,23 +9,27 @@ export interface RecordLocation {
 }
 
 /**
- * Whole consecutive records as they are on disk, with CRCs that were verified or just computed. Live commits and recovery deliver the same shape, so
- * one fold serves both.
+ * Whole consecutive records as they are on disk, with CRCs that were verified or just computed. Live commits and
+ * recovery deliver the same shape, so one fold serves both.
  *
- * `bytes` is valid until the callback that got the batch returns, or, from recovery, until its promise resolves. Copy what you keep. To send the
- * bytes to another thread, `slice()` them first and transfer the copy, because posting a view clones its whole buffer.
+ * `bytes` is valid until the callback that got the batch returns, or, from recovery, until its promise resolves. Copy
+ * what you keep. To send the bytes to another thread, `slice()` them first and transfer the copy, because posting a
+ * view clones its whole buffer.
  */
 export interface CommittedBatch {
   bytes: Uint8Array;
   /**
-   * True when the bytes are a hint file (hint-format.ts): the records of the segment that a start needs, with their numbers, times and places,
-   * some without their body. `lastSequence` is the segment's.
+   * True when the bytes are a hint file (hint-format.ts): the records of the segment that a start needs, with their
+   * numbers, times and places, some without their body. `lastSequence` is the segment's.
    */
   isHint?: true;
   segmentBase: number;
   /** Offset of the first record in its segment. */
   offset: number;
-  /** The first sequence number, without opening states; above `lastSequence` in a batch that holds only an opening state. */
+  /**
+   * The first sequence number, without opening states; above `lastSequence` in a batch that holds only an opening
+   * state.
+   */
   firstSequence: number;
   lastSequence: number;
   /** The largest time of its records. */

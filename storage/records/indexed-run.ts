@@ -9,8 +9,8 @@ import { RecordDecodeError } from "./record-decode-error.js";
 const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * A run's summary and frame ids as they stand in an index section (index-layout.ts), decoded only as far as a reader needs: a start reads a million
- * of them, and makes no text of any.
+ * A run's summary and frame ids as they stand in an index section (index-layout.ts), decoded only as far as a reader
+ * needs: a start reads a million of them, and makes no text of any.
  */
 export class IndexedRun {
   readonly bytes: Uint8Array;

@@ -40,8 +40,8 @@ export interface FoldedState {
 }
 
 /**
- * Folds a record into a state. It decodes no more than a state needs: of a run, no text and no id, and no body but those of cell changes. The log's
- * own records say nothing here.
+ * Folds a record into a state. It decodes no more than a state needs: of a run, no text and no id, and no body but
+ * those of cell changes. The log's own records say nothing here.
  *
  * @throws RecordDecodeError
  */

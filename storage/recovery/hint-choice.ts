@@ -8,8 +8,8 @@ import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "../records/record-i
 const NOTHING = new Uint8Array(0);
 
 /**
- * Chooses the records of one segment that a start needs, and of which of them it needs the body. It looks at nothing but the segment, so a hint
- * that is made again is the same, byte for byte.
+ * Chooses the records of one segment that a start needs, and of which of them it needs the body. It looks at nothing
+ * but the segment, so a hint that is made again is the same, byte for byte.
  *
  * | record | needed | its body |
  * |---|---|---|

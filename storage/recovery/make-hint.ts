@@ -21,8 +21,8 @@ export interface MakeHintOptions extends SealedSegment {
 }
 
 /**
- * Makes the bytes of a sealed segment's hint file. Every byte of the segment is verified. A damaged segment gets no hint, so that each start reads
- * it whole and reports its damage.
+ * Makes the bytes of a sealed segment's hint file. Every byte of the segment is verified. A damaged segment gets no
+ * hint, so that each start reads it whole and reports its damage.
  *
  * @throws FileSystemError; StorageError `format_unsupported`, `record_type_unsupported`; RecordDecodeError; what `giveWay` rejects with
  */
@@ -64,8 +64,8 @@ async function readForHint(
 }
 
 /**
- * Writes a hint file durably, but for its name. Order: temporary file, fdatasync, rename, then `syncNames`, which the log does itself: a failed sync
- * of its folder ends it.
+ * Writes a hint file durably, but for its name. Order: temporary file, fdatasync, rename, then `syncNames`, which the
+ * log does itself: a failed sync of its folder ends it.
  *
  * @throws FileSystemError; then the file is as it was, or absent
  */

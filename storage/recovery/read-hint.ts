@@ -19,8 +19,8 @@ export type ReadHint =
   | { kind: "damaged" | "unusable"; reason: string; lengthBytes: number };
 
 /**
- * Reads a hint file and compares it with its segment, as far as that is possible without reading the segment: the segment is the truth. Whatever is
- * wrong with the file, the segment is read instead.
+ * Reads a hint file and compares it with its segment, as far as that is possible without reading the segment: the
+ * segment is the truth. Whatever is wrong with the file, the segment is read instead.
  *
  * @param of the segment, with the salt of its header and the size of its file
  */
@@ -56,8 +56,8 @@ export async function readHint(
 }
 
 /**
- * The newest segment with an intact opening state, by its place among the bases. The segments before it may be taken from hints: what these leave
- * out, the opening state says. All are read when there is none.
+ * The newest segment with an intact opening state, by its place among the bases. The segments before it may be taken
+ * from hints: what these leave out, the opening state says. All are read when there is none.
  */
 export async function firstToRead(
   fileSystem: FileSystem,

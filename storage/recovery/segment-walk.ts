@@ -101,7 +101,8 @@ export class SegmentWalk {
     this.#hasOpening = true;
     this.#acceptedEnd = offset + bytes.length;
     report.records++;
-    // The largest time of all before it, or less: where the clock was reset (reset-clock.ts), times begin anew with a segment.
+    // The largest time of all before it, or less: where the clock was reset (reset-clock.ts), times begin anew with a
+    // segment.
     report.lastTimeUs = timeUs;
     await deliver(bytes, offset, base, base - 1, timeUs);
   }
@@ -250,7 +251,9 @@ function extended(gap: Gap | null, by: Gap): Gap {
   return { ...gap, length: by.offset + by.length - gap.offset };
 }
 
-/** The largest number that any intact header of a segment claims to be durable, and the last one of its whole records. */
+/**
+ * The largest number that any intact header of a segment claims to be durable, and the last one of its whole records.
+ */
 async function claimedIn(items: AsyncIterable<ScanItem>, atLeast: number): Promise<{ claimed: number; last: number }> {
   let claimed = atLeast;
   let last = 0;
@@ -261,7 +264,10 @@ async function claimedIn(items: AsyncIterable<ScanItem>, atLeast: number): Promi
   return { claimed, last };
 }
 
-/** Where in the bytes of whole records the first one with a number above `sequence` starts, and the largest time before it. */
+/**
+ * Where in the bytes of whole records the first one with a number above `sequence` starts, and the largest time before
+ * it.
+ */
 function splitBehind(bytes: Uint8Array, sequence: number): { offset: number; lastTimeUs: number } {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let offset = 0;

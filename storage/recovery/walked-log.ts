@@ -18,8 +18,8 @@ export interface WalkOptions {
   /** What tells of the log beside it. */
   evidence?: LogEvidence | null | undefined;
   /**
-   * For who reads on where the disk does not give bytes: whether it gave all of this file so far. A tail that a crash tore can be read, so that
-   * the end of the newest segment is damaged, not torn, where it did not.
+   * For who reads on where the disk does not give bytes: whether it gave all of this file so far. A tail that a crash
+   * tore can be read, so that the end of the newest segment is damaged, not torn, where it did not.
    */
   isUnreadable?(path: string): boolean;
   /** False when recovery delivers the records that are not proven itself, once it has made them durable. */

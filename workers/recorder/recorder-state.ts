@@ -1,6 +1,6 @@
 /**
- * What the recorder knows, all of it: enough to decide every message without a look at the disk. It is a fold of the log, the same
- * at open (from the index sections, MessagePack only for runs that have not ended) and live.
+ * What the recorder knows, all of it: enough to decide every message without a look at the disk. It is a fold of the
+ * log, the same at open (from the index sections, MessagePack only for runs that have not ended) and live.
  *
  * | part | bounded by | bytes |
  * |---|---|---|
@@ -18,9 +18,10 @@
  *
  * Ended run with a serial number of its own and one frame: some 90 bytes, 90 MB for a million.
  *
- * A segment's opening state carries what no later record says again: producers with their refusals, the clock, the last run id. Last
- * revisions are not in it: every run keeps one record for ever (its creation until it ends, then the consolidated one), and its
- * index section names serial number and revision. A million serial numbers in each opening state would be 30 MB for each 64 MB.
+ * A segment's opening state carries what no later record says again: producers with their refusals, the clock, the last
+ * run id. Last revisions are not in it: every run keeps one record for ever (its creation until it ends, then the
+ * consolidated one), and its index section names serial number and revision. A million serial numbers in each opening
+ * state would be 30 MB for each 64 MB.
  */
 import { isProcessingOpen } from "../../core/capture/artefact.js";
 import { readUuid, uuidToBytes } from "../../core/identifiers.js";
@@ -368,8 +369,8 @@ export class RecorderState implements World, FoldedState {
   }
 
   /**
-   * Folds the runs that have not ended, or have captures to be processed. Gives those of which the log lost records: damage that recovery has
-   * reported. A run goes on without what was lost, and one whose creation was lost is closed.
+   * Folds the runs that have not ended, or have captures to be processed. Gives those of which the log lost records:
+   * damage that recovery has reported. A run goes on without what was lost, and one whose creation was lost is closed.
    *
    * @throws StorageError `record_undecodable`
    */

@@ -19,8 +19,8 @@ export interface DamagedRun {
 }
 
 /**
- * Records of runs that have not ended, kept while the log is read: most runs end in it, and their deltas are never decoded. Of a run that has ended
- * with something to be made of its captures, the last record.
+ * Records of runs that have not ended, kept while the log is read: most runs end in it, and their deltas are never
+ * decoded. Of a run that has ended with something to be made of its captures, the last record.
  */
 export class UnfoldedRuns {
   readonly #records = new Map<string, UnfoldedRecord[]>();
@@ -72,7 +72,10 @@ function changesOf(runId: string, { type, body }: UnfoldedRecord): Change[] {
   }
 }
 
-/** Its CRCs are right: no damage, but something that no release wrote. To leave it out could be to lose what was acknowledged. */
+/**
+ * Its CRCs are right: no damage, but something that no release wrote. To leave it out could be to lose what was
+ * acknowledged.
+ */
 export function undecodable(which: string, error: RecordDecodeError): StorageError {
   return new StorageError("record_undecodable", `${which} cannot be decoded: ${error.message}`);
 }
