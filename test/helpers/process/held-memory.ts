@@ -6,14 +6,16 @@ const collect = runInNewContext("gc") as () => void;
 
 /** Bytes of heap and buffers that this thread still holds once its garbage is collected. */
 export function heldBytes(): number {
-  // Twice: buffers go with the collection after that of what held them.
-  collect();
-  collect();
+  collectGarbage();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
-/** What nothing refers to is gone. */
+/**
+ * What nothing refers to is gone. Twice: buffers go with the collection after that of what held them, and a collection that was under way keeps
+ * what was let go since it began.
+ */
 export function collectGarbage(): void {
+  collect();
   collect();
 }
