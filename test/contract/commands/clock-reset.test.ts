@@ -50,7 +50,8 @@ t.test("check --reset-clock takes the clock back: later times are right, and not
   const [clock, hint, log, verdict] = reset.stdout.split("\n");
   t.match(clock, /^clock: the store's clock was set back from 20\d\d-.* to 20\d\d-/);
   t.match(hint, /^hint_missing: /);
-  t.match([log, verdict], [/^log: /, "ok"]);
+  t.match(log, /^log: /);
+  t.equal(verdict, "ok");
   const again = await runCommand(["check", "--data", dataDirectory, "--reset-clock", "--json"]);
   t.equal(again.code, 0);
   t.match(JSON.parse(again.stdout), { ok: true, clock: { reset: false } });
