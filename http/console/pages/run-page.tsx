@@ -55,12 +55,70 @@ export function RunPage({ runId }: { runId: string }) {
   );
 }
 
-function RunHead({ run, report }: { run: Run; report: Report | undefined }) {
-  const outcome = runOutcome(run);
+function RunFacts({ run }: { run: Run }) {
   const took = msBetween(run.started_at, run.completed_at);
-  const isOver = run.completed_at !== null && run.completed_at !== undefined;
   const { completed_steps: done, total_steps: all } = run.progress;
   const program = useResource<{ name: string }>(`/programs/${run.program_id}`);
+  return (
+    <dl class="fact-list">
+      <div>
+        <dt>Program</dt>
+        <dd>
+          <a href={pageHref("programs", run.program_id)}>
+            <Text of={program.data.value?.name ?? (program.error.value ? "deleted" : "…")} />
+          </a>
+        </dd>
+      </div>
+      <div>
+        <dt>Inspection of this part</dt>
+        <dd>
+          {run.revision ?? 1}
+          {run.serial_number && (
+            <>
+              {" · "}
+              <a href={pageHref("runs", undefined, { serial_number: run.serial_number })}>all of them</a>
+            </>
+          )}
+        </dd>
+      </div>
+      <div>
+        <dt>Began</dt>
+        <dd>
+          <Time at={run.started_at ?? run.created_at} />
+        </dd>
+      </div>
+      <div>
+        <dt>Took</dt>
+        <dd>{took === undefined || !isOver(run) ? "–" : duration(took)}</dd>
+      </div>
+      <div>
+        <dt>Steps</dt>
+        <dd>
+          {done} of {all}
+        </dd>
+      </div>
+      <div class="fact-wide">
+        <dt>Id</dt>
+        <dd class="mono">{run.id}</dd>
+      </div>
+      {run.trace_id && (
+        <div class="fact-wide">
+          <dt>Trace id</dt>
+          <dd class="mono">
+            <Text of={run.trace_id} />
+          </dd>
+        </div>
+      )}
+    </dl>
+  );
+}
+
+function isOver(run: Run): boolean {
+  return run.completed_at !== null && run.completed_at !== undefined;
+}
+
+function RunHead({ run, report }: { run: Run; report: Report | undefined }) {
+  const outcome = runOutcome(run);
   const { frame_ids: _frames, ...results } = run.results ?? {};
   const facts = { ...run.metadata, ...results };
   return (
@@ -70,60 +128,11 @@ function RunHead({ run, report }: { run: Run; report: Report | undefined }) {
         <h1>
           <Text of={run.serial_number} none="No serial number" />
         </h1>
-        {run.quality_status !== null && !isOver && <p class="note">so far: {run.quality_status}</p>}
+        {run.quality_status !== null && !isOver(run) && <p class="note">so far: {run.quality_status}</p>}
       </div>
       {run.error_message && <p class="run-error">{<Text of={sentence(run.error_message)} />}</p>}
       {report?.quality_report?.summary && <p>{<Text of={sentence(report.quality_report.summary)} />}</p>}
-      <dl class="fact-list">
-        <div>
-          <dt>Program</dt>
-          <dd>
-            <a href={pageHref("programs", run.program_id)}>
-              <Text of={program.data.value?.name ?? (program.error.value ? "deleted" : "…")} />
-            </a>
-          </dd>
-        </div>
-        <div>
-          <dt>Inspection of this part</dt>
-          <dd>
-            {run.revision ?? 1}
-            {run.serial_number && (
-              <>
-                {" · "}
-                <a href={pageHref("runs", undefined, { serial_number: run.serial_number })}>all of them</a>
-              </>
-            )}
-          </dd>
-        </div>
-        <div>
-          <dt>Began</dt>
-          <dd>
-            <Time at={run.started_at ?? run.created_at} />
-          </dd>
-        </div>
-        <div>
-          <dt>Took</dt>
-          <dd>{took === undefined || !isOver ? "–" : duration(took)}</dd>
-        </div>
-        <div>
-          <dt>Steps</dt>
-          <dd>
-            {done} of {all}
-          </dd>
-        </div>
-        <div class="fact-wide">
-          <dt>Id</dt>
-          <dd class="mono">{run.id}</dd>
-        </div>
-        {run.trace_id && (
-          <div class="fact-wide">
-            <dt>Trace id</dt>
-            <dd class="mono">
-              <Text of={run.trace_id} />
-            </dd>
-          </div>
-        )}
-      </dl>
+      <RunFacts run={run} />
       {Object.keys(facts).length > 0 && <Facts of={facts} />}
     </header>
   );

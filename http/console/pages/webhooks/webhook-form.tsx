@@ -77,23 +77,7 @@ export function WebhookForm({ webhook, done, cancel }: WebhookFormProps) {
         placeholder: "https://mes.example/events",
         autocomplete: "off",
       })}
-      <fieldset class="choice-list">
-        <legend>Events</legend>
-        {EVENTS.map((name) => (
-          <label key={name}>
-            <input
-              type="checkbox"
-              name="subscribed_events"
-              value={name}
-              defaultChecked={
-                webhook === undefined ? name !== "ProgramStarted" : webhook.subscribed_events.includes(name)
-              }
-            />
-            {name}
-          </label>
-        ))}
-        <Fault name="subscribed_events" faults={faults} />
-      </fieldset>
+      <Events webhook={webhook} faults={faults} />
       <div class="form-row">
         {field("delivery_timeout_seconds", "Timeout in seconds", {
           type: "number",
@@ -111,12 +95,7 @@ export function WebhookForm({ webhook, done, cancel }: WebhookFormProps) {
         type: "password",
         autocomplete: "new-password",
       })}
-      <fieldset class="choice-list">
-        <legend class="hidden">Further settings</legend>
-        <Box name="enabled" words="Enabled" isOn={webhook?.enabled ?? true} />
-        <Box name="warn" words="Note failures in the run's event log" isOn={webhook?.on_failure_mode === "WARN"} />
-        {webhook?.has_secret && <Box name="remove_secret" words="Remove the secret" isOn={false} />}
-      </fieldset>
+      <Settings webhook={webhook} />
       <Fault name="" faults={faults} />
       <p class="buttons">
         <button type="submit" class="primary" disabled={isSending || isReadOnly.value}>
@@ -150,5 +129,43 @@ function Fault({ name, faults }: { name: string; faults: Readonly<Record<string,
     <span class="fault" role="alert" id={`fault-${name}`}>
       {fault}
     </span>
+  );
+}
+
+interface EventsProps {
+  webhook: Webhook | undefined;
+  faults: Readonly<Record<string, string>>;
+}
+
+function Events({ webhook, faults }: EventsProps) {
+  return (
+    <fieldset class="choice-list">
+      <legend>Events</legend>
+      {EVENTS.map((name) => (
+        <label key={name}>
+          <input
+            type="checkbox"
+            name="subscribed_events"
+            value={name}
+            defaultChecked={
+              webhook === undefined ? name !== "ProgramStarted" : webhook.subscribed_events.includes(name)
+            }
+          />
+          {name}
+        </label>
+      ))}
+      <Fault name="subscribed_events" faults={faults} />
+    </fieldset>
+  );
+}
+
+function Settings({ webhook }: { webhook: Webhook | undefined }) {
+  return (
+    <fieldset class="choice-list">
+      <legend class="hidden">Further settings</legend>
+      <Box name="enabled" words="Enabled" isOn={webhook?.enabled ?? true} />
+      <Box name="warn" words="Note failures in the run's event log" isOn={webhook?.on_failure_mode === "WARN"} />
+      {webhook?.has_secret && <Box name="remove_secret" words="Remove the secret" isOn={false} />}
+    </fieldset>
   );
 }
