@@ -41,15 +41,30 @@ export class TextTable {
     return this.#bytes.bytesUsed + this.#ends.bytesUsed + this.#hashes.bytesUsed + this.#slots.bytesUsed;
   }
 
-  /** The ordinal of a text, given as such or as its UTF-8; -1 for an unknown one. */
-  find(text: string | Uint8Array): number {
+  /** The ordinal of a text, or -1 for an unknown one. */
+  find(text: string): number {
     this.#want(text);
     return this.#slots.find(this.#wantedHash);
   }
 
   /** The ordinal of a text, which is added if it is new. */
-  findOrAdd(text: string | Uint8Array): number {
-    const found = this.find(text);
+  findOrAdd(text: string): number {
+    this.#want(text);
+    return this.#findOrAddWanted();
+  }
+
+  /** As `findOrAdd`, of the text whose UTF-8 are the bytes from `start` to `end`. */
+  findOrAddBytes(bytes: Uint8Array, start: number, end: number): number {
+    const length = end - start;
+    if (this.#wanted.length < length) this.#wanted = new Uint8Array(length);
+    for (let i = 0; i < length; i++) this.#wanted[i] = bytes[start + i]!;
+    this.#wantedLength = length;
+    this.#wantedHash = hashBytes(this.#wanted, 0, length);
+    return this.#findOrAddWanted();
+  }
+
+  #findOrAddWanted(): number {
+    const found = this.#slots.find(this.#wantedHash);
     if (found >= 0) return found;
     const ordinal = this.#ends.length;
     for (let i = 0; i < this.#wantedLength; i++) this.#bytes.push(this.#wanted[i]!);
@@ -67,14 +82,10 @@ export class TextTable {
     return decoder.decode(bytes);
   }
 
-  #want(text: string | Uint8Array): void {
+  #want(text: string): void {
     // At most three bytes of UTF-8 for one UTF-16 unit.
     if (this.#wanted.length < text.length * 3) this.#wanted = new Uint8Array(text.length * 3);
-    if (typeof text === "string") this.#wantedLength = encoder.encodeInto(text, this.#wanted).written;
-    else {
-      this.#wanted.set(text);
-      this.#wantedLength = text.length;
-    }
+    this.#wantedLength = encoder.encodeInto(text, this.#wanted).written;
     this.#wantedHash = hashBytes(this.#wanted, 0, this.#wantedLength);
   }
 

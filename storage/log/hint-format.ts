@@ -189,8 +189,8 @@ export function verifyHint(bytes: Uint8Array): HintedSegment | null {
   };
 }
 
-/** Steps through the entries of a hint that `verifyHint` approved. Index sections and bodies are views of its bytes. */
-export function* hintEntries(bytes: Uint8Array): Generator<HintEntry, void> {
+/** Calls back with each entry of a hint that `verifyHint` approved. Index sections and bodies are views of its bytes. */
+export function forEachHintEntry(bytes: Uint8Array, callback: (entry: HintEntry) => void): void {
   const { count, indexBytes } = readHead(bytes);
   const columns = columnsOf(count).read(readerOf(bytes, HEAD_BYTES));
   const { sequences, timesUs, offsets, lengths, indexEnds, bodyEnds, types } = columns;
@@ -201,7 +201,7 @@ export function* hintEntries(bytes: Uint8Array): Generator<HintEntry, void> {
   for (let at = 0; at < count; at++) {
     const indexEnd = indexesAt + indexEnds[at]!;
     const bodyEnd = bodiesAt + bodyEnds[at]!;
-    yield {
+    callback({
       type: types[at]!,
       sequence: sequences[at]!,
       timeUs: timesUs[at]!,
@@ -209,7 +209,7 @@ export function* hintEntries(bytes: Uint8Array): Generator<HintEntry, void> {
       length: lengths[at]!,
       index: bytes.subarray(indexAt, indexEnd),
       body: bodyAt === bodyEnd ? NOTHING : bytes.subarray(bodyAt, bodyEnd),
-    };
+    });
     indexAt = indexEnd;
     bodyAt = bodyEnd;
   }

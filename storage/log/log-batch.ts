@@ -1,4 +1,4 @@
-import { hintEntries } from "./hint-format.js";
+import { forEachHintEntry } from "./hint-format.js";
 import { LOG_RECORD_TYPE, RECORD_HEADER_BYTES, readRecordHeader, recordLength } from "./record-format.js";
 
 /** Where a record lies: `length` bytes, with header and padding, at `offset` of segment `segmentBase`. */
@@ -53,20 +53,29 @@ export function forEachRecord(
   batch: BatchOfRecords,
   callback: (record: LogRecord, location: RecordLocation) => void,
 ): void {
-  for (const _ of stepThroughRecords(batch, callback));
+  const { bytes, segmentBase } = batch;
+  if (batch.isHint) {
+    forEachHintEntry(bytes, ({ type, sequence, timeUs, index, body, offset, length }) =>
+      callback({ type, flags: 0, sequence, timeUs, index, body }, { segmentBase, offset, length }),
+    );
+    return;
+  }
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  for (let at = 0; at < bytes.length; ) at += callBack(batch, view, at, callback);
 }
 
-/** As `forEachRecord`, one record for each step of the generator, so that the caller can do other things in between. */
+/**
+ * As `forEachRecord`, one record for each step of the generator, so that the caller can do other things in between. A
+ * hint is one step: it only comes at a start, when nobody waits.
+ */
 export function* stepThroughRecords(
   batch: BatchOfRecords,
   callback: (record: LogRecord, location: RecordLocation) => void,
 ): Generator<void, void> {
-  const { bytes, segmentBase } = batch;
+  const { bytes } = batch;
   if (batch.isHint) {
-    for (const { type, sequence, timeUs, index, body, offset, length } of hintEntries(bytes)) {
-      callback({ type, flags: 0, sequence, timeUs, index, body }, { segmentBase, offset, length });
-      yield;
-    }
+    forEachRecord(batch, callback);
+    yield;
     return;
   }
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -30,7 +30,7 @@ export class IndexedRun {
     named(RUN_STATUSES, this.statusCode, "run status");
     if (this.qualityCode >= QUALITY_CODES.length)
       throw new RecordDecodeError(`unknown status code ${this.qualityCode} of a quality report`);
-    this.framesAt = this.#serialNumberAt + this.#lengthAt(85) + this.#lengthAt(89) + this.#lengthAt(93);
+    this.framesAt = this.serialNumberEnd + this.#lengthAt(89) + this.#lengthAt(93);
     this.frameCount = u32At(bytes, at + 97);
     this.end = this.framesAt + UUID_BYTES * this.frameCount;
     this.#assertWithin(this.end);
@@ -70,10 +70,18 @@ export class IndexedRun {
     return u53At(this.bytes, this.idAt + 61) || null;
   }
 
-  /** UTF-8. */
-  get serialNumberBytes(): Uint8Array | null {
-    const length = u32At(this.bytes, this.idAt + 85);
-    return length === NULL_LENGTH ? null : this.bytes.subarray(this.#serialNumberAt, this.#serialNumberAt + length);
+  /** Where the UTF-8 of the serial number begins. A program's name before it is never null: that length is too long. */
+  get serialNumberAt(): number {
+    return this.idAt + SUMMARY_HEAD_BYTES + u32At(this.bytes, this.idAt + 81);
+  }
+
+  get hasSerialNumber(): boolean {
+    return u32At(this.bytes, this.idAt + 85) !== NULL_LENGTH;
+  }
+
+  /** Behind the UTF-8 of the serial number. */
+  get serialNumberEnd(): number {
+    return this.serialNumberAt + this.#lengthAt(85);
   }
 
   frameIds(): string[] {
@@ -116,11 +124,6 @@ export class IndexedRun {
   /** The same over bytes of its own. */
   copy(): IndexedRun {
     return new IndexedRun(this.bytes.slice(this.idAt, this.end), 0);
-  }
-
-  /** A program's name is never null: that length is too long. */
-  get #serialNumberAt(): number {
-    return this.idAt + SUMMARY_HEAD_BYTES + u32At(this.bytes, this.idAt + 81);
   }
 
   #lengthAt(offset: number): number {

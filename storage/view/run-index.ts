@@ -21,6 +21,7 @@ import { LONG_LIST_LENGTH, OrdinalLists } from "../columns/ordinal-lists.js";
 import { AllOrdinals, BitmapOrdinals, FoundOrdinals, ListedOrdinals, type OrdinalSet } from "../columns/ordinal-set.js";
 import { TextTable } from "../columns/text-table.js";
 import { TypedColumn } from "../columns/typed-column.js";
+import type { IndexedRun } from "../records/indexed-run.js";
 import {
   isAnyState,
   matchesState,
@@ -35,8 +36,8 @@ import { BLOCK_RUNS, UpdatedTimes } from "./updated-times.js";
 export interface RunEntry {
   /** The program's number. Numbers are given in order of first use. */
   readonly programOrdinal: number;
-  /** As text or as its UTF-8. Null for a run without a serial number: no filter finds it. */
-  readonly serialNumber: string | Uint8Array | null;
+  /** Null for a run without a serial number: no filter finds it. */
+  readonly serialNumber: string | null;
   /** 0 to 7. */
   readonly status: number;
   /** 0 to 3. */
@@ -103,20 +104,31 @@ export class RunIndex {
 
   /** Adds the next run and returns its ordinal. */
   addRun({ programOrdinal, serialNumber, status, outcome, timeUs }: RunEntry): number {
+    const serial = serialNumber === null ? NO_SERIAL : this.#serials.findOrAdd(serialNumber);
+    return this.#add(programOrdinal, serial, status, outcome, timeUs);
+  }
+
+  /** As `addRun`. It makes no text. */
+  addIndexedRun(run: IndexedRun, programOrdinal: number): number {
+    const { bytes, serialNumberAt, serialNumberEnd } = run;
+    const serial = run.hasSerialNumber
+      ? this.#serials.findOrAddBytes(bytes, serialNumberAt, serialNumberEnd)
+      : NO_SERIAL;
+    return this.#add(programOrdinal, serial, run.statusCode, run.qualityCode, run.updatedAtUs);
+  }
+
+  #add(programOrdinal: number, serial: number, status: number, outcome: number, timeUs: number): number {
     const ordinal = this.#states.length;
     const state = packState(status, outcome);
     this.#states.push(state);
     this.#byState.set(ordinal, state);
     this.#programs.push(programOrdinal);
     this.#byProgram.append(programOrdinal, this.#stateOf);
-    if (serialNumber === null) {
-      this.#serialOrdinals.push(NO_SERIAL);
-      this.#bySerial.append(undefined, this.#stateOf);
-    } else {
-      const serial = this.#serials.findOrAdd(serialNumber);
+    this.#serialOrdinals.push(serial);
+    if (serial === NO_SERIAL) this.#bySerial.append(undefined, this.#stateOf);
+    else {
       if (serial === this.#programOfSerial.length) this.#programOfSerial.push(programOrdinal);
       else if (this.#programOfSerial.get(serial) !== programOrdinal) this.#programOfSerial.set(serial, SEVERAL);
-      this.#serialOrdinals.push(serial);
       this.#bySerial.append(serial, this.#stateOf);
     }
     this.#updated.push(timeUs);
@@ -141,7 +153,7 @@ export class RunIndex {
   }
 
   /** What the index knows of a run. */
-  entry(ordinal: number): RunEntry & { readonly serialNumber: string | null } {
+  entry(ordinal: number): RunEntry {
     const serial = this.#serialOrdinals.get(ordinal);
     return {
       programOrdinal: this.#programs.get(ordinal),

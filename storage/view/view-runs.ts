@@ -261,12 +261,6 @@ export class ViewRuns {
   #add(run: IndexedRun): number {
     if (!this.#ids.pushBytes(run.bytes, run.idAt)) return -1;
     this.#locations.push();
-    return this.#index.addRun({
-      programOrdinal: this.#programs.enterBytes(run.bytes, run.programIdAt),
-      serialNumber: run.serialNumberBytes,
-      status: run.statusCode,
-      outcome: run.qualityCode,
-      timeUs: run.updatedAtUs,
-    });
+    return this.#index.addIndexedRun(run, this.#programs.enterBytes(run.bytes, run.programIdAt));
   }
 }

@@ -225,7 +225,8 @@ export class RecorderState implements World, FoldedState {
     this.#activeDocumentBytes += state.documentBytes - bytesBefore;
     if (change.kind === "run_created") {
       this.#addRun(uuidToBytes(state.id), 0);
-      this.#noteRevision(state.serialNumber, state.revision);
+      if (state.serialNumber !== null)
+        this.#noteRevision(this.#serialNumbers.findOrAdd(state.serialNumber), state.revision);
       this.#active.set(state.id, { state, lastProducer: producer });
     } else if (before !== undefined && producer !== null) {
       before.lastProducer = producer;
@@ -260,9 +261,14 @@ export class RecorderState implements World, FoldedState {
     this.#processedDocumentBytes += run.documentBytes;
   }
 
-  #noteRevision(serialNumber: string | Uint8Array | null, revision: number): void {
-    if (serialNumber === null) return;
-    const at = this.#serialNumbers.findOrAdd(serialNumber);
+  #noteIndexedRevision(run: IndexedRun): void {
+    const { bytes, serialNumberAt, serialNumberEnd } = run;
+    if (!run.hasSerialNumber) return;
+    this.#noteRevision(this.#serialNumbers.findOrAddBytes(bytes, serialNumberAt, serialNumberEnd), run.revision);
+  }
+
+  /** @param at the number of the serial number */
+  #noteRevision(at: number, revision: number): void {
     if (at === this.#lastRevisions.length) this.#lastRevisions.push(revision);
     else if (revision > this.#lastRevisions.get(at)) this.#lastRevisions.set(at, revision);
   }
@@ -319,7 +325,7 @@ export class RecorderState implements World, FoldedState {
 
   runCreated(run: IndexedRun, record: LogRecord, origin: Origin | null): void {
     this.#addRun(run.bytes, run.idAt);
-    this.#noteRevision(run.serialNumberBytes, run.revision);
+    this.#noteIndexedRevision(run);
     this.#unfolded?.keep(run.id, record, origin);
   }
 
@@ -336,14 +342,15 @@ export class RecorderState implements World, FoldedState {
     const known = this.#runs.size;
     const entry = this.#addRun(bytes, run.idAt);
     this.#runs.setValueAt(entry, ENDED);
-    this.#noteRevision(run.serialNumberBytes, run.revision);
+    this.#noteIndexedRevision(run);
     // Its earlier records are needed no more: it stays as a whole as long as something is to be made of its captures.
     if (entry < known) this.#unfolded?.delete(run.id);
     if (captures.isOpen) this.#unfolded?.keep(run.id, record, null);
     const frames = this.#frames;
     for (let at = run.framesAt; at < run.end; at += UUID_BYTES) frames.setValueAt(frames.enterBytes(bytes, at), entry);
-    if (captures.removedAtUs === null) this.captures.keep(keptCaptures(run, captures, location));
-    else this.captures.removed(run.createdAtUs, run.id, captures.removedAtUs);
+    if (captures.removedAtUs === null) {
+      if (captures.bytes > 0) this.captures.keep(keptCaptures(run, captures, location));
+    } else this.captures.removed(run.createdAtUs, run.id, captures.removedAtUs);
     if (events !== undefined) this.webhooks.begin(run.id, events.list());
   }
 

@@ -2,7 +2,7 @@ import type { Random } from "../../../core/random.js";
 import { withoutCaptures } from "../../../core/run/run-files.js";
 import { isTerminal } from "../../../core/run/run-state.js";
 import { CaptureIndex } from "../../../storage/captures/capture-index.js";
-import { hintBaseOf } from "../../../storage/log/hint-format.js";
+import { forEachHintEntry, type HintEntry, hintBaseOf } from "../../../storage/log/hint-format.js";
 import { Log } from "../../../storage/log/log.js";
 import { type CommittedBatch, forEachRecord } from "../../../storage/log/log-batch.js";
 import type { RecordInput } from "../../../storage/log/log-options.js";
@@ -95,6 +95,12 @@ export class HintedStore {
     await this.hints.stop();
     await this.log.close();
   }
+}
+
+export function hintEntriesOf(bytes: Uint8Array): HintEntry[] {
+  const entries: HintEntry[] = [];
+  forEachHintEntry(bytes, (entry) => entries.push(entry));
+  return entries;
 }
 
 export function hintPathsOf(disk: SimulatedDisk): string[] {

@@ -1,6 +1,7 @@
 import t from "tap";
-import { encodeHint, type HintEntry, hintEntries, hintName, verifyHint } from "../../../storage/log/hint-format.js";
+import { encodeHint, type HintEntry, hintName, verifyHint } from "../../../storage/log/hint-format.js";
 import { listOf } from "../../helpers/list-of.js";
+import { hintEntriesOf } from "../../helpers/store/hinted-store.js";
 
 const SEGMENT = { base: 5, salt: 0x12345678, lastSequence: 7, segmentBytes: 4096, segmentCrc: 0xcafe };
 const EMPTY = new Uint8Array(0);
@@ -27,7 +28,7 @@ t.test("the golden example", async (t) => {
   t.equal(hintName(5), "0000000000000005.hint");
   t.same(verifyHint(bytes), SEGMENT);
   t.same(
-    [...hintEntries(bytes)].map((entry) => ({ ...entry, body: Buffer.from(entry.body) })),
+    hintEntriesOf(bytes).map((entry) => ({ ...entry, body: Buffer.from(entry.body) })),
     [OPENING, RECORD].map((entry) => ({ ...entry, body: Buffer.from(entry.body) })),
   );
 });
@@ -45,9 +46,9 @@ t.test("every bit counts, and every byte", async (t) => {
 });
 
 t.test("a hint without entries, and one whose numbers are large", async (t) => {
-  t.same([...hintEntries(encodeHint(SEGMENT, []))], []);
+  t.same(hintEntriesOf(encodeHint(SEGMENT, [])), []);
   const large = { ...SEGMENT, base: 2 ** 51, lastSequence: 2 ** 52, segmentBytes: 2 ** 32 };
   const bytes = encodeHint(large, [{ ...RECORD, sequence: 2 ** 52, timeUs: Number.MAX_SAFE_INTEGER }]);
   t.same(verifyHint(bytes), large);
-  t.match([...hintEntries(bytes)], listOf({ sequence: 2 ** 52, timeUs: Number.MAX_SAFE_INTEGER }));
+  t.match(hintEntriesOf(bytes), listOf({ sequence: 2 ** 52, timeUs: Number.MAX_SAFE_INTEGER }));
 });

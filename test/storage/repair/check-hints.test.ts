@@ -1,9 +1,9 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { encodeHint, hintEntries, verifyHint } from "../../../storage/log/hint-format.js";
+import { encodeHint, verifyHint } from "../../../storage/log/hint-format.js";
 import type { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
 import { CellHistory } from "../../helpers/link/cell-history.js";
-import { HintedStore, hintPathsOf } from "../../helpers/store/hinted-store.js";
+import { HintedStore, hintEntriesOf, hintPathsOf } from "../../helpers/store/hinted-store.js";
 import { createDisk, until } from "../../helpers/store/log-harness.js";
 import { checkDisk } from "../../helpers/store/store-damage.js";
 
@@ -38,7 +38,7 @@ t.test("check compares each hint file with its segment", async (t) => {
     [
       "one that lacks an entry, with right CRCs",
       ["hint_differs"],
-      (copy) => copy.setBytes(path, encodeHint(verifyHint(bytes)!, [...hintEntries(bytes)].slice(1))),
+      (copy) => copy.setBytes(path, encodeHint(verifyHint(bytes)!, hintEntriesOf(bytes).slice(1))),
     ],
     [
       "one without a sealed segment",
