@@ -54,6 +54,10 @@ t.test("the console at its bounds", inBrowser, async (t) => {
     t.ok((await page.locator("tr").count()) < 250);
     await scrollToEnd(page, ".checks .scroll");
     await page.getByText("point_10000", { exact: true }).waitFor();
+    const nameBox = await page.locator(".checks-table .check-name").first().boundingBox();
+    t.ok((nameBox?.width ?? 0) > 110, `${nameBox?.width} pixels for the names`);
+    const cut = `[...document.querySelectorAll(".checks-table td")].filter((cell) => cell.scrollWidth > cell.clientWidth).length`;
+    t.equal(await page.evaluate(cut), 0, "no number is cut");
     await page.getByLabel("Find checks by name").fill("point_777");
     await page.getByText("point_7770").waitFor();
     await scrollToEnd(page, ".steps .scroll");

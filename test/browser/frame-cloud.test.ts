@@ -13,7 +13,7 @@ import { FrameView, near, numberIn, text } from "../helpers/browser/frame-view.j
 import { readPly } from "../helpers/captures/ply-reader.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 
-const HOSTILE = `<img src=x onerror="window.attacked=1">\u202eevil`;
+const HOSTILE = `<img src=x onerror="window.attacked=1">\u2066\u202eevil`;
 const LONG = "x".repeat(10_000);
 
 t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => {
@@ -107,6 +107,7 @@ t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => 
       t.same(await axeFindings(page), [], query);
       t.equal(await page.locator(".defects bdi", { hasText: HOSTILE }).count(), 1, "what a producer writes is text");
       t.ok((await text(page, ".defects")).length < 1_000, "and is cut where nobody would read on");
+      t.match(await text(page, ".defects b bdi"), /\u2066.*\u2069$/, "what it leaves open ends with it");
       for (const width of [320, 1920]) {
         await page.setViewportSize({ width, height: 900 });
         t.ok((await overflowPx(page)) <= 0, `${query}: ${width} pixels wide`);

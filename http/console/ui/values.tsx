@@ -19,9 +19,12 @@ const SHOWN_CHARACTERS = 400;
 export function Text({ of, none = "–" }: { of: string | null | undefined; none?: string }) {
   if (of === null || of === undefined || of === "") return <>{none}</>;
   const isLong = of.length > SHOWN_CHARACTERS;
+  const shown = isLong ? `${of.slice(0, SHOWN_CHARACTERS)}…` : of;
+  // What it leaves open would take the end of the element for its own.
+  const ends = "\u2069".repeat(shown.match(/[\u2066-\u2068]/g)?.length ?? 0);
   return (
     <bdi class="text" title={isLong ? `${of.slice(0, 2_000)}…` : of}>
-      {isLong ? `${of.slice(0, SHOWN_CHARACTERS)}…` : of}
+      {shown + ends}
     </bdi>
   );
 }
