@@ -1,5 +1,4 @@
 import { formatTimeUs } from "../../core/timestamps.js";
-import { isUnreadable } from "../disk/file-system-error.js";
 import { StorageError, type StorageErrorCode } from "../storage-error.js";
 
 /** Errors of a read when the bytes on disk differ from what was stored. Any other failure may pass. */
@@ -16,14 +15,6 @@ const MAXIMUM_PLACES = 1_000;
 /** True for an error that means that stored bytes are damaged or gone, now and at the next read. */
 export function isReadDamage(error: unknown): error is StorageError {
   return error instanceof StorageError && DAMAGE_CODES.has(error.code);
-}
-
-/** The damage that an error of reading the log means; unreadable bytes count as damage. Null for any other error. */
-export function asReadDamage(error: unknown): StorageError | null {
-  if (isReadDamage(error)) return error;
-  if (!isUnreadable(error)) return null;
-  const { path, code } = error;
-  return new StorageError("record_damaged", `${path}: the disk cannot read these bytes (${code})`, { path });
 }
 
 /** Damage that reads have met since the store was opened. What opening found is in the recovery report. */

@@ -16,7 +16,6 @@ export type Program = Schemas["ProgramResponse"];
 export type ProgramList = Schemas["ProgramListResponse"];
 export type Webhook = Schemas["WebhookResponse"];
 export type WebhookRequest = Schemas["CreateWebhookRequest"];
-export type WebhookUpdate = Schemas["UpdateWebhookRequest"];
 export type Delivery = Schemas["WebhookDeliveryResponse"];
 export type DeliveryDetail = Schemas["WebhookDeliveryDetailResponse"];
 export type DeliverySummary = Schemas["WebhookDeliverySummary"];

@@ -9,10 +9,6 @@ export function packed(red: number, green: number, blue: number): number {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-export function cssColour(colour: number): string {
-  return `rgb(${colour & 255} ${(colour >> 8) & 255} ${(colour >> 16) & 255})`;
-}
-
 /** From blue over white to red, for differences: white is none. */
 const DIVERGING = [
   [33, 102, 172],
