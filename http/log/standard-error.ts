@@ -1,3 +1,4 @@
+import { isatty } from "node:tty";
 import { openPipeAgain, writeToDescriptor, writeToDescriptorSync } from "../../storage/disk/file-system.js";
 import { escapedLines } from "./escaped-text.js";
 import { type LineSink, LogDestination } from "./log-destination.js";
@@ -33,9 +34,18 @@ export function standardOutput(onGone: () => void): (text: string) => void {
 function streamSink(descriptor: number): LineSink {
   const pipe = openPipeAgain(descriptor);
   if (pipe === undefined) {
+    // Asked now: a terminal that has closed is none any more.
+    const gone = isatty(descriptor) ? goneTerminal : (error: NodeJS.ErrnoException) => error;
     return {
-      write: (bytes, done) => writeToDescriptor(descriptor, bytes, done),
-      writeNow: (bytes) => writeToDescriptorSync(descriptor, bytes),
+      write: (bytes, done) =>
+        writeToDescriptor(descriptor, bytes, (error, written) => done(error && gone(error), written)),
+      writeNow(bytes) {
+        try {
+          return writeToDescriptorSync(descriptor, bytes);
+        } catch (error) {
+          throw gone(error as NodeJS.ErrnoException);
+        }
+      },
     };
   }
   return {
@@ -51,6 +61,11 @@ function streamSink(descriptor: number): LineSink {
     },
     writeNow: (bytes) => writeToDescriptorSync(pipe, bytes),
   };
+}
+
+/** A terminal that has closed gives EIO, as a broken disk does. Nobody reads it any more: the same as a pipe's EPIPE. */
+function goneTerminal(error: NodeJS.ErrnoException): NodeJS.ErrnoException {
+  return error.code === "EIO" ? Object.assign(error, { code: "EPIPE" }) : error;
 }
 
 /** Writes to stderr at once. If that fails, only the exit code tells the failure. @param text whole lines */

@@ -1,27 +1,52 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import t from "tap";
+import { pathToFileURL } from "node:url";
+import t, { type Test } from "tap";
 import { untilGone } from "../../helpers/process/until-gone.js";
 
 // Of util-linux: runs a command on a terminal of its own, which closes when it is killed.
 const hasScript = spawnSync("script", ["--version"]).status === 0;
+const options = { skip: !hasScript && "script is absent" };
 
-t.test("a terminal that closes ends the demo with 0", { skip: !hasScript && "script is absent" }, async (t) => {
+/** How Node ends with these arguments when its terminal closes after it has shown `line`. */
+async function codeAfterClosing(t: Test, args: (folder: string) => string, line: string): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "inspection-terminal-"));
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  const demo = `"${process.execPath}" dist/http/main.js demo --data ${folder}/data --port 0 --runs 1`;
-  // The shell hands the signal on, as one that a person types in does, and says how the demo ended.
-  const forward = `trap 'kill -HUP $child' HUP; ${demo} & child=$!; wait $child; wait $child; echo $? >&3`;
+  // The shell hands the signal on, as one that a person types in does, and says how Node ended.
+  const node = `"${process.execPath}" ${args(folder)}`;
+  const forward = `trap 'kill -HUP $child' HUP; ${node} & child=$!; wait $child; wait $child; echo $? >&3`;
   const command = `exec 3>${folder}/code; echo $$ >${folder}/shell; ${forward}`;
   const terminal = spawn("script", ["-qc", command, "/dev/null"], { stdio: ["pipe", "pipe", "inherit"] });
   t.teardown(() => terminal.kill("SIGKILL"));
   let shown = "";
   terminal.stdout.on("data", (chunk: Buffer) => (shown += chunk));
-  while (!shown.includes("producer connected")) await once(terminal.stdout, "data");
+  while (!shown.includes(line)) await once(terminal.stdout, "data");
   terminal.kill("SIGKILL");
   await untilGone(Number(readFileSync(`${folder}/shell`, "utf8")));
-  t.equal(readFileSync(`${folder}/code`, "utf8"), "0\n");
+  return readFileSync(`${folder}/code`, "utf8");
+}
+
+t.test("a terminal that closes ends the demo with 0", options, async (t) => {
+  const demo = (folder: string) => `dist/http/main.js demo --data ${folder}/data --port 0 --runs 1`;
+  t.equal(await codeAfterClosing(t, demo, "producer connected"), "0\n");
+});
+
+t.test("a line for a terminal that has closed is no error", options, async (t) => {
+  const script = (folder: string) => {
+    const path = join(folder, "late-line.mjs");
+    writeFileSync(
+      path,
+      `import { standardOutput } from "${pathToFileURL("dist/http/log/standard-error.js")}";
+       import { onHangUp } from "${pathToFileURL("dist/workers/hang-up.js")}";
+       const say = standardOutput(() => {});
+       const alive = setInterval(() => {}, 60_000);
+       onHangUp(() => (say("too late"), clearInterval(alive)));
+       say("shown");`,
+    );
+    return path;
+  };
+  t.equal(await codeAfterClosing(t, script, "shown"), "0\n");
 });
