@@ -71,21 +71,25 @@ export const CHECK_REQUIRED = {
   ),
 } as const satisfies Properties;
 
-export const CHECK_NUMBERS = {
-  value: nullable(number("What was measured."), "if the producer sent null"),
-  nominal: nullable(number("What the value should be."), "if the producer sent null"),
-  delta: nullable(
-    number("`value` - `nominal`: positive when the value is above the nominal one."),
-    "if the producer sent null",
-  ),
-  threshold: nullable(
-    number(
-      "Where the limits are. With a `nominal`, the deviation that is allowed to either side: the limits are `nominal` - `threshold` and " +
-        "`nominal` + `threshold`. Without a `nominal`, it is the least `value` that passes. Without a `threshold`, the check has no limits.",
+/** @param unit the field that names the unit of the numbers, such as `unit` */
+export function checkNumbers(unit: string) {
+  return {
+    value: nullable(number(`What was measured, in ${unit}.`), "if the producer sent null"),
+    nominal: nullable(number(`What the value should be, in ${unit}.`), "if the producer sent null"),
+    delta: nullable(
+      number(`\`value\` - \`nominal\`, in ${unit}: positive when the value is above the nominal one.`),
+      "if the producer sent null",
     ),
-    "if the producer sent null",
-  ),
-} as const satisfies Properties;
+    threshold: nullable(
+      number(
+        `Where the limits are, in ${unit}. With a \`nominal\`, the deviation that is allowed to either side: the limits are ` +
+          "`nominal` - `threshold` and `nominal` + `threshold`. Without a `nominal`, it is the least `value` that passes. Without a " +
+          "`threshold`, the check has no limits.",
+      ),
+      "if the producer sent null",
+    ),
+  } as const satisfies Properties;
+}
 
 export const CHECK_TEXTS = {
   message: nullable(text("Explains the outcome, for people."), "if the producer sent null"),

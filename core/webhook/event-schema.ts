@@ -13,9 +13,9 @@ import {
 } from "../json/described-schema.js";
 import { UNIT_SYSTEM_MEANINGS } from "../link/change.js";
 import {
-  CHECK_NUMBERS,
   CHECK_REQUIRED,
   CHECK_TEXTS,
+  checkNumbers,
   DEFECT_REGION_2D,
   defect,
   defects,
@@ -62,7 +62,7 @@ const UNIT_MEANINGS = { mm: "the numbers are millimetres.", in: "they are inches
 const CHECK = object(
   {
     ...CHECK_REQUIRED,
-    ...CHECK_NUMBERS,
+    ...checkNumbers("`unit`"),
     unit: nullable(
       oneOf(UNIT_MEANINGS, "Unit of `value`, `nominal`, `delta` and `threshold`."),
       "they are in another unit, or in none, and stand as the producer gave them",

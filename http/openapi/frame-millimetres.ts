@@ -24,7 +24,8 @@ export const FRAME_GEOMETRY =
   "x_mm = x_origin_mm + column * x_pitch_mm; y_mm = y_origin_mm + line * y_pitch_mm. The description of GET /sensor/frames/{frame_id}/file.npy shows it in numpy.";
 
 export const NPY_IN_MILLIMETRES =
-  `This converts it to millimetres, using the frame's \`geometry\`. \`z_mm[line, column]\` lies at \`x_mm[column]\`, \`y_mm[line]\`:\n\n` +
+  `This converts it to millimetres, using the frame's \`geometry\`. \`base_url\` is the service's address, such as ` +
+  `http://127.0.0.1:8000; \`frame_id\` is one of a run's \`results.frame_ids\`. \`z_mm[line, column]\` lies at \`x_mm[column]\`, \`y_mm[line]\`:\n\n` +
   `\`\`\`python${NPY_LINES}\`\`\`\n\nIn \`z_mm\`, NaN means no measurement.`;
 
 export const CLOUD_RESOLUTION =

@@ -41,7 +41,7 @@ export const FILE_SCHEMAS = {
       sequence_number: integer(
         "Number of the frame in its session, as the cell counts; or else its place in the run, counted from 1.",
       ),
-      frame_type: text("Kind of frame, as the cell calls it, such as heightmap."),
+      frame_type: text("Kind of frame, as the cell calls it, such as height_map."),
       file_path: text(
         "URL path of the frame's NPY, relative to the base address. It answers 404 until the frame is complete.",
       ),

@@ -1,9 +1,9 @@
 import { flag, nullable, object, oneOf, text, uuid } from "../../../core/json/described-schema.js";
 import { CANONICAL_UNIT_MEANINGS, REPORT_STATUS_MEANINGS } from "../../../core/run/quality.js";
 import {
-  CHECK_NUMBERS,
   CHECK_REQUIRED,
   CHECK_TEXTS,
+  checkNumbers,
   DEFECT_REGION_2D,
   DEFECT_REGION_3D,
   defect,
@@ -17,7 +17,7 @@ export const QUALITY_SCHEMAS = {
   QualityCheckModel: object(
     CHECK_REQUIRED,
     {
-      ...CHECK_NUMBERS,
+      ...checkNumbers("`canonical_units`"),
       canonical_units: oneOf(CANONICAL_UNIT_MEANINGS, "Unit of the numbers. Always present."),
       ...CHECK_TEXTS,
     },
