@@ -85,8 +85,9 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
 }
 
 function reportRecovery(log: Log, line: OpenStoreOptions["line"]): void {
-  const { findings, unhinted: _, ...counts } = log.recovery;
-  const level = log.recovery.corruptionCount > 0 ? "warn" : "info";
-  line(level, "opened the log", { ...counts });
+  const { findings, segments, hints, records, bytes, corruptionCount, lostRecords } = log.recovery;
+  const counts = { segments, hints, records, bytes, damages: corruptionCount, lost_records: lostRecords };
+  const level = corruptionCount > 0 ? "warn" : "info";
+  line(level, "opened the log", counts);
   for (const finding of findings) line(level, "found while opening the log", { ...finding });
 }

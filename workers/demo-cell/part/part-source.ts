@@ -75,7 +75,8 @@ export function lengthCheck(name: string, valueMm: number, nominalMm: number, th
 export function shareCheck(name: string, value: number, threshold: number): QualityCheck {
   const rounded = Math.round(value * 1e4) / 1e4;
   const status = rounded >= threshold ? "passed" : "failed";
-  return { name, status, value: rounded, threshold, canonical_units: "unspecified" };
+  const message = status === "failed" && `at least ${threshold} is needed`;
+  return { name, status, value: rounded, threshold, canonical_units: "unspecified", ...(message && { message }) };
 }
 
 /** Median of the values that are numbers, which it sorts in place; NaN without any. */
