@@ -35,7 +35,7 @@ t.test("auto where stderr is no terminal: JSON lines, each key once, and the lin
 
 t.test("--log-format pretty: lines to read, without colours where stderr is no terminal", async (t) => {
   const stderr = await stderrWith(t, "--log-format", "pretty");
-  t.match(stderr, /^\d\d:\d\d:\d\d {2}info {3}opened the log {2}/);
+  t.match(stderr, /^\d\d:\d\d:\d\d {2}info {3}opened the log$/m);
   t.match(
     stderr,
     /^\d\d:\d\d:\d\d {2}info {3}request {2}trace_id=\S+ method=GET path=\/runs query="limit=x" status=422 /m,
