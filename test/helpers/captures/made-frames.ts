@@ -10,6 +10,7 @@ import { openCollection } from "../../../workers/demo-cell/replay.js";
 import type { Capture } from "../../../workers/demo-cell/steps/capture.js";
 import { heightCodes } from "../../../workers/demo-cell/steps/capture.js";
 import { hasSharedData } from "../shared-data.js";
+import { sized } from "../test-size.js";
 
 /** A frame in memory, under the name that a test prints. */
 export interface MadeFrame {
@@ -115,9 +116,28 @@ export function noiseFrame(seed: number, width: number, lines: number): MadeFram
 /** Where real captures are, if they are. */
 export const REAL_CAPTURES = "../shared/data/heightmaps";
 
-/** The real captures for a test, which counts a skip where there are none. */
+/** Of each real capture in a commit's size: for all of them the programs that ours are compared with take most of a minute. */
+const MOST_REAL_LINES = sized(120, Number.POSITIVE_INFINITY);
+
+/** The real captures for a test, which counts a skip where there are none; of long ones the lines in the middle. */
 export async function realFrames(t: Pick<Test, "pass">): Promise<MadeFrame[]> {
-  return hasSharedData(t, REAL_CAPTURES) ? recordedFrames() : [];
+  if (!hasSharedData(t, REAL_CAPTURES)) return [];
+  return (await recordedFrames()).map((frame) => middleLines(frame, MOST_REAL_LINES));
+}
+
+function middleLines(frame: MadeFrame, most: number): MadeFrame {
+  const { width, lines } = frame.geometry;
+  if (lines <= most) return frame;
+  const first = (lines - most) >> 1;
+  const partOf = (plane: Uint8Array, dtype: Parameters<typeof itemBytes>[0]): Uint8Array =>
+    plane.slice(first * width * itemBytes(dtype), (first + most) * width * itemBytes(dtype));
+  const light = frame.planes.luminance;
+  return {
+    ...frame,
+    geometry: { ...frame.geometry, lines: most },
+    height: partOf(frame.height, frame.planes.height.dtype),
+    luminance: light === undefined || frame.luminance === null ? null : partOf(frame.luminance, light.dtype),
+  };
 }
 
 /** The real captures that are to be had; none without the data folder. */

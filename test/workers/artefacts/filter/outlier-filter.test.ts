@@ -39,9 +39,9 @@ function bruteForce(frame: MadeFrame): Uint8Array {
     for (const [px, py, pz] of points) {
       const square = (px - x) * (px - x) + (py - y) * (py - y) + (pz - z) * (pz - z);
       if (nearest.length === 20 && square >= (nearest[19] as number)) continue;
-      nearest.push(square);
-      nearest.sort((a, b) => a - b);
-      nearest.length = Math.min(nearest.length, 20);
+      let at = Math.min(nearest.length, 19);
+      for (; at > 0 && (nearest[at - 1] as number) > square; at--) nearest[at] = nearest[at - 1] as number;
+      nearest[at] = square;
     }
     let sum = 0;
     for (const square of nearest) sum += Math.sqrt(square);
