@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, readlinkSync, rmdirSync, rmSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readlinkSync, rmSync, statSync } from "node:fs";
 import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -17,6 +17,8 @@ import { ContractClient } from "../../helpers/http/contract-client.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
+import { checkDirectory } from "../../helpers/store/checked-directory.js";
 import { sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20261120);
@@ -162,7 +164,7 @@ t.test(
     client = new ContractClient(t, service.port);
     await look();
     t.match(await service.end(), { code: 0 });
-    t.match(await runCommand(["check", "--data", service.dataDirectory]), { code: 0, stdout: / 0 damages\nok\n$/ });
+    t.match(await checkDirectory(service.dataDirectory), { ok: true, summary: { damages: 0 } });
     rmSync(service.dataDirectory, { recursive: true, force: true });
   },
 );
@@ -202,75 +204,42 @@ t.test("the log says what was removed; bytes that are missing without a tombston
   t.match(await runCommand(["check", "--data", folder]), { code: 1, stdout: /capture_missing: captures\/.*DAMAGED/s });
 });
 
-t.test("a file that cannot be unlinked: /health says what and since when, the others go, and it heals", async (t) => {
-  let service = await ServiceProcess.start();
-  const folder = service.dataDirectory;
-  t.teardown(() => service.dispose());
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
-  const runs = [];
-  for (const n of [1, 2, 3]) {
-    const run = await runWithCaptures(producer, n);
-    await producer.accept({ type: "run.cancel", id: run.id });
-    runs.push(run.id);
-  }
-  await service.end();
-  // A folder takes no unlink, whoever asks.
-  const stuck = capturePath(runs[0] as string, "capture");
-  rmSync(join(folder, "captures", stuck));
-  mkdirSync(join(folder, "captures", stuck));
-  service = await ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
-  const health = async () => JSON.stringify(await new ContractClient(t, service.port).get("/health"));
-  const row = await until(health, (text) => text.includes("cannot be unlinked"));
-  t.match(row, new RegExp(`since \\d{4}-[^ ]+Z: a removed capture cannot be unlinked \\(unlink captures/${stuck}: E`));
-  t.match(row, /"status":"degraded"/);
-  await until(
-    async () => captureFiles(folder).length,
-    (count) => count === 1,
-  );
-  const metrics = (await new ContractClient(t, service.port).raw("GET", "/metrics")).body.toString();
-  t.match(metrics, /inspection_retention_files_total(\{[^}]*\})? 2\n/);
-  await service.end();
-  rmdirSync(join(folder, "captures", stuck));
-  service = await ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
-  t.notMatch(await until(health, (text) => text.includes("producers connected")), /unlinked/);
-  await service.end();
-});
-
 t.test(
   "kill -9 while retention works: check finds no byte gone without its tombstone, and the next start goes on",
   async (t) => {
     t.comment(`TEST_SEED=${SEED}`);
     const random = createRandom(SEED);
-    let service = await ServiceProcess.start();
-    const folder = service.dataDirectory;
-    t.teardown(() => service.dispose());
-    t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-    const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+    const folder = temporaryDirectory(t);
+    const recorder = await RecorderHarness.start(t, folder);
+    const producer = await recorder.connect("controller");
     const count = sized(60, 100);
     for (let n = 0; n < count; n++) {
       const run = await runWithCaptures(producer, n);
       await producer.accept({ type: "run.cancel", id: run.id });
     }
-    await service.end();
+    await recorder.stop();
+    const start = async (): Promise<ServiceProcess> => {
+      const service = await ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
+      t.teardown(() => service.dispose());
+      return service;
+    };
     let kills = 0;
     let left = 0;
     while (captureFiles(folder).length > 0 && kills < sized(2, 5)) {
       const there = captureFiles(folder).length;
       const below = there - random.integer(0, 30);
-      const starting = ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
-      service = await starting;
+      const service = await start();
       await until(
         async () => captureFiles(folder).length,
         (files) => files <= Math.max(0, below),
       );
       await service.end("SIGKILL");
       kills++;
-      const check = await runCommand(["check", "--data", folder]);
-      t.equal(check.code, 0, check.stdout.slice(-500));
-      left += check.stdout.match(/capture_left/g)?.length ?? 0;
+      const { ok, findings } = await checkDirectory(folder);
+      t.ok(ok, JSON.stringify(findings));
+      left += findings.filter(({ code }) => code === "capture_left").length;
     }
-    service = await ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
+    const service = await start();
     const client = new ContractClient(t, service.port);
     await until(
       async () => captureFiles(folder).length,
@@ -279,7 +248,7 @@ t.test(
     const list = (await client.get("/runs", { query: { limit: 1000 } })) as { total: number };
     t.equal(list.total, count, "every record stays");
     await service.end();
-    t.match(await runCommand(["check", "--data", folder]), { code: 0, stdout: / 0 findings, 0 damages\nok\n$/ });
+    t.match(await checkDirectory(folder), { ok: true, findings: { length: 0 } });
     t.comment(`${kills} kills, ${left} files left behind and taken up`);
   },
 );

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import t, { type Test } from "tap";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
-import { RawProducer } from "../../helpers/link/raw-producer.js";
-import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { runCommand } from "../../helpers/process/service-process.js";
+import { RecorderHarness } from "../../helpers/recorder/recorder-harness.js";
 import { isFullSize } from "../../helpers/test-size.js";
 
 const MAIN = "dist/http/main.js";
@@ -20,14 +20,13 @@ function temporaryFolder(t: Test): string {
 /** A store with a run that has ended. */
 async function madeStore(t: Test): Promise<{ data: string; runId: string }> {
   const data = join(temporaryFolder(t), "data");
-  const service = await ServiceProcess.start({ dataDirectory: data });
-  const raw = await RawProducer.connect({ path: service.cellSocketPath }, "cell");
+  const recorder = await RecorderHarness.start(t, data);
+  const raw = await recorder.connect("cell");
   const runId = nextId();
   await raw.accept(programPut());
   await raw.accept({ type: "run.create", id: runId, program_id: PROGRAM_ID });
   await raw.accept({ type: "run.cancel", id: runId });
-  raw.socket.destroy();
-  await service.end();
+  await recorder.stop();
   return { data, runId };
 }
 

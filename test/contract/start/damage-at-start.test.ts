@@ -6,6 +6,8 @@ import { ContractClient } from "../../helpers/http/contract-client.js";
 import { PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { listOf } from "../../helpers/list-of.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
+import { checkDirectory } from "../../helpers/store/checked-directory.js";
 import { recordOffsets } from "../../helpers/store/segment-bytes.js";
 import { isFullSize } from "../../helpers/test-size.js";
 
@@ -19,10 +21,9 @@ const lines = (text: string) =>
     .map((line) => JSON.parse(line) as Record<string, never>);
 
 t.test("damage found at start is in quarantine, in health and in check, and is served by nothing", async (t) => {
-  const first = await ServiceProcess.start();
-  t.teardown(() => first.dispose());
-  const data = first.dataDirectory;
-  const producer = new ProducerClient({ address: { path: first.cellSocketPath }, producer: "cell" });
+  const data = temporaryDirectory(t);
+  const first = await RecorderHarness.start(t, data);
+  const producer = new ProducerClient({ address: first.address, producer: "cell" });
   await producer.deliver(programPut());
   const ids: string[] = [];
   for (let i = 0; i < RUNS; i++) {
@@ -33,14 +34,9 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
     await producer.deliver({ type: "run.cancel", id });
   }
   await producer.close();
-  t.match(await first.end(), { code: 0 });
-  const intact = await runCommand(["check", "--data", data, "--json"]);
-  t.match(intact.code, 0);
-  t.match(JSON.parse(intact.stdout), {
-    ok: true,
-    findings: { length: 0 },
-    summary: { runs: RUNS, segments: 1, quarantineFiles: 0 },
-  });
+  await first.stop();
+  const intact = { ok: true, findings: { length: 0 }, summary: { segments: 1, quarantineFiles: 0 } };
+  t.match(await checkDirectory(data), intact);
 
   // Both records of the run, its creation and its end, which are one place.
   const [segment] = readdirSync(join(data, "meta")) as [string];
@@ -134,12 +130,10 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
 
   // What stands in the log is told for as long as it does, whatever was removed; an intact copy ends it.
   const look = async () => {
-    const again = await ServiceProcess.start({ dataDirectory: data });
-    t.teardown(() => again.dispose());
-    const answer = await fetch(`http://127.0.0.1:${again.port}/health`);
-    const { components } = (await answer.json()) as { components: { log: { status: string; detail: string | null } } };
-    t.match(await again.end(), { code: 0 });
-    return components.log;
+    const again = await RecorderHarness.start(t, data);
+    const row = again.row("log");
+    await again.stop();
+    return row;
   };
   const [copy] = kept as [string];
   rmSync(join(data, "quarantine", copy));
@@ -152,7 +146,7 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   t.match(await look(), { status: "degraded", detail: /1 piece of damage from earlier starts is .*remove the files/ });
   rmSync(join(data, "quarantine", copy));
   t.match(await look(), { status: "healthy" });
-  t.match(await runCommand(["check", "--data", data]), { code: 0 });
+  t.match(await checkDirectory(data), { ok: true });
 
   // One copy of a segment's header: nothing is lost with it, nothing is copied, and it is told until it is put back.
   const whole = readFileSync(path);
@@ -160,10 +154,10 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   for (const round of isFullSize ? ["first", "second"] : ["first"]) {
     t.match(await look(), { status: "degraded", detail: /opening found 1 damaged places: 0 records lost/ }, round);
   }
-  t.match(await runCommand(["check", "--data", data]), { code: 1, stdout: /^header_copy_damaged: meta/m });
+  t.match(await checkDirectory(data), { ok: false, findings: listOf({ code: "header_copy_damaged" }) });
   t.same(readdirSync(join(data, "quarantine")), []);
   const now = readFileSync(path);
   now.set(whole.subarray(0, 4));
   writeFileSync(path, now);
-  t.match(await runCommand(["check", "--data", data]), { code: 0 });
+  t.match(await checkDirectory(data), { ok: true });
 });

@@ -6,7 +6,8 @@ import t, { type Test } from "tap";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { hasNoCompiler, preloadedLibrary } from "../../helpers/preload/preloaded-library.js";
-import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { checkDirectory } from "../../helpers/store/checked-directory.js";
 
 const RUNS = 10;
 const ATTEMPTS = 5;
@@ -98,7 +99,7 @@ async function judgeFailedSync(
   }
 
   const { dataDirectory } = service;
-  t.match(await runCommand(["check", "--data", dataDirectory]), { code: 0 });
+  t.match(await checkDirectory(dataDirectory), { ok: true });
   const restarted = await ServiceProcess.start({ dataDirectory });
   t.teardown(() => restarted.dispose());
   const there = new Set(await runIds(restarted));
