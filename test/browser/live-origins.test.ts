@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { inBrowser, openPage, startBrowser, untilTrue } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
@@ -56,56 +56,58 @@ async function foreignPage(t: Test): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-for (const { name, environment } of FRONTS_HERE) {
-  t.test(`a browser follows a run, and pages of other origins only where they may (${name})`, inBrowser, async (t) => {
-    const browser = await startBrowser(t);
-    const elsewhere = await foreignPage(t);
-    const service = await ServiceProcess.start({ environment });
-    t.teardown(() => service.dispose());
-    const cell = await ConsoleCell.start(service);
-    t.teardown(() => cell.close());
-    const base = `http://127.0.0.1:${service.port}`;
-    const socketUrl = (runId: string) => `ws://127.0.0.1:${service.port}/runs/${runId}/live`;
+t.test("a browser follows a run, and pages of other origins only where they may", inBrowser, async (t) => {
+  const browser = await startBrowser(t);
+  for (const { name, environment } of FRONTS_HERE) await t.test(name, (t) => followRun(t, browser, environment));
+});
 
-    const id = await cell.play({ end: "none" });
-    const { page: own, faults } = await openPage(browser, `${base}/console/system`);
-    const seen = openSocket(own, socketUrl(id), ["inspection.v1"]);
-    await untilTrue(own, 'document.title === "message 1"');
-    await cell.say("check.add", { run_id: id, check: check("depth", "passed", 10) });
-    await untilTrue(own, 'document.title === "message 2"');
-    await cell.say("run.finish", { id });
-    const { protocol, statuses, code, reason } = await seen;
-    t.same([protocol, code, reason], ["inspection.v1", 1000, "completed"]);
-    t.same([statuses[0], statuses.at(-1)], ["running", "completed"]);
-    t.match(await openSocket(own, socketUrl(id)), { statuses: listOf("completed"), code: 1000, reason: "completed" });
-    t.match(await readStream(own, `${base}/runs/changes`), { fetched: /event: ready/, source: /service_version/ });
-    t.same(faults, []);
+async function followRun(t: Test, browser: Browser, environment: Record<string, string>): Promise<void> {
+  const elsewhere = await foreignPage(t);
+  const service = await ServiceProcess.start({ environment });
+  t.teardown(() => service.dispose());
+  const cell = await ConsoleCell.start(service);
+  t.teardown(() => cell.close());
+  const base = `http://127.0.0.1:${service.port}`;
+  const socketUrl = (runId: string) => `ws://127.0.0.1:${service.port}/runs/${runId}/live`;
 
-    const active = await cell.play({ end: "none" });
-    const foreign = await openPage(browser, elsewhere);
-    const refused = await openSocket(foreign.page, socketUrl(active));
-    t.strictSame([refused.statuses, refused.code], [[], 1006]);
-    t.same(await readStream(foreign.page, `${base}/runs/changes`), { fetched: "TypeError", source: "closed" });
+  const id = await cell.play({ end: "none" });
+  const { page: own, faults } = await openPage(browser, `${base}/console/system`);
+  const seen = openSocket(own, socketUrl(id), ["inspection.v1"]);
+  await untilTrue(own, 'document.title === "message 1"');
+  await cell.say("check.add", { run_id: id, check: check("depth", "passed", 10) });
+  await untilTrue(own, 'document.title === "message 2"');
+  await cell.say("run.finish", { id });
+  const { protocol, statuses, code, reason } = await seen;
+  t.same([protocol, code, reason], ["inspection.v1", 1000, "completed"]);
+  t.same([statuses[0], statuses.at(-1)], ["running", "completed"]);
+  t.match(await openSocket(own, socketUrl(id)), { statuses: listOf("completed"), code: 1000, reason: "completed" });
+  t.match(await readStream(own, `${base}/runs/changes`), { fetched: /event: ready/, source: /service_version/ });
+  t.same(faults, []);
 
-    const ending = openSocket(own, socketUrl(active));
-    await untilTrue(own, 'document.title === "message 1"');
-    await service.end();
-    t.match(await ending, { code: 1001, reason: "the service is stopping" });
+  const active = await cell.play({ end: "none" });
+  const foreign = await openPage(browser, elsewhere);
+  const refused = await openSocket(foreign.page, socketUrl(active));
+  t.strictSame([refused.statuses, refused.code], [[], 1006]);
+  t.same(await readStream(foreign.page, `${base}/runs/changes`), { fetched: "TypeError", source: "closed" });
 
-    const allowing = await ServiceProcess.start({
-      args: ["serve", "--cors-origin", elsewhere],
-      dataDirectory: service.dataDirectory,
-      environment,
-    });
-    t.teardown(() => allowing.dispose());
-    const url = `127.0.0.1:${allowing.port}`;
-    t.match(await readStream(foreign.page, `http://${url}/runs/changes`), {
-      fetched: /event: ready/,
-      source: /service_version/,
-    });
-    t.match(await openSocket(foreign.page, `ws://${url}/runs/${id}/live`), {
-      statuses: listOf("completed"),
-      code: 1000,
-    });
+  const ending = openSocket(own, socketUrl(active));
+  await untilTrue(own, 'document.title === "message 1"');
+  await service.end();
+  t.match(await ending, { code: 1001, reason: "the service is stopping" });
+
+  const allowing = await ServiceProcess.start({
+    args: ["serve", "--cors-origin", elsewhere],
+    dataDirectory: service.dataDirectory,
+    environment,
+  });
+  t.teardown(() => allowing.dispose());
+  const url = `127.0.0.1:${allowing.port}`;
+  t.match(await readStream(foreign.page, `http://${url}/runs/changes`), {
+    fetched: /event: ready/,
+    source: /service_version/,
+  });
+  t.match(await openSocket(foreign.page, `ws://${url}/runs/${id}/live`), {
+    statuses: listOf("completed"),
+    code: 1000,
   });
 }

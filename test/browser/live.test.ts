@@ -1,11 +1,16 @@
-import type { Page } from "playwright-core";
-import t from "tap";
+import type { Browser, Page } from "playwright-core";
+import t, { type Test } from "tap";
 import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 
-t.test("changes appear as they happen, and a lost connection heals without a reload", inBrowser, async (t) => {
+t.test("what a page hears of changes", inBrowser, async (t) => {
   const browser = await startBrowser(t);
+  await t.test("changes appear as they happen, and a lost connection heals without a reload", (t) => heal(t, browser));
+  await t.test("while it reads, while it is hidden, and later", (t) => hearLate(t, browser));
+});
+
+async function heal(t: Test, browser: Browser): Promise<void> {
   const first = await ServiceProcess.start();
   t.teardown(() => first.dispose());
   const { port, dataDirectory } = first;
@@ -62,10 +67,10 @@ t.test("changes appear as they happen, and a lost connection heals without a rel
     t.same(faults, []);
   }
   t.same(one.faults, []);
-});
+  for (const { page } of [now, runs, one]) await page.context().close();
+}
 
-t.test("what a page hears while it reads, while it is hidden, and later", inBrowser, async (t) => {
-  const browser = await startBrowser(t);
+async function hearLate(t: Test, browser: Browser): Promise<void> {
   const service = await ServiceProcess.start();
   t.teardown(() => service.dispose());
   const cell = await ConsoleCell.start(service);
@@ -145,7 +150,7 @@ t.test("what a page hears while it reads, while it is hidden, and later", inBrow
     t.same(faults, []);
     await page.context().close();
   });
-});
+}
 
 const CHANGES = /\/runs\/changes\?/;
 

@@ -71,8 +71,8 @@ export async function openPage(
 
 /** What axe-core finds on the page, each with the element. @param rules default: all */
 export async function axeFindings(page: Page, rules?: readonly string[]): Promise<string[]> {
-  // Not by a <script>, which the policy of the page would refuse.
-  await page.evaluate(axe.source);
+  // Not by a <script>, which the policy of the page would refuse; and once, since the browser takes half a second to read it.
+  if (await page.evaluate<boolean>("!('axe' in window)")) await page.evaluate(axe.source);
   const options = { resultTypes: ["violations"], ...(rules !== undefined && { runOnly: rules }) };
   return page.evaluate<string[]>(
     `axe.run(document, ${JSON.stringify(options)}).then(({ violations }) =>
