@@ -72,6 +72,12 @@ t.test("names that are long unused make room for new ones, and only when there i
   t.match((await full.connect("old-7")).welcome, { committed: 1 }, "all who are known come in");
   await full.stop();
 
+  const wrong = await start(300 * 365);
+  const late = new RawProducer(wrong.address);
+  late.hello({ protocol: 1, producer: "new" });
+  t.match(await late.next(), { kind: "refuse", sequence: 0 }, "a clock that is wrong for certain makes no name old");
+  await wrong.stop();
+
   const later = await start(91);
   const kept = await later.connect("old-3");
   await (await later.connect("new")).accept(component("new"));

@@ -1,4 +1,5 @@
 import { LIMITS } from "../../../core/limits.js";
+import { clockFault } from "../../../core/service-clock.js";
 import type { Timers } from "../../../core/timers.js";
 import { LinkServer } from "../../cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../../cell-link/message-intake.js";
@@ -104,11 +105,13 @@ export class ProducerLink implements MessageIntake {
     return producers.getOrAdd(name);
   }
 
-  /** Forgets names that have long been unused. @returns false if there are none, or they could not be forgotten */
+  /** Forgets names that have long been unused. @returns false if it forgot none */
   #forgetUnused(): boolean {
     const { state, wallUs, writer, line, report } = this.#options;
     const { producers, lastTimeUs } = state();
-    const nowUs = Math.max(wallUs(), lastTimeUs);
+    const nowUs = wallUs();
+    // While a clock is known to be wrong, it makes no name old.
+    if (clockFault(lastTimeUs, nowUs) !== null) return false;
     const unused = producers.unusedSince(nowUs - LIMITS.producerUnusedDays * DAY_US);
     const names = unused.filter((name) => !this.server.isConnected(name)).slice(0, FORGOTTEN_AT_ONCE);
     const [first] = names;
