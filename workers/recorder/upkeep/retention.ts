@@ -1,7 +1,7 @@
 import type { RunState } from "../../../core/run/run-state.js";
 import { monotonicMs } from "../../../core/service-clock.js";
 import type { Timers } from "../../../core/timers.js";
-import { formatTimeUs } from "../../../core/timestamps.js";
+import { formatTimeUs, TIME_LIMIT_US } from "../../../core/timestamps.js";
 import {
   type CaptureIndex,
   type KeptCaptures,
@@ -251,6 +251,8 @@ export class Retention {
     const nowUs = wallUs();
     const endedByUs = nowUs - policy.days * DAY_US;
     const leadUs = this.#clock.doubtfulLeadUs(nowUs, (byUs) => this.#captureIndex.lastEndedUs(byUs));
+    // Such a clock is wrong for certain, and health says so anyway. It never comes to be trusted.
+    if (nowUs >= TIME_LIMIT_US) return null;
     const isHeldBack = leadUs !== null && this.#captureIndex.next(endedByUs, null, 0) !== undefined;
     this.#faults.clockInDoubt(isHeldBack ? leadUs : null);
     return leadUs === null ? endedByUs : null;

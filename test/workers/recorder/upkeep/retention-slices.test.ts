@@ -1,5 +1,6 @@
 import t from "tap";
 import type { RunState } from "../../../../core/run/run-state.js";
+import { TIME_LIMIT_US } from "../../../../core/timestamps.js";
 import { CaptureIndex, keptCaptures, RETENTION_SLICE_RUNS } from "../../../../storage/captures/capture-index.js";
 import { FileSystemError } from "../../../../storage/disk/file-system-error.js";
 import type { CommittedBatch, LogRecord } from "../../../../storage/log/log-batch.js";
@@ -293,4 +294,23 @@ t.test("a run that is recorded once more while it is read goes as it is then, an
     t.equal(stage.captureIndex.runs, 0, "it is not kept once more");
     await retention.stop();
   }
+});
+
+t.test("by age: a clock that is wrong for certain makes nothing old, however long it goes so", async (t) => {
+  const stage = new Stage();
+  stage.add(1, 9);
+  let nowMs = 0;
+  stage.nowUs = TIME_LIMIT_US;
+  stage.start({ policy: { days: 1, bytes: null }, monotonicMs: () => nowMs });
+  await stage.passEnded();
+  const look = async (): Promise<void> => {
+    stage.timers.advance(60_000);
+    await stage.passEnded();
+  };
+  nowMs += 48 * 3_600_000;
+  await look();
+  t.same(stage.steps, []);
+  stage.nowUs = TIME_LIMIT_US - 1;
+  await look();
+  t.equal(removed(stage).length, 1, "any other clock is trusted after a day");
 });
