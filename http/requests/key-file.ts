@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { since } from "../../core/health.js";
 import { nodeFileSystem, realPathOf, replaceKeepingOwner } from "../../storage/disk/file-system.js";
-import { FileSystemError, isMissing } from "../../storage/disk/file-system-error.js";
+import { FileSystemError, isMissing, shortageOf } from "../../storage/disk/file-system-error.js";
 import { readWholeFile } from "../../storage/disk/whole-files.js";
 import type { ServiceLog } from "../log/service-log.js";
 import { ApiKeys, ApiKeysError, formatKeys, parseKeys, type StoredKey } from "./api-keys.js";
@@ -14,9 +14,6 @@ const HUNG_LOOKS = 5;
 /** How long to wait for another command that changes the file, and how often to try. */
 const LOCK_WAIT_MS = 20_000;
 const LOCK_PAUSE_MS = 30;
-
-/** Passing shortages of the process or the machine; they say nothing about the file. */
-const LACK_CODES: ReadonlySet<string> = new Set(["EMFILE", "ENFILE", "ENOMEM", "EAGAIN"]);
 
 /** @throws ApiKeysError, FileSystemError */
 export async function readKeyFile(path: string): Promise<StoredKey[]> {
@@ -115,8 +112,8 @@ export function watchKeys(path: string, keys: ApiKeys, log: ServiceLog, lookMs =
     }
   };
   const takeFault = (error: unknown): void => {
-    // The file itself may be unchanged; the next look will tell.
-    if (LACK_CODES.has((error as FileSystemError).code)) {
+    // A passing shortage says nothing about the file. It may be unchanged; the next look will tell.
+    if (shortageOf(error) !== null) {
       log.warn({ err: error }, "the key file cannot be read now: the API keys stay as they are");
       return;
     }

@@ -16,6 +16,7 @@ import {
 } from "../../../http/requests/api-keys.js";
 import { changeKeyFile, readFirstKeys, watchKeys } from "../../../http/requests/key-file.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import { onEveryFront } from "../../helpers/http/handler-server.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { listOf } from "../../helpers/list-of.js";
@@ -110,6 +111,30 @@ t.test("a key file on a disk that does not answer refuses every key, until it an
   while (keys.fault !== null) await turn();
   keys.check(`Bearer ${key}`, "read");
   t.match(messages, listOf(/cannot be used/, /can be used again/));
+});
+
+t.test("a shortage while the key file is read leaves the keys as they are", async (t) => {
+  const { key, stored } = createKey("read", AT);
+  const keys = new ApiKeys([stored]);
+  const { open } = nodeFileSystem;
+  t.teardown(() => {
+    nodeFileSystem.open = open;
+  });
+  const codes = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ENOBUFS", "EACCES"];
+  const left = [...codes];
+  nodeFileSystem.open = async (path) => {
+    throw new FileSystemError(left.shift() ?? "EACCES", "open", path);
+  };
+  const warned: string[] = [];
+  const warn = ({ err }: { err: FileSystemError }) => {
+    keys.check(`Bearer ${key}`, "read");
+    warned.push(err.code);
+  };
+  const timer = watchKeys("keys.json", keys, { warn, error: () => {} } as unknown as ServiceLog, 1);
+  t.teardown(() => clearInterval(timer));
+  while (keys.fault === null) await turn();
+  t.match(keys.fault, /EACCES/, "another error does not");
+  t.same(warned, codes.slice(0, -1));
 });
 
 t.test("a key is taken out of a line however it is encoded, and other text is left as it came", async (t) => {

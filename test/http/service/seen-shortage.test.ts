@@ -1,4 +1,7 @@
 import t from "tap";
+import type { ServiceLog } from "../../../http/log/service-log.js";
+import type { IncomingRequest } from "../../../http/requests/incoming-request.js";
+import { RequestPipeline } from "../../../http/requests/request-pipeline.js";
 import { SeenShortage } from "../../../http/service/seen-shortage.js";
 import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 
@@ -19,4 +22,25 @@ t.test("health tells of reads that were refused, since the first, until half a m
   t.equal(seen.detail, null);
   seen.note(new FileSystemError("ENFILE", "open", "meta/3.seg"));
   t.match(seen.detail, /^since 2026-11-26T00:00:50.000Z: .*the machine has no file descriptor left/);
+});
+
+t.test("a shortage anywhere in an answer makes it 503, which can be tried again, and is told to health", (t) => {
+  const seen: unknown[] = [];
+  const log = { isLevelEnabled: () => false, error: () => t.fail("it is no fault of the service") };
+  const pipeline = new RequestPipeline({
+    ...{ routes: [], baseUrl: undefined, log: log as unknown as ServiceLog },
+    onShortage: (error) => seen.push(error),
+  });
+  const request = { method: "GET", path: "/runs", remoteAddress: () => "" } as IncomingRequest;
+  const errors = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ENOBUFS"].map((code) =>
+    Object.assign(new Error(), { code }),
+  );
+  for (const error of errors) {
+    const { status, headers, body } = pipeline.failure(error, request, "t");
+    t.equal(status, 503, error.code);
+    t.match(JSON.stringify(headers).toLowerCase(), /retry-after/);
+    t.match(JSON.parse(Buffer.from(body as Uint8Array).toString()), { code: "unavailable", retryable: true });
+  }
+  t.same(seen, errors);
+  t.end();
 });
