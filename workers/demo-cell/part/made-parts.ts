@@ -1,5 +1,5 @@
 import type { Random } from "../../../core/random.js";
-import { type Defect, reportStatus } from "../../../core/run/quality.js";
+import { type Defect, type QualityCheck, reportStatus } from "../../../core/run/quality.js";
 import { type Capture, heightsMm } from "../steps/capture.js";
 import { type Deviate, type PartKind, type Region, usualDeviation } from "./demo-parts.js";
 import { drawFlaws, type Flaw } from "./part-flaws.js";
@@ -32,16 +32,22 @@ function inspectPart(kind: PartKind, random: Random, wish: PartWish): { inspecti
   const flaws = wish.isUnseen ? [] : drawFlaws(form, random, wish.isFlawed);
   const capture = captureSurface(form, flaws, kind.grid, kind.sensor, kind.encoding, random);
   const zMm = heightsMm(capture);
-  const checks = kind.dimensions.map(({ name, of, over, nominalMm, thresholdMm }) => {
-    const heightMm = regionHeight(zMm, kind.grid, of) - regionHeight(zMm, kind.grid, over);
-    return lengthCheck(name, heightMm, nominalMm, thresholdMm);
+  const measured = kind.dimensions.map(({ name, of, over, nominalMm, thresholdMm }) => {
+    const topMm = regionHeight(zMm, kind.grid, of);
+    const heightMm = topMm - regionHeight(zMm, kind.grid, over);
+    return { of, topMm, check: lengthCheck(name, heightMm, nominalMm, thresholdMm) };
   });
+  const checks = measured.map(({ check }) => check);
   let valid = 0;
   for (const z of zMm) if (!Number.isNaN(z)) valid++;
   checks.push(shareCheck("valid_share", valid / zMm.length, 0.9));
   const found = flaws.map((flaw) => ({ flaw, confidence: Math.round((0.7 + 0.29 * random.next()) * 1000) / 1000 }));
-  const defects = (frameId: string): Defect[] =>
-    found.flatMap(({ flaw, confidence }, i) => describeFlaw(flaw, confidence, capture, frameId, i + 1));
+  const off = measured.filter(({ check }) => check.status === "failed");
+  const defects = (frameId: string): Defect[] => {
+    const deviations = off.map(({ of, topMm, check }) => describeDeviation(check, of, topMm));
+    const findings = [...deviations, ...found.map(({ flaw, confidence }) => describeFlaw(flaw, confidence))];
+    return findings.flatMap((finding, i) => placeFinding(finding, capture, frameId, i + 1));
+  };
   return { inspection: { capture, checks, defects }, flaws };
 }
 
@@ -77,13 +83,52 @@ function regionHeight(zMm: Float32Array, grid: Grid, region: Region): number {
   return medianOf(Float64Array.from(values));
 }
 
+const round = (value: number, digits = 3): number => Number(value.toFixed(digits));
+
+/** What was found, and a box in space around it, which is turned about z only. */
+interface Finding {
+  defect: Defect;
+  box: Pick<Flaw, "xMm" | "yMm" | "angleRad" | "lengthMm" | "widthMm"> & { bottomMm: number; topMm: number };
+}
+
+function describeFlaw(flaw: Flaw, confidence: number): Finding {
+  const { zMm, lengthMm, widthMm, depthMm } = flaw;
+  const text: Record<Flaw["type"], string> = {
+    dent: `dent of ${round(lengthMm)} x ${round(widthMm)} mm`,
+    scratch: `scratch, ${round(lengthMm)} mm long`,
+    pit: `pit of ${round(lengthMm)} mm`,
+  };
+  return {
+    defect: {
+      type: flaw.type,
+      description: `${text[flaw.type]}, ${round(depthMm)} mm deep`,
+      confidence,
+      severity: depthMm > 0.15 ? "major" : "minor",
+      metadata: { depth_mm: round(depthMm) },
+    },
+    // From the sound surface down to the bottom.
+    box: { ...flaw, bottomMm: zMm - depthMm, topMm: zMm },
+  };
+}
+
+/** Where a dimension is out of tolerance. The box reaches from the surface to where it should be. @param isMm height that was measured */
+function describeDeviation({ name, delta, message }: QualityCheck, region: Region, isMm: number): Finding {
+  const { xMm, yMm, outerMm } = region;
+  const shouldMm = isMm - (delta ?? 0);
+  const [bottomMm, topMm] = [Math.min(isMm, shouldMm), Math.max(isMm, shouldMm)];
+  return {
+    defect: { type: "out of tolerance", description: `${name}: ${message}`, severity: "major" },
+    box: { xMm, yMm, angleRad: 0, lengthMm: 2 * outerMm, widthMm: 2 * outerMm, bottomMm, topMm },
+  };
+}
+
 /**
- * As a finding; none where the flaw lies outside of the scan. `bbox` is [x_min, y_min, x_max, y_max] in pixels, x = column and y = line,
- * and covers the pixels from the minima up to but not including the maxima. The box in space is turned about z only.
+ * The finding with its places; none where it lies outside of the scan. `bbox` is [x_min, y_min, x_max, y_max] in pixels,
+ * x = column and y = line, and covers the pixels from the minima up to but not including the maxima.
  */
-function describeFlaw(flaw: Flaw, confidence: number, capture: Capture, frameId: string, n: number): Defect[] {
+function placeFinding({ defect, box }: Finding, capture: Capture, frameId: string, n: number): Defect[] {
   const { width, lines, xPitchMm, yPitchMm } = capture;
-  const { xMm, yMm, zMm, angleRad, lengthMm, widthMm, depthMm } = flaw;
+  const { xMm, yMm, angleRad, lengthMm, widthMm, bottomMm, topMm } = box;
   const origin = gridOrigin(capture);
   const cos = Math.abs(Math.cos(angleRad));
   const sin = Math.abs(Math.sin(angleRad));
@@ -101,29 +146,18 @@ function describeFlaw(flaw: Flaw, confidence: number, capture: Capture, frameId:
     end(line(yMm + halfY), lines),
   ] as const;
   if (bbox[0] >= bbox[2] || bbox[1] >= bbox[3]) return [];
-  const round = (value: number, digits = 3): number => Number(value.toFixed(digits));
-  const text: Record<Flaw["type"], string> = {
-    dent: `dent of ${round(lengthMm)} x ${round(widthMm)} mm`,
-    scratch: `scratch, ${round(lengthMm)} mm long`,
-    pit: `pit of ${round(lengthMm)} mm`,
-  };
   return [
     {
       id: `finding-${n}`,
-      type: flaw.type,
-      description: `${text[flaw.type]}, ${round(depthMm)} mm deep`,
+      ...defect,
       region_2d: { file: `frame-${frameId}.png`, bbox: [...bbox] },
       region_3d: {
         file: `frame-${frameId}.ply`,
-        // From the sound surface down to the bottom.
-        location: [round(xMm), round(yMm), round(zMm - depthMm / 2)],
-        extents: [round(lengthMm), round(widthMm), round(depthMm)],
+        location: [round(xMm), round(yMm), round((bottomMm + topMm) / 2)],
+        extents: [round(lengthMm), round(widthMm), round(topMm - bottomMm)],
         orientation: [0, 0, round(Math.sin(angleRad / 2), 9), round(Math.cos(angleRad / 2), 9)],
         frame: "scan",
       },
-      confidence,
-      severity: depthMm > 0.15 ? "major" : "minor",
-      metadata: { depth_mm: round(depthMm) },
     },
   ];
 }
