@@ -1,6 +1,13 @@
 import type { Page } from "playwright-core";
 import t from "tap";
-import { axeFindings, inBrowser, openPage, overflowPx, startBrowser } from "../helpers/browser/console-browser.js";
+import {
+  axeFindings,
+  inBrowser,
+  openPage,
+  overflowPx,
+  startBrowser,
+  untilTrue,
+} from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
 import { nextId } from "../helpers/link/link-messages.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
@@ -33,7 +40,15 @@ t.test("the console at its bounds", inBrowser, async (t) => {
       await page.getByRole("link", { name: link, exact: true }).first().click();
       await page.getByText(text).first().waitFor();
     }
-    t.same(faults, []);
+    t.same(faults.splice(0), []);
+    await page.goto(`http://127.0.0.1:${service.port}/console/programs/${nextId()}`);
+    await page.getByText("No program has this id.").first().waitFor();
+    await untilTrue(
+      page,
+      "performance.getEntriesByType('resource').filter(({ name }) => /programs/.test(name)).length >= 3",
+    );
+    t.equal(await page.locator(".fault-box").count(), 1, "it is said once");
+    t.ok(faults.every((fault) => /404/.test(fault)));
     await page.context().close();
   });
 

@@ -2,6 +2,7 @@ import type { Browser, Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
+import { listOf } from "../helpers/list-of.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 
 t.test("what a page hears of changes", inBrowser, async (t) => {
@@ -45,9 +46,18 @@ async function heal(t: Test, browser: Browser): Promise<void> {
 
   await first.end("SIGKILL");
   await live.getByText("Connection lost").waitFor();
+  await one.page.getByRole("link", { name: "System", exact: true }).click();
+  await one.page.getByText("dispatcher").waitFor();
+  await one.page.locator(".card-head .mark").waitFor({ state: "detached" });
   await one.page.getByRole("link", { name: "Webhooks", exact: true }).click();
   await one.page.getByText("The service does not answer.").first().waitFor();
   t.equal(await now.page.locator(".now-outcome").textContent(), "✕ Failed", "what was read stays in view");
+  const refused = runs.page.waitForEvent("requestfailed", (request) => /\/programs\?/.test(request.url()));
+  await runs.page.getByRole("link", { name: "Programs", exact: true }).click();
+  await refused;
+  const told = await runs.page.locator(".fault-box").allTextContents();
+  t.match(told, listOf(/^Connection lost\. What you see may be old\./), "it is said once");
+  await runs.page.getByRole("link", { name: "Runs", exact: true }).click();
   const next = await ServiceProcess.start({ args: ["serve", "--port", String(port)], dataDirectory });
   t.teardown(() => next.dispose());
   // The cell is as quick as the page: some of these are made before the page is back.

@@ -30,9 +30,9 @@ export function ProgramPage({ programId }: { programId: string }) {
   useReloadOnChange(runs, isThis);
   useReloadOnChange(trends, isThis);
   return (
-    <>
-      <Loaded of={program}>
-        {(data) => (
+    <Loaded of={program}>
+      {(data) => (
+        <>
           <header class="run-head">
             <h1>
               <Text of={data.name} />
@@ -44,40 +44,40 @@ export function ProgramPage({ programId }: { programId: string }) {
             )}
             <ProgramFacts program={data} />
           </header>
-        )}
-      </Loaded>
-      <div class="columns">
-        <div class="column-main">
-          <Section
-            title={`Checks over the last ${WITH_TRENDS} runs`}
-            aside={runs.data.value !== undefined && <RunsYield runs={runs.data.value.runs} />}
-          >
-            <Loaded of={trends}>{(list) => <TrendList trends={list} />}</Loaded>
-          </Section>
-          <Section
-            title="Last runs"
-            aside={
-              <a class="aside-end" href={pageHref("runs", undefined, { program_id: programId })}>
-                All runs
-              </a>
-            }
-          >
-            <Loaded of={runs}>
-              {({ runs: list }) =>
-                list.length === 0 ? (
-                  <Empty title="No run yet." />
-                ) : (
-                  <RunsTable runs={list.slice(0, LISTED)} withProgram={false} />
-                )
-              }
-            </Loaded>
-          </Section>
-        </div>
-        <div class="column-side">
-          {program.data.value !== undefined && <ProgramSteps steps={program.data.value.steps} />}
-        </div>
-      </div>
-    </>
+          <div class="columns">
+            <div class="column-main">
+              <Section
+                title={`Checks over the last ${WITH_TRENDS} runs`}
+                aside={runs.data.value !== undefined && <RunsYield runs={runs.data.value.runs} />}
+              >
+                <Loaded of={trends}>{(list) => <TrendList trends={list} />}</Loaded>
+              </Section>
+              <Section
+                title="Last runs"
+                aside={
+                  <a class="aside-end" href={pageHref("runs", undefined, { program_id: programId })}>
+                    All runs
+                  </a>
+                }
+              >
+                <Loaded of={runs}>
+                  {({ runs: list }) =>
+                    list.length === 0 ? (
+                      <Empty title="No run yet." />
+                    ) : (
+                      <RunsTable runs={list.slice(0, LISTED)} withProgram={false} />
+                    )
+                  }
+                </Loaded>
+              </Section>
+            </div>
+            <div class="column-side">
+              <ProgramSteps steps={data.steps} />
+            </div>
+          </div>
+        </>
+      )}
+    </Loaded>
   );
 }
 

@@ -10,7 +10,7 @@ import { componentState, Mark } from "../ui/outcome.js";
 import { Scroll } from "../ui/scroll.js";
 import { Loaded } from "../ui/states.js";
 import { Section, Text } from "../ui/values.js";
-import { componentsOf } from "./now/health-panel.js";
+import { componentsOf, HealthState } from "./now/health-panel.js";
 
 /** Figures of the Prometheus text: those without labels. */
 export function parseFigures(text: string): Map<string, number> {
@@ -110,9 +110,8 @@ function Figures({ found, of }: { found: ReadonlyMap<string, number>; of: readon
 
 function HealthTable() {
   const health = useHealth();
-  const state = health.data.value?.status;
   return (
-    <Section title="Health" aside={state !== undefined && <Mark of={componentState(state)} />}>
+    <Section title="Health" aside={<HealthState />}>
       <Loaded of={health}>
         {(data) => (
           <Scroll class="wide-scroll" label="Components">

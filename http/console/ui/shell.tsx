@@ -63,6 +63,9 @@ export function Shell() {
         </div>
       </header>
       <main id="main" tabIndex={-1} class={page === undefined ? "" : `page-${page}`}>
+        {liveState.value === "lost" && !isKeyWanted.value && (
+          <p class="fault-box">Connection lost. {LIVE_TITLES.lost}</p>
+        )}
         {isKeyWanted.value ? <KeyPrompt /> : <Page key={`${page}/${id}`} />}
       </main>
     </>
@@ -135,7 +138,7 @@ function HealthMark() {
   const resource = useHealth();
   useReloadWhileSeen(resource);
   const health = resource.data.value;
-  if (health === undefined || health.status === "healthy") return null;
+  if (health === undefined || health.status === "healthy" || resource.error.value !== undefined) return null;
   return (
     <a class={`health-mark state-${health.status}`} href={pageHref("system")}>
       {health.status === "down" ? "Cell down" : "Degraded"}

@@ -1,7 +1,7 @@
 /** What is shown in place of a result: that it is read, that there is none, or what is wrong. */
-import type { Signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import type { ApiError } from "../data/api.js";
+import { liveState } from "../data/live.js";
 import type { Resource } from "../data/resource.js";
 
 interface EmptyProps {
@@ -20,14 +20,14 @@ export function Empty({ title, isPage = false, children }: EmptyProps) {
   );
 }
 
-/** The result, or why it is not there. An old result stays in view when a later read fails; `Fault` then stands above it. */
+/** The result, or why it is not there. An old result stays in view when a later read fails, with the reason above it. */
 export function Loaded<Shape>({ of, children }: { of: Resource<Shape>; children: (data: Shape) => ComponentChildren }) {
   const data = of.data.value;
   const error = of.error.value;
   if (data !== undefined) {
     return (
       <>
-        <Fault error={of.error} />
+        {error !== undefined && !isToldAbove(error) && <FaultText error={error} />}
         {children(data)}
       </>
     );
@@ -40,8 +40,9 @@ export function Loaded<Shape>({ of, children }: { of: Resource<Shape>; children:
   );
 }
 
-export function Fault({ error }: { error: Signal<ApiError | undefined> }) {
-  return error.value === undefined ? null : <FaultText error={error.value} />;
+/** The page says once, at its top, that the connection is lost. */
+function isToldAbove({ code }: ApiError): boolean {
+  return code === "unreachable" && liveState.value === "lost";
 }
 
 function FaultText({ error, reload }: { error: ApiError; reload?: () => void }) {

@@ -15,7 +15,7 @@ export function ActivePanel({ run }: { run: Run | undefined }) {
       <section class="card now-card" aria-label="Active run">
         <p class="now-label">Active run</p>
         <p class="now-big quiet-big">None</p>
-        <p class="note">The cell waits for a part.</p>
+        <p class="note">No part is being inspected.</p>
       </section>
     );
   }

@@ -12,15 +12,21 @@ export function componentsOf({ components }: Health) {
   return Object.entries(components).sort(([, a], [, b]) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status));
 }
 
+/** The state of all; nothing while the service does not tell it. */
+export function HealthState() {
+  const { data, error } = useHealth();
+  if (data.value === undefined || error.value !== undefined) return null;
+  return <Mark of={componentState(data.value.status)} />;
+}
+
 export function HealthPanel() {
   const health = useHealth();
-  const state = health.data.value?.status;
   return (
     <Section
       title="Health"
       aside={
         <>
-          {state !== undefined && <Mark of={componentState(state)} />}
+          <HealthState />
           <a class="aside-end" href={pageHref("system")}>
             System
           </a>
