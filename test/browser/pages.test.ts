@@ -60,7 +60,7 @@ t.test("the console", inBrowser, async (t) => {
     ["/", ["SN-4", "Scan face", "33.3 %", "Broke off", "1 producer connected", "MES"]],
     ["/console/runs", ["SN-1", "SN-2", "the gripper lost the part", "No serial number"]],
     ["/console/runs?serial_number=SN-1", ["Side by side", "Inspection 2", "10.0762"]],
-    [`/console/runs/${runs.passed}`, ["SN-1", "10.0100", "Sweep", "cl_sweep.csv", "Scan face"]],
+    [`/console/runs/${runs.passed}`, ["SN-1", "10.0100", "Sweep", "cl_sweep.csv", "KiB", "Scan face"]],
     [`/console/runs/${runs.failed}`, ["1 of 3 checks failed.", "+0.0762", "dent", "part_loaded", "answered 503"]],
     [`/console/runs/${runs.broken}`, ["Broke off", "The gripper lost the part.", "has no report"]],
     ["/console/programs", [PROGRAM_NAME, "33.3 %"]],

@@ -51,10 +51,11 @@ export function whole(value: number): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, "\u2009");
 }
 
+/** In powers of 1024, as the service's options and its health write it. */
 export function bytes(count: number | null | undefined): string {
   if (count === null || count === undefined) return "–";
-  if (count < 1000) return `${count} B`;
-  const units = ["kB", "MB", "GB", "TB"];
-  const power = Math.min(units.length, Math.floor(Math.log10(count) / 3));
-  return `${(count / 1000 ** power).toPrecision(3)} ${units[power - 1]}`;
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  const power = Math.min(units.length - 1, Math.floor(Math.log2(Math.max(1, count)) / 10));
+  const amount = count / 1024 ** power;
+  return `${power === 0 || amount >= 100 ? Math.round(amount) : amount.toPrecision(3)} ${units[power]}`;
 }
