@@ -83,6 +83,8 @@ t.test("the console", inBrowser, async (t) => {
       await page.emulateMedia({ colorScheme: "dark" });
       await page.setViewportSize({ width: 320, height: 640 });
       t.equal(await overflowPx(page), 0, `${name}: 320 px`);
+      const narrow = `[...document.querySelectorAll("tbody th")].filter((cell) => cell.clientWidth < 88).length`;
+      t.equal(await page.evaluate(narrow), 0, `${name}: names keep their words whole`);
       const narrowRules = ["color-contrast", "scrollable-region-focusable"];
       t.same(await axeFindings(page, narrowRules), [], `${name}: axe, dark and narrow`);
       t.same(faults, [], name);
