@@ -141,17 +141,15 @@ export function recordCorpus(): CorpusEntry[] {
 
 /** Contents that a right CRC can stand over and that no release wrote. */
 function evilRecords(createdIndex: Uint8Array): CorpusEntry[] {
-  const { cellChanges, runCreated, runDelta, runEnded, refusal } = RECORD_TYPE;
-  const origin = new Uint8Array(9);
-  const delta = Buffer.concat([origin, Buffer.from(RUN_ID.replaceAll("-", ""), "hex"), new Uint8Array(18)]);
-  const bodies = (name: string, about: string, type: number, body: Uint8Array): CorpusEntry =>
-    recordEntry(
-      `evil-${name}`,
-      about,
-      type,
-      type === cellChanges ? origin : type === runDelta ? delta : createdIndex,
-      body,
-    );
+  return [...evilIndexes(createdIndex), ...evilBodies(createdIndex), ...EVIL_OPENING_STATES];
+}
+
+/** Of a record without a producer. */
+const NO_ORIGIN = new Uint8Array(9);
+const DELTA = Buffer.concat([NO_ORIGIN, Buffer.from(RUN_ID.replaceAll("-", ""), "hex"), new Uint8Array(18)]);
+
+function evilIndexes(createdIndex: Uint8Array): CorpusEntry[] {
+  const { cellChanges, runCreated, runDelta } = RECORD_TYPE;
   const indexes = (name: string, about: string, type: number, index: Uint8Array): CorpusEntry =>
     recordEntry(`evil-${name}`, about, type, index, encode({ changes: [{ kind: "run_started", runId: RUN_ID }] }));
   const set = (bytes: Uint8Array, at: number, ...values: number[]): Uint8Array => {
@@ -159,24 +157,29 @@ function evilRecords(createdIndex: Uint8Array): CorpusEntry[] {
     copy.set(values, at);
     return copy;
   };
-  const texts = origin.length + 6 + 81;
+  const texts = NO_ORIGIN.length + 6 + 81;
   return [
     indexes("index-empty", "no byte of an index section", runDelta, new Uint8Array(0)),
-    indexes("index-short", "an index section that ends early", runDelta, delta.subarray(0, 20)),
-    indexes("index-long", "bytes behind an index section", runDelta, Buffer.concat([delta, origin])),
+    indexes("index-short", "an index section that ends early", runDelta, DELTA.subarray(0, 20)),
+    indexes("index-long", "bytes behind an index section", runDelta, Buffer.concat([DELTA, NO_ORIGIN])),
     indexes(
       "index-events",
       "four thousand million events",
       runDelta,
-      Buffer.concat([delta, Uint8Array.of(255, 255, 255, 255)]),
+      Buffer.concat([DELTA, Uint8Array.of(255, 255, 255, 255)]),
     ),
     indexes("index-webhook", "a webhook that is not JSON", 21, set(createdIndex, 9, 0x7b)),
-    indexes("index-webhook-bare", "a webhook of nothing", 21, Buffer.concat([origin, Buffer.from('{"webhook":{}}')])),
+    indexes(
+      "index-webhook-bare",
+      "a webhook of nothing",
+      21,
+      Buffer.concat([NO_ORIGIN, Buffer.from('{"webhook":{}}')]),
+    ),
     indexes("index-delivery-short", "a delivery that ends early", 22, createdIndex.subarray(0, 9 + 119)),
     indexes("index-delivery-text", "an error text of other length", 22, createdIndex),
-    indexes("index-name", "a producer's name longer than the section", cellChanges, set(origin, 0, 255)),
-    indexes("index-status", "a status that there is not", runDelta, set(delta, 9 + 16, 6)),
-    indexes("index-change", "a change that there is not", runDelta, set(delta, 9 + 17, 200)),
+    indexes("index-name", "a producer's name longer than the section", cellChanges, set(NO_ORIGIN, 0, 255)),
+    indexes("index-status", "a status that there is not", runDelta, set(DELTA, 9 + 16, 6)),
+    indexes("index-change", "a change that there is not", runDelta, set(DELTA, 9 + 17, 200)),
     indexes(
       "index-text-length",
       "a program name of 4 GiB",
@@ -197,6 +200,16 @@ function evilRecords(createdIndex: Uint8Array): CorpusEntry[] {
       runCreated,
       set(createdIndex, createdIndex.length - 1, 0x7b),
     ),
+  ];
+}
+
+function evilBodies(createdIndex: Uint8Array): CorpusEntry[] {
+  const { cellChanges, runDelta, runEnded, refusal } = RECORD_TYPE;
+  const bodies = (name: string, about: string, type: number, body: Uint8Array): CorpusEntry => {
+    const index = type === cellChanges ? NO_ORIGIN : type === runDelta ? DELTA : createdIndex;
+    return recordEntry(`evil-${name}`, about, type, index, body);
+  };
+  return [
     bodies("body-empty", "no byte of a body", runDelta, new Uint8Array(0)),
     bodies(
       "body-array-of-4-gib",
@@ -253,17 +266,20 @@ function evilRecords(createdIndex: Uint8Array): CorpusEntry[] {
     ),
     bodies("body-ended-bare", "a run's end with nothing but its id", runEnded, encode({ run: { id: RUN_ID } })),
     bodies("body-refusal-bare", "a refusal without code", refusal, encode({ refusal: {} })),
-    recordEntry("evil-opening-null", "an opening state of null", 1, new Uint8Array(0), encode(null)),
-    recordEntry("evil-opening-version", "an opening state of version 2", 1, new Uint8Array(0), encode({ version: 2 })),
-    recordEntry(
-      "evil-opening-producers",
-      "an opening state whose producers are none",
-      1,
-      new Uint8Array(0),
-      encode({ version: 1, lastTimeUs: 1, lastRunId: null, producers: [null] }),
-    ),
   ];
 }
+
+const EVIL_OPENING_STATES: readonly CorpusEntry[] = [
+  recordEntry("evil-opening-null", "an opening state of null", 1, new Uint8Array(0), encode(null)),
+  recordEntry("evil-opening-version", "an opening state of version 2", 1, new Uint8Array(0), encode({ version: 2 })),
+  recordEntry(
+    "evil-opening-producers",
+    "an opening state whose producers are none",
+    1,
+    new Uint8Array(0),
+    encode({ version: 1, lastTimeUs: 1, lastRunId: null, producers: [null] }),
+  ),
+];
 
 /** `depth` array heads, each of which claims as many values as there are bytes in all: quadratic, if room is made for each claim. */
 function nestedClaims(depth: number): Uint8Array {

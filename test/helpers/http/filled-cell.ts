@@ -50,6 +50,8 @@ export const FULL_PROGRAM: ProgramDocument = {
   metadata: { line: 4 },
 };
 
+type StepFinished = Extract<Change, { kind: "step_finished" }>;
+
 function created(
   runId: string,
   programId: string,
@@ -112,81 +114,35 @@ export const ODD_NAME = "Messprotokoll 100% (é).pdf";
 export const BATCHES = [batch(0, 3), batch(3, 1), batch(4, 60_000)];
 export const NPY_BODY = Buffer.concat(BATCHES.map(({ height }) => height));
 
-/** The states that the tests below read; nothing changes them. */
+/** The states that the tests read; nothing changes them. */
 function fill(cell: RecordedCell): void {
   cell.apply(us(1), { kind: "program_put", program: FULL_PROGRAM });
   cell.apply(us(2), { kind: "program_put", program: { id: GONE_PROGRAM, name: "Old", status: "archived", steps: [] } });
+  fillCompletedRun(cell);
+  fillEndedRuns(cell);
+  fillRemovedRun(cell);
+  fillActiveRun(cell);
+}
 
-  cell.apply(
-    us(10),
-    created(RUN, PROGRAM, {
-      serialNumber: "SN+1 é",
-      revision: 3,
-      metadata: { lot: "A" },
-      traceId: "trace-1",
-      steps: STEPS,
-    }),
-  );
+/** A run with everything that a run can have. */
+function fillCompletedRun(cell: RecordedCell): void {
+  const run = { serialNumber: "SN+1 é", revision: 3, metadata: { lot: "A" }, traceId: "trace-1", steps: STEPS };
+  cell.apply(us(10), created(RUN, PROGRAM, run));
   cell.apply(us(11), { kind: "run_started", runId: RUN });
   cell.apply(us(12), { kind: "step_started", runId: RUN, index: 1 });
-  cell.apply(us(13), { kind: "step_finished", runId: RUN, index: 1, status: "completed", result: null, error: null });
+  cell.apply(us(13), finished(1, "completed"));
   cell.apply(us(14), { kind: "step_started", runId: RUN, index: 2 });
-  cell.apply(us(15), begun(RUN, FRAME));
-  let offset = 64;
-  let heightCrc32 = 0;
-  for (const { stored } of BATCHES) {
-    const lineCount = stored.length / 15;
-    heightCrc32 = crc32(stored.subarray(0, lineCount * 10), heightCrc32);
-    cell.apply(us(16), {
-      kind: "frame_lines_stored",
-      runId: RUN,
-      frameId: FRAME,
-      batch: { offset, lengthBytes: stored.length, crc32: crc32(stored), lineCount, heightCrc32 },
-    });
-    offset += stored.length + 8;
-  }
-  const captures = Buffer.alloc(offset, 0xff);
-  offset = 64;
-  for (const { stored } of BATCHES) {
-    stored.copy(captures, offset);
-    offset += stored.length + 8;
-  }
-  cell.files.set(`${RUN}/capture`, captures);
-  cell.apply(us(17), { kind: "frame_ended", runId: RUN, frameId: FRAME });
-  cell.apply(us(18), {
-    kind: "step_finished",
-    runId: RUN,
-    index: 2,
-    status: "completed",
-    result: {
-      frame_id: FRAME,
-      checks: [
-        {
-          name: "flatness",
-          status: "passed",
-          value: 0.12,
-          nominal: 0,
-          delta: 0.12,
-          threshold: 0.2,
-          message: "ok",
-          metadata: { n: 1 },
-        },
-      ],
-      defects: [
-        { id: "d1", type: "dent", region_2d: { file: "x.png", bbox: [1, 2, 3, 4] }, confidence: 0.9, severity: "low" },
-      ],
-    },
-    error: null,
-  });
-  cell.apply(us(19), { kind: "step_finished", runId: RUN, index: 3, status: "skipped", result: null, error: null });
-  cell.apply(us(20), {
-    kind: "step_finished",
-    runId: RUN,
-    index: 4,
-    status: "failed",
-    result: null,
-    error: "gripper stuck",
-  });
+  fillFrame(cell);
+  const check = { name: "flatness", status: "passed", value: 0.12, nominal: 0, delta: 0.12, threshold: 0.2 } as const;
+  const region_2d = { file: "x.png", bbox: [1, 2, 3, 4] };
+  const result = {
+    frame_id: FRAME,
+    checks: [{ ...check, message: "ok", metadata: { n: 1 } }],
+    defects: [{ id: "d1", type: "dent", region_2d, confidence: 0.9, severity: "low" }],
+  };
+  cell.apply(us(18), finished(2, "completed", { result }));
+  cell.apply(us(19), finished(3, "skipped"));
+  cell.apply(us(20), finished(4, "failed", { error: "gripper stuck" }));
   cell.apply(us(21), {
     kind: "check_added",
     runId: RUN,
@@ -197,50 +153,7 @@ function fill(cell: RecordedCell): void {
     runId: RUN,
     defect: { region_3d: { location: [1, 2, 3], extents: [1, 1, 1], orientation: [0, 0, 0, 1], frame: "scan" } },
   });
-  cell.files.set(`${RUN}/report`, Buffer.concat([Buffer.alloc(8), REPORT_BYTES, Buffer.from("damaged")]));
-  const file = { stepIndex: null, frameId: null, description: null };
-  cell.apply(us(23), {
-    kind: "file_stored",
-    runId: RUN,
-    file: {
-      ...file,
-      name: ODD_NAME,
-      type: "report",
-      contentType: "application/pdf",
-      offset: 8,
-      lengthBytes: REPORT_BYTES.length,
-      crc32: crc32(REPORT_BYTES),
-    },
-  });
-  cell.apply(us(24), {
-    kind: "file_stored",
-    runId: RUN,
-    file: {
-      ...file,
-      name: "empty.txt",
-      type: "report",
-      contentType: "text/plain",
-      description: "nothing",
-      stepIndex: 2,
-      frameId: FRAME,
-      offset: 8,
-      lengthBytes: 0,
-      crc32: 0,
-    },
-  });
-  cell.apply(us(25), {
-    kind: "file_stored",
-    runId: RUN,
-    file: {
-      ...file,
-      name: "damaged.bin",
-      type: "report",
-      contentType: "a/b",
-      offset: 8 + REPORT_BYTES.length,
-      lengthBytes: 7,
-      crc32: crc32("correct"),
-    },
-  });
+  fillReports(cell);
   cell.apply(us(26), {
     kind: "event_added",
     runId: RUN,
@@ -252,7 +165,52 @@ function fill(cell: RecordedCell): void {
     errorMessage: null,
     notes: [{ eventType: "finalize_timeout", data: { jobs: [] } }],
   });
+}
 
+function finished(
+  index: number,
+  status: "completed" | "failed" | "skipped",
+  fields: Partial<Pick<StepFinished, "result" | "error">> = {},
+): StepFinished {
+  return { kind: "step_finished", runId: RUN, index, status, result: null, error: null, ...fields };
+}
+
+function fillFrame(cell: RecordedCell): void {
+  cell.apply(us(15), begun(RUN, FRAME));
+  const parts: Buffer[] = [Buffer.alloc(64, 0xff)];
+  let offset = 64;
+  let heightCrc32 = 0;
+  for (const { stored } of BATCHES) {
+    const lineCount = stored.length / 15;
+    heightCrc32 = crc32(stored.subarray(0, lineCount * 10), heightCrc32);
+    cell.apply(us(16), {
+      kind: "frame_lines_stored",
+      runId: RUN,
+      frameId: FRAME,
+      batch: { offset, lengthBytes: stored.length, crc32: crc32(stored), lineCount, heightCrc32 },
+    });
+    parts.push(stored, Buffer.alloc(8, 0xff));
+    offset += stored.length + 8;
+  }
+  cell.files.set(`${RUN}/capture`, Buffer.concat(parts));
+  cell.apply(us(17), { kind: "frame_ended", runId: RUN, frameId: FRAME });
+}
+
+function fillReports(cell: RecordedCell): void {
+  cell.files.set(`${RUN}/report`, Buffer.concat([Buffer.alloc(8), REPORT_BYTES, Buffer.from("damaged")]));
+  const report = { type: "report", stepIndex: null, frameId: null, description: null, offset: 8 } as const;
+  const whole = { name: ODD_NAME, contentType: "application/pdf", lengthBytes: REPORT_BYTES.length };
+  const empty = { name: "empty.txt", contentType: "text/plain", description: "nothing", lengthBytes: 0, crc32: 0 };
+  const damaged = { name: "damaged.bin", contentType: "a/b", offset: 8 + REPORT_BYTES.length, lengthBytes: 7 };
+  const files = [
+    { ...report, ...whole, crc32: crc32(REPORT_BYTES) },
+    { ...report, ...empty, stepIndex: 2, frameId: FRAME },
+    { ...report, ...damaged, crc32: crc32("correct") },
+  ];
+  for (const [at, file] of files.entries()) cell.apply(us(23 + at), { kind: "file_stored", runId: RUN, file });
+}
+
+function fillEndedRuns(cell: RecordedCell): void {
   cell.apply(us(29), created(FAILED_RUN, GONE_PROGRAM, { steps: STEPS.slice(0, 2) }));
   cell.apply(us(29) + 1, { kind: "run_started", runId: FAILED_RUN });
   cell.apply(us(29) + 2, { kind: "step_started", runId: FAILED_RUN, index: 1 });
@@ -261,7 +219,10 @@ function fill(cell: RecordedCell): void {
   cell.apply(us(31), created(CANCELLED_RUN, PROGRAM, { serialNumber: "SN-2" }));
   cell.end(us(32), CANCELLED_RUN, { status: "cancelled", errorMessage: null, notes: [] });
   cell.apply(us(33), { kind: "program_deleted", id: GONE_PROGRAM });
+}
 
+/** A run whose captures retention has removed. */
+function fillRemovedRun(cell: RecordedCell): void {
   cell.apply(us(40), created(REMOVED_RUN, PROGRAM, { serialNumber: "SN-2", revision: 2 }));
   cell.apply(us(41), { kind: "run_started", runId: REMOVED_RUN });
   cell.apply(us(42), begun(REMOVED_RUN, REMOVED_FRAME, { width: 1 }));
@@ -278,7 +239,9 @@ function fill(cell: RecordedCell): void {
     { status: "completed", errorMessage: null, notes: [] },
     { capturesRemovedAtUs: us(46), updatedAtUs: us(46) },
   );
+}
 
+function fillActiveRun(cell: RecordedCell): void {
   cell.apply(us(50), created(ACTIVE_RUN, PROGRAM, { steps: STEPS }));
   cell.apply(us(51), { kind: "run_started", runId: ACTIVE_RUN });
   cell.apply(us(52), { kind: "step_started", runId: ACTIVE_RUN, index: 2 });
