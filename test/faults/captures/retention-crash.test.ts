@@ -8,7 +8,7 @@ import type { DiskFault, DiskOperation } from "../../helpers/disk/simulated-disk
 import { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
 import { recorderDisk } from "../../helpers/recorder/recorder-disk.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
-import { checkDisk } from "../../helpers/store/store-damage.js";
+import { checkDisk } from "../../helpers/store/checked-disk.js";
 import { isFullSize, sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20261120);

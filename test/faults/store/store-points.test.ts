@@ -1,7 +1,8 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { CRASH_MODES, type Strike } from "../../helpers/store/store-life.js";
-import { type SimulationReport, simulateStore } from "../../helpers/store/store-simulation.js";
+import type { SimulationReport } from "../../helpers/store/simulation/simulation-report.js";
+import { simulateStore } from "../../helpers/store/simulation/store-simulation.js";
+import { CRASH_MODES, type CrashMode, type Strike } from "../../helpers/store/simulation/strike.js";
 import { sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
@@ -24,7 +25,7 @@ function firstOf(stride: number): number {
 /** The same history again and again, struck at one operation after the other until it comes to its end before; then the next one. */
 async function strikeEverywhere(
   kind: Strike["kind"],
-  mode: (typeof CRASH_MODES)[number],
+  mode: CrashMode,
   { restarts = false, stride = STRIDE } = {},
 ): Promise<Outcome> {
   const outcome: Outcome = { points: 0, faults: [], reports: [] };

@@ -1,7 +1,12 @@
 import { availableParallelism } from "node:os";
 import t from "tap";
 import { startHelper } from "../../helpers/process/child-lines.js";
-import { addStores, noStores, type SimulatedStores, simulateStores } from "../../helpers/store/simulated-stores.js";
+import {
+  addStores,
+  noStores,
+  type SimulatedStores,
+  simulateStores,
+} from "../../helpers/store/simulation/simulated-stores.js";
 import { isFullSize, sized } from "../../helpers/test-size.js";
 
 const ONLY_SEED = process.env.TEST_SEED;
@@ -34,7 +39,7 @@ async function simulateParts(): Promise<SimulatedStores> {
     while (next < FIRST_SEED + SEEDS) {
       const first = next;
       next += SEEDS_A_PART;
-      const part = startHelper("store/simulated-stores-process", [String(first), String(SEEDS_A_PART)]);
+      const part = startHelper("store/simulation/simulated-stores-process", [String(first), String(SEEDS_A_PART)]);
       addStores(sum, JSON.parse(await part.line(0)) as SimulatedStores);
     }
   };

@@ -96,7 +96,7 @@ async function runKiller(killer: Killer, { file, find, replace }: SourceChange, 
   const args =
     typeof killer === "string"
       ? [...process.execArgv, `dist/test/${killer}.test.js`]
-      : ["dist/test/helpers/store/simulated-stores-process.js", "1", String(killer.seeds), "1"];
+      : ["dist/test/helpers/store/simulation/simulated-stores-process.js", "1", String(killer.seeds), "1"];
   const child = spawn(process.execPath, args, {
     stdio: ["ignore", "pipe", "pipe"],
     // A group of its own: what the test has started ends with it.

@@ -3,9 +3,9 @@ import { createRandom } from "../../../core/random.js";
 import { encodeHint, verifyHint } from "../../../storage/log/hint-format.js";
 import type { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
 import { CellHistory } from "../../helpers/link/cell-history.js";
+import { checkDisk } from "../../helpers/store/checked-disk.js";
 import { HintedStore, hintEntriesOf, hintPathsOf } from "../../helpers/store/hinted-store.js";
 import { createDisk, until } from "../../helpers/store/log-harness.js";
-import { checkDisk } from "../../helpers/store/store-damage.js";
 
 /** A store whose sealed segments all have a hint file. */
 async function hintedDisk(): Promise<SimulatedDisk> {

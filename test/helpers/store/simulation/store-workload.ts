@@ -1,9 +1,9 @@
-import { generateUuidV7 } from "../../../core/identifiers.js";
-import type { CellMessage } from "../../../core/link/cell-message-schema.js";
-import type { Random } from "../../../core/random.js";
-import { CellLinkModel, type ModelRun } from "../link/cell-link-model.js";
-import { frameBegin } from "../link/cell-messages.js";
-import type { SentMessage } from "../link/simulated-producer.js";
+import { generateUuidV7 } from "../../../../core/identifiers.js";
+import type { CellMessage } from "../../../../core/link/cell-message-schema.js";
+import type { Random } from "../../../../core/random.js";
+import { CellLinkModel, type ModelRun } from "../../link/cell-link-model.js";
+import { frameBegin } from "../../link/cell-messages.js";
+import type { SentMessage } from "../../link/simulated-producer.js";
 
 const NO_PAYLOAD = new Uint8Array(0);
 const DAY_MS = 86_400_000;

@@ -1,47 +1,28 @@
-import type { Random } from "../../../core/random.js";
-import type { RunState } from "../../../core/run/run-state.js";
-import { type CommittedBatch, forEachRecord, type LogRecord } from "../../../storage/log/log-batch.js";
-import { LOG_RECORD_TYPE } from "../../../storage/log/record-format.js";
-import type { LinkServer } from "../../../workers/cell-link/link-server.js";
-import { Recorder } from "../../../workers/recorder/recorder.js";
+import type { Random } from "../../../../core/random.js";
+import type { RunState } from "../../../../core/run/run-state.js";
+import { type CommittedBatch, forEachRecord, type LogRecord } from "../../../../storage/log/log-batch.js";
+import { LOG_RECORD_TYPE } from "../../../../storage/log/record-format.js";
+import type { LinkServer } from "../../../../workers/cell-link/link-server.js";
+import { Recorder } from "../../../../workers/recorder/recorder.js";
 import type {
   FrontToRecorder,
   LogLine,
   RecorderOptions,
   RecorderReady,
   RecorderToFront,
-} from "../../../workers/recorder/recorder-messages.js";
-import { type DiskPlace, DiskPlaces } from "../disk/disk-place.js";
-import type { DiskFault, DiskOperation, SimulatedDisk } from "../disk/simulated-disk.js";
-import { slowDisk } from "../disk/slow-disk.js";
-import type { SimulatedProducer } from "../link/simulated-producer.js";
-import { ManualTimers } from "../recorder/manual-timers.js";
-import { SimulatedFront } from "../recorder/simulated-front.js";
-
-export const CRASH_MODES = ["drop", "keep", "tear"] as const;
-
-/** What befalls a life, when it comes to that place. */
-export interface Strike {
-  place: DiskPlace | "any";
-  /** So many operations that it could strike go by before. */
-  after: number;
-  /** The machine or the process ends; a sync fails; anything that writes fails; the disk is full from here on. */
-  kind: "crash" | "kill" | "sync" | "write" | "full";
-}
+} from "../../../../workers/recorder/recorder-messages.js";
+import { type DiskPlace, DiskPlaces } from "../../disk/disk-place.js";
+import type { DiskFault, DiskOperation, SimulatedDisk } from "../../disk/simulated-disk.js";
+import { slowDisk } from "../../disk/slow-disk.js";
+import type { SimulatedProducer } from "../../link/simulated-producer.js";
+import { ManualTimers } from "../../recorder/manual-timers.js";
+import { SimulatedFront } from "../../recorder/simulated-front.js";
+import { type CrashMode, canStrike, type Strike } from "./strike.js";
 
 /** A failed sync is no reason to end all writes where nothing that was acknowledged depends on it: not the names in the log's folder. */
 function isHarmless({ kind }: DiskOperation, place: DiskPlace): boolean {
   return place === "hint" && kind === "datasync";
 }
-
-const WRITING: ReadonlySet<DiskOperation["kind"]> = new Set([
-  "write",
-  "truncate",
-  "create",
-  "rename",
-  "unlink",
-  "mkdir",
-]);
 
 /** Lines that a full disk brings. */
 const MEANT_TROUBLE: ReadonlySet<string> = new Set(["the disk is full: all messages wait"]);
@@ -168,7 +149,7 @@ export class StoreLife {
    * The disk as the next life finds it: as a power cut leaves it in this mode; with "restart", as a process that had failed leaves it, whose machine goes
    * on. Then the next life reads what a failed sync left in memory alone, and a later power cut takes it.
    */
-  end(mode: (typeof CRASH_MODES)[number] | "restart"): SimulatedDisk {
+  end(mode: CrashMode | "restart"): SimulatedDisk {
     this.#isEnded = true;
     this.#front?.close();
     if (this.ready !== null && (this.struck === null || this.isFull) && this.#options.isWhole) {
@@ -185,13 +166,7 @@ export class StoreLife {
     const { strike, random } = this.#options;
     const place = this.#places.placeOf(operation, this.isOpening);
     if (strike === null || this.struck !== null) return undefined;
-    // Where the opening did too little for it, it strikes later.
-    if (strike.place !== "any" && strike.place !== place && !(strike.place === "recovery" && !this.isOpening)) {
-      return undefined;
-    }
-    const isSync = operation.kind === "datasync" || operation.kind === "syncDirectory";
-    if (strike.kind === "sync" && !isSync) return undefined;
-    if (strike.kind === "write" && !WRITING.has(operation.kind)) return undefined;
+    if (!canStrike(strike, operation, place, this.isOpening)) return undefined;
     if (this.#countdown-- > 0) return undefined;
     this.struck = place;
     if (strike.kind === "sync") {

@@ -1,111 +1,28 @@
-import { createRandom, type Random } from "../../../core/random.js";
-import { verifyHint } from "../../../storage/log/hint-format.js";
-import type { RecorderOptions } from "../../../workers/recorder/recorder-messages.js";
-import type { DiskPlace } from "../disk/disk-place.js";
-import { SimulatedDisk } from "../disk/simulated-disk.js";
-import { turns } from "../disk/slow-disk.js";
-import { SimulatedProducer } from "../link/simulated-producer.js";
-import {
-  baseOf,
-  checkDisk,
-  damageDisk,
-  doubledSegments,
-  expectedOfSegment,
-  isHealed,
-  type LossContext,
-  type StoreDamage,
-} from "./store-damage.js";
-import { CRASH_MODES, StoreLife, type Strike } from "./store-life.js";
+import { createRandom, type Random } from "../../../../core/random.js";
+import type { RecorderOptions } from "../../../../workers/recorder/recorder-messages.js";
+import { SimulatedDisk } from "../../disk/simulated-disk.js";
+import { turns } from "../../disk/slow-disk.js";
+import { SimulatedProducer } from "../../link/simulated-producer.js";
+import { checkDisk } from "../checked-disk.js";
+import { DamagedStore } from "./damaged-store.js";
+import { noCounts, type SimulationReport } from "./simulation-report.js";
+import { StoreLife } from "./store-life.js";
 import { StoreModel } from "./store-model.js";
 import { StoreWorkload } from "./store-workload.js";
+import { CRASH_MODES, type CrashMode, randomStrike, type Strike } from "./strike.js";
 
 const DIRECTORY = "/data";
 const SECOND_US = 1_000_000;
 const DAY_US = 86_400 * SECOND_US;
 /** What does not come to its end within so many turns of the event loop never does. */
 const MOST_TURNS = 20_000;
-const PLACES = ["any", "commit", "capture", "rotation", "retention", "recovery", "hint"] as const;
-/** In a life there are many operations of the one kind and few of the other. */
-const MOST_BEFORE_STRIKE: Partial<Record<Strike["place"], number>> = { any: 80, commit: 30, capture: 30, retention: 3 };
-
-/** What check says of a log, hint files and of quarantine that are not as they were. */
-const FAULTS: ReadonlySet<string> = new Set([
-  ...[
-    "header_copy_damaged",
-    "segment_unreadable",
-    "opening_state_damaged",
-    "record_damaged",
-    "sequences_missing",
-    "log_lost",
-  ],
-  ...["record_undecodable", "hint_damaged", "hint_differs", "quarantined", "unreadable"],
-]);
-
-export interface SimulationReport extends SimulationCounts {
-  /** What went wrong; nothing should. */
-  faults: string[];
-  /** Of each life, one after the other, what its strike fell into; null where none did. */
-  struck: (DiskPlace | null)[];
-  /** Openings that a failure or a full disk ended. */
-  failedOpenings: number;
-}
-
-export interface SimulationCounts {
-  counts: {
-    lives: number;
-    records: number;
-    acknowledged: number;
-    refused: number;
-    removedRuns: number;
-    fullDisks: number;
-    /** Lives in which a disk refused something for want of room. */
-    refusedForRoom: number;
-    /** Lives that had failed, after which the service was started again while the machine went on. */
-    restarts: number;
-    /** Openings that an error of a read ended. */
-    unreadable: number;
-    /** Stores that were damaged at the end, each in one place. */
-    damages: number;
-    /** Of them: what no store can tell from a torn tail, or from what never was. */
-    untold: number;
-    /** Hint files that were written, and segments that openings took from theirs. */
-    hintsWritten: number;
-    hints: number;
-  };
-  /** Of machine or process, by what they fell into; `idle`: between operations. */
-  crashes: Partial<Record<DiskPlace | "idle", number>>;
-  /** Failed syncs and writes. */
-  errors: Partial<Record<DiskPlace, number>>;
-}
-
-export function noCounts(): SimulationCounts {
-  return {
-    counts: {
-      lives: 0,
-      records: 0,
-      acknowledged: 0,
-      refused: 0,
-      removedRuns: 0,
-      fullDisks: 0,
-      refusedForRoom: 0,
-      restarts: 0,
-      unreadable: 0,
-      damages: 0,
-      untold: 0,
-      hintsWritten: 0,
-      hints: 0,
-    },
-    crashes: {},
-    errors: {},
-  };
-}
 
 /** Instead of random lives: one of so many steps that this befalls, then the one in which all must come right. */
 export interface SimulationPlan {
   /** What befalls lives before that one, one each: what they leave its opening finds. */
   before?: readonly Strike[];
   strike: Strike;
-  mode: (typeof CRASH_MODES)[number];
+  mode: CrashMode;
   /** If only the process failed, it restarts without a power cut. */
   restarts?: boolean;
   steps: number;
@@ -150,8 +67,7 @@ class StoreSimulation {
   readonly #restarts: Random | null;
   /** Of the power cuts behind openings that met damage: of its own likewise. */
   readonly #cuts: Random;
-  /** What judges each of them, once all else is over: the turns that it takes are none of the history's. */
-  readonly #cutJudges: (() => Promise<void>)[] = [];
+  readonly #damagedStores: DamagedStore[] = [];
 
   constructor(seed: number, plan: SimulationPlan | null, restarts: boolean) {
     this.#plan = plan;
@@ -171,7 +87,7 @@ class StoreSimulation {
     const { counts } = this.#report;
     for (const strike of this.#plan?.before ?? []) if (this.#faults.length === 0) await this.#live(strike);
     for (let lives = this.#plan ? 1 : this.#random.integer(3, 7); lives > 0 && this.#faults.length === 0; lives--) {
-      await this.#live(this.#plan?.strike ?? this.#strike());
+      await this.#live(this.#plan?.strike ?? randomStrike(this.#random, this.#hasCrashed));
     }
     const isRestart = this.#isRestart;
     if (this.#faults.length === 0) await this.#live(null);
@@ -179,21 +95,13 @@ class StoreSimulation {
     if (this.#faults.length === 0 && isRestart) await this.#live(null);
     if (this.#faults.length === 0) await this.#check("at the end");
     for (let times = this.#plan ? 0 : 3; times > 0 && this.#faults.length === 0; times--) await this.#damage();
-    for (const judge of this.#cutJudges) if (this.#faults.length === 0) await judge();
+    for (const store of this.#damagedStores) if (this.#faults.length === 0) await store.judgeCut();
     counts.records = this.#model.records;
     counts.removedRuns = this.#model.removedRuns;
     for (const { answers } of this.#producers) {
       for (const answer of answers) counts[answer === null ? "acknowledged" : "refused"]++;
     }
     return this.#report;
-  }
-
-  #strike(): Strike {
-    const random = this.#random;
-    // What one crash left the next may find half put right.
-    const place = this.#hasCrashed && random.chance(0.4) ? "recovery" : random.pick(PLACES);
-    const kind = random.pick(["crash", "crash", "crash", "kill", "kill", "sync", "write"] as const);
-    return { place, after: random.integer(0, MOST_BEFORE_STRIKE[place] ?? 8), kind };
   }
 
   /** From an opening to an end. Without a strike everything that was sent is answered, and the end is a clean one. */
@@ -435,107 +343,18 @@ class StoreSimulation {
     if (!ok) this.#faults.push(`check ${when}: ${JSON.stringify(findings)}`);
   }
 
-  /**
-   * Damage to what is durable is found by check, before and behind an opening. An opening tells of it where it reads it, and none is ever
-   * served: what is damaged in a segment that it reads, in a hint file, or in the record of a run. What no store can tell from a torn tail,
-   * or from what never was, is no more than that. A power cut behind the opening changes nothing of this, and quarantine keeps
-   * what was put there.
-   */
+  /** Damages a copy of the store in one place. */
   async #damage(): Promise<void> {
-    const disk = this.#disk.copy();
-    // Without hint files an opening reads every segment.
-    const isHint = (path: string): boolean => path.endsWith(".hint");
-    if (this.#random.chance(0.5)) for (const path of disk.paths().filter(isHint)) disk.removeFile(path);
-    const stored = this.#model.storedLengths();
-    const bases = disk.paths().flatMap((path) => (path.endsWith(".seg") ? [baseOf(path)] : []));
-    const doubled = doubledSegments(disk);
-    const damage = damageDisk(disk, this.#random, (path) => {
-      if (path.endsWith(".seg") || isHint(path)) return disk.bytesOf(path).length;
-      return stored.get(path.slice(`${DIRECTORY}/captures/`.length)) ?? 0;
+    const store = await DamagedStore.damaged({
+      ...{ disk: this.#disk.copy(), directory: DIRECTORY, model: this.#model },
+      ...{ random: this.#random, cuts: this.#cuts, faults: this.#faults },
+      recorderOptions: () => this.#options(null),
+      newLife: (disk, isCompared, random) => this.#newLife(disk, null, false, isCompared, random),
     });
-    if (damage === null) return;
+    if (store === null) return;
+    this.#damagedStores.push(store);
     this.#report.counts.damages++;
-    const hintedSequence = hintedUpTo(disk);
-    const hasOtherFiles = (await disk.readDirectory(`${DIRECTORY}/captures`)).length > 0;
-    const context: LossContext = { bases, doubled, hasOtherFiles, hintedSequence };
-    const { isDamage, keptSequence } = expectedOf(damage, context);
-    if (isDamage === false) this.#report.counts.untold++;
-    const countsForNothing = (rest: StoreDamage): boolean => expectedOf(rest, context).isDamage === false;
-    const judge = async (when: string, disk: SimulatedDisk): Promise<void> => {
-      const { ok, findings } = await checkDisk(disk, DIRECTORY);
-      if (isDamage && ok && !isHealed(disk, damage, countsForNothing))
-        this.#faults.push(`check ${when} does not see ${damage.what}`);
-      // If a tombstone was cut off, its captures are missing. Only that is reported.
-      const tooMuch = findings.filter(({ code }) => FAULTS.has(code));
-      if (isDamage === false && tooMuch.length > 0)
-        this.#faults.push(`check ${when} sees too much in ${damage.what}: ${JSON.stringify(tooMuch)}`);
-    };
-    await judge("before an opening", disk);
-    if (damage.path.includes("/captures/")) return;
-    // Where records are gone untold their numbers are used again.
-    const life = this.#newLife(disk, null, false, isDamage === true);
-    const options: RecorderOptions = { ...this.#options(null), retention: { days: null, bytes: null } };
-    await life.start(options);
-    const recovery = life.ready?.recovery;
-    const isTold = (recovery?.corruptionCount ?? 0) > 0;
-    // What lies in a segment that was taken from its hint file is found by whoever reads it.
-    const isRead = life.hints === 0 || isHint(damage.path);
-    if (isDamage && !isTold && isRead) this.#faults.push(`opening does not tell of ${damage.what}`);
-    if (isDamage === null && !isTold && life.lastSequence < this.#model.records)
-      this.#faults.push(`records up to ${this.#model.records} are lost with ${damage.what}, and nothing tells it`);
-    if (isDamage === false && isTold)
-      this.#faults.push(`opening tells too much of ${damage.what}: ${JSON.stringify(recovery)}`);
-    if (life.lastSequence < keptSequence)
-      this.#faults.push(
-        `records ${life.lastSequence + 1} to ${keptSequence} stand before ${damage.what}, and are lost`,
-      );
-    // What lies behind all proof is cut, as a torn tail is.
-    if (recovery?.findingCount === 0 && isDamage) await this.#judgeUndamaged(life);
-    this.#faults.push(...this.#model.faults.splice(0).map((fault) => `${fault}, with ${damage.what}`));
-    await judge("behind an opening", disk);
-    const kept = disk.paths().filter((path) => path.startsWith(`${DIRECTORY}/quarantine/`));
-    // One of them for each damage: all three would take as long as everything else.
-    const mode = this.#cuts.pick(CRASH_MODES);
-    const when = `behind an opening and a power cut (${mode})`;
-    const cut = disk.fork(mode, this.#cuts);
-    const isTellable = (): boolean => isDamage === true && !isHealed(cut, damage, countsForNothing);
-    this.#cutJudges.push(async () => {
-      for (const path of kept) if (!cut.has(path)) this.#faults.push(`${path} is gone ${when}, with ${damage.what}`);
-      await judge(when, cut);
-      const next = this.#newLife(cut, null, false, isDamage === true, this.#cuts);
-      await next.start(options);
-      if (isTellable() && next.logDetail === null && next.hints === 0)
-        this.#faults.push(`health does not tell ${when} of ${damage.what}`);
-      if (isDamage === false && (next.ready?.recovery.corruptionCount ?? 0) > 0)
-        this.#faults.push(`opening tells too much ${when} of ${damage.what}`);
-      if (next.lastSequence < keptSequence)
-        this.#faults.push(`records ${next.lastSequence + 1} to ${keptSequence} are lost ${when}, with ${damage.what}`);
-      this.#faults.push(...this.#model.faults.splice(0).map((fault) => `${fault}, ${when}, with ${damage.what}`));
-      await judge(`${when}, opened again`, cut);
-      next.end("keep");
-    });
-    life.end("keep");
-  }
-
-  /** A run whose record cannot be read is not shown; all others are as they were. */
-  async #judgeUndamaged(life: StoreLife): Promise<void> {
-    const runs = await life.runs(this.#model.runIds);
-    this.#model.judgeShown(runs);
-  }
-}
-
-/** A missing hint file is not reported as damage: the log has everything that was in it. All other damage outside of the log is. */
-function expectedOf(damage: StoreDamage, context: LossContext): ReturnType<typeof expectedOfSegment> {
-  if (damage.path.endsWith(".seg")) return expectedOfSegment(damage, context);
-  return { isDamage: damage.after !== null || !damage.path.endsWith(".hint"), keptSequence: 0 };
-}
-
-/** The last record of which a hint file says that it was durable. */
-function hintedUpTo(disk: SimulatedDisk): number {
-  const path = disk.paths().findLast((one) => one.endsWith(".hint"));
-  try {
-    return path === undefined ? 0 : (verifyHint(disk.bytesOf(path))?.lastSequence ?? 0);
-  } catch {
-    return 0;
+    if (store.isUntold) this.#report.counts.untold++;
+    await store.judge();
   }
 }

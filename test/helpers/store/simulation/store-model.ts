@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from "node:util";
 import { crc32 } from "node:zlib";
-import type { CellMessage } from "../../../core/link/cell-message-schema.js";
-import type { Change } from "../../../core/link/change.js";
-import { storedEnd } from "../../../core/run/run-files.js";
-import type { RunState, StoredKind } from "../../../core/run/run-state.js";
-import { capturePath, FILE_OF_KIND } from "../../../storage/captures/capture-path.js";
-import type { LogRecord } from "../../../storage/log/log-batch.js";
-import { LOG_RECORD_TYPE } from "../../../storage/log/record-format.js";
-import { decodeChanges, decodeRefusal } from "../../../storage/records/change-record.js";
-import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "../../../storage/records/record-index.js";
-import { asModel, CellLinkModel, type ModelRun } from "../link/cell-link-model.js";
-import type { MessageAnswer, SimulatedProducer } from "../link/simulated-producer.js";
+import type { CellMessage } from "../../../../core/link/cell-message-schema.js";
+import type { Change } from "../../../../core/link/change.js";
+import { storedEnd } from "../../../../core/run/run-files.js";
+import type { RunState, StoredKind } from "../../../../core/run/run-state.js";
+import { capturePath, FILE_OF_KIND } from "../../../../storage/captures/capture-path.js";
+import type { LogRecord } from "../../../../storage/log/log-batch.js";
+import { LOG_RECORD_TYPE } from "../../../../storage/log/record-format.js";
+import { decodeChanges, decodeRefusal } from "../../../../storage/records/change-record.js";
+import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "../../../../storage/records/record-index.js";
+import { asModel, CellLinkModel, type ModelRun } from "../../link/cell-link-model.js";
+import type { MessageAnswer, SimulatedProducer } from "../../link/simulated-producer.js";
 
 /** A committed record. */
 interface Entry {

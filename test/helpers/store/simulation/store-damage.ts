@@ -1,5 +1,4 @@
-import type { Random } from "../../../core/random.js";
-import type { LogRecord } from "../../../storage/log/log-batch.js";
+import type { Random } from "../../../../core/random.js";
 import {
   isContentIntact,
   isRecordHeader,
@@ -7,46 +6,10 @@ import {
   RECORD_HEADER_BYTES,
   readRecordHeader,
   recordLength,
-} from "../../../storage/log/record-format.js";
-import { decodeSegmentHeader, SEGMENT_HEADER_BYTES } from "../../../storage/log/segment.js";
-import { isChangeRecordType } from "../../../storage/records/record-index.js";
-import { type CheckResult, checkStore } from "../../../storage/repair/check-store.js";
-import { consistentInspection } from "../consistency/record-consistency.js";
-import type { SimulatedDisk } from "../disk/simulated-disk.js";
-import { viewOf } from "./segment-bytes.js";
-
-/**
- * The shipped check, of a store at `directory` on a simulated disk. Throws if records contradict one another.
- *
- * @param onRecord called for each record
- */
-export async function checkDisk(
-  disk: SimulatedDisk,
-  directory: string,
-  onRecord: (record: LogRecord) => void = () => {},
-): Promise<CheckResult> {
-  const { inspection, assertConsistent } = consistentInspection(onRecord);
-  const dataDirectory = {
-    path: directory,
-    metaPath: `${directory}/meta`,
-    capturesPath: `${directory}/captures`,
-    quarantinePath: `${directory}/quarantine`,
-    release: async () => {},
-  };
-  // Who opens the data directory makes the folders that a first start had not made yet: here not on the disk that goes on.
-  const folders = [dataDirectory.capturesPath, dataDirectory.quarantinePath];
-  const areThere = await Promise.all(folders.map((folder) => disk.exists(folder)));
-  const fileSystem = areThere.every(Boolean) ? disk : disk.copy();
-  if (fileSystem !== disk) for (const folder of folders) await fileSystem.makeDirectory(folder);
-  const result = await checkStore({
-    dataDirectory,
-    fileSystem,
-    understandsType: isChangeRecordType,
-    ...inspection,
-  });
-  assertConsistent(result);
-  return result;
-}
+} from "../../../../storage/log/record-format.js";
+import { decodeSegmentHeader, SEGMENT_HEADER_BYTES } from "../../../../storage/log/segment.js";
+import type { SimulatedDisk } from "../../disk/simulated-disk.js";
+import { viewOf } from "../segment-bytes.js";
 
 const SECTOR_BYTES = 512;
 const KINDS = ["bits", "bits", "sector", "stray", "sectors", "cut", "cut", "removal"] as const;

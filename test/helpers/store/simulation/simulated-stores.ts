@@ -1,4 +1,5 @@
-import { noCounts, type SimulationCounts, simulateStore } from "./store-simulation.js";
+import { noCounts, type SimulationCounts } from "./simulation-report.js";
+import { simulateStore } from "./store-simulation.js";
 
 /** What many histories came to. */
 export interface SimulatedStores extends SimulationCounts {
