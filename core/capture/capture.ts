@@ -1,7 +1,7 @@
 import { valuesOf } from "../json/closed-set.js";
 import type { JsonObject } from "../json/json.js";
 
-/** Where stored bytes lie: a slice of one of the run's two files, with the CRC-32 (zlib) of that slice. */
+/** Where stored bytes lie: an extent of one of the run's two files, with its CRC-32 (zlib). */
 export interface Extent {
   offset: number;
   lengthBytes: number;

@@ -15,7 +15,7 @@ import { readRun, type StoredRun } from "../../storage/view/read-run.js";
 import { artefactTasks } from "../../workers/artefacts/pool/artefact-tasks.js";
 import { entryBody } from "../downloads/entry-body.js";
 import { MadeFiles, type MakeArtefact } from "../downloads/made-files.js";
-import type { OpenStoredSlices } from "../downloads/stored-stream.js";
+import type { OpenStoredExtents } from "../downloads/stored-stream.js";
 import { sayOnStandardError } from "../log/standard-error.js";
 import type { StreamBody } from "../replies/reply.js";
 import type { ExportCommandOptions } from "./command-options.js";
@@ -24,7 +24,7 @@ import { LOSS_FILE, lossAnswer, lossMessage } from "./export-loss.js";
 import { type ExportTarget, exportTarget } from "./export-target.js";
 import { UsageError } from "./resolve-options.js";
 
-const PIECE_BYTES = 1024 * 1024;
+const CHUNK_BYTES = 1024 * 1024;
 /** Cache of generated PLY and CSV pieces: a read may end in the middle of a piece. */
 const MADE_BYTES = 32 * 1024 * 1024;
 /** Longest file name that all common file systems allow. */
@@ -81,7 +81,7 @@ async function writeRun(
 
   const reader = new CaptureReader({ fileSystem });
   const pathOf = (id: string, kind: CaptureKind): string => `${dataDirectory.capturesPath}/${capturePath(id, kind)}`;
-  const open: OpenStoredSlices = (id, kind, slices) => reader.openSlices(pathOf(id, kind), slices);
+  const open: OpenStoredExtents = (id, kind, extents) => reader.openExtents(pathOf(id, kind), extents);
   const tasks = artefactTasks(fileSystem);
   const make: MakeArtefact = (name, input) => tasks[name](input);
   const made = new MadeFiles({ make, open, capturePathOf: (id) => pathOf(id, "capture"), keptBytes: MADE_BYTES });
@@ -176,9 +176,9 @@ async function writeFile(fileSystem: FileSystem, path: string, body: StreamBody)
   const file = await fileSystem.open(path, "create");
   try {
     for (let position = 0; position < body.totalBytes; ) {
-      const piece = await body.read(position, Math.min(PIECE_BYTES, body.totalBytes - position));
-      await writeFully(file, piece, position, path);
-      position += piece.length;
+      const chunk = await body.read(position, Math.min(CHUNK_BYTES, body.totalBytes - position));
+      await writeFully(file, chunk, position, path);
+      position += chunk.length;
     }
     await file.datasync();
   } finally {

@@ -4,15 +4,15 @@ import { npyHeader } from "../../core/capture/npy-header.js";
 import type { ManifestEntry } from "../../core/run/run-files.js";
 import type { RunState } from "../../core/run/run-state.js";
 import { type CaptureKind, FILE_OF_KIND } from "../../storage/captures/capture-path.js";
-import type { SliceReader } from "../../storage/captures/capture-reader.js";
+import type { ExtentReader } from "../../storage/captures/capture-reader.js";
 import { heightExtents } from "../../workers/artefacts/frame/plane-crcs.js";
 import { type HeaderLines, type StreamBody, storedValidators, type Validators } from "../replies/reply.js";
 import type { MadeFiles } from "./made-files.js";
-import { type OpenStoredSlices, storedStream } from "./stored-stream.js";
+import { type OpenStoredExtents, storedStream } from "./stored-stream.js";
 
 /** Where the bytes of manifest entries come from. */
 export interface EntrySources {
-  open: OpenStoredSlices;
+  open: OpenStoredExtents;
   made: MadeFiles;
 }
 
@@ -59,7 +59,7 @@ export async function entryBody(
 }
 
 /** The raw height plane of a frame as an NPY file of shape (lines, width), values untouched. */
-function npyBody(run: RunState, frame: FrameState, open: OpenStoredSlices): Promise<StreamBody> {
+function npyBody(run: RunState, frame: FrameState, open: OpenStoredExtents): Promise<StreamBody> {
   const head = npyHeader(frame.planes.height.dtype, frame.lines, frame.width);
   // Heights are verified alone, so that damaged luminance does not affect them.
   return body(run, "capture", heightExtents(frame), head, open);
@@ -68,18 +68,18 @@ function npyBody(run: RunState, frame: FrameState, open: OpenStoredSlices): Prom
 async function body(
   run: RunState,
   kind: CaptureKind,
-  slices: readonly Extent[],
+  extents: readonly Extent[],
   head: Uint8Array,
-  open: OpenStoredSlices,
+  open: OpenStoredExtents,
 ): Promise<StreamBody> {
   // A run without stored bytes has no file.
-  const isEmpty = slices.every(({ lengthBytes }) => lengthBytes === 0);
-  const reader = isEmpty ? NO_SLICES : await open(run.id, kind, slices);
-  return storedStream({ slices: reader, head });
+  const isEmpty = extents.every(({ lengthBytes }) => lengthBytes === 0);
+  const reader = isEmpty ? NO_EXTENTS : await open(run.id, kind, extents);
+  return storedStream({ extents: reader, head });
 }
 
 const NOTHING = new Uint8Array(0);
-const NO_SLICES: SliceReader = { sizeBytes: 0, read: async () => NOTHING, close: () => {} };
+const NO_EXTENTS: ExtentReader = { sizeBytes: 0, read: async () => NOTHING, close: () => {} };
 
 /**
  * Version of the encoders of what is made for each reader: PLY, CSV and overview. Raise it when they write other bytes for

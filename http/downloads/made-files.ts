@@ -16,7 +16,7 @@ import { ROWS_PER_BLOCK, type SeriesSource } from "../../workers/artefacts/serie
 import type { StreamBody } from "../replies/reply.js";
 import { MadePieces } from "./made-pieces.js";
 import { type MadeStreamOptions, madeStream, type PieceRequest } from "./made-stream.js";
-import type { OpenStoredSlices } from "./stored-stream.js";
+import type { OpenStoredExtents } from "./stored-stream.js";
 
 /** Runs a task of the pool for a waiting client. @throws StorageError, ServiceError */
 export type MakeArtefact = <N extends TaskName>(
@@ -27,7 +27,7 @@ export type MakeArtefact = <N extends TaskName>(
 
 export interface MadeFilesOptions {
   make: MakeArtefact;
-  open: OpenStoredSlices;
+  open: OpenStoredExtents;
   /** Path of the run's capture file. */
   capturePathOf(runId: string): string;
   /** Limit of the cached pieces, in bytes. */

@@ -5,8 +5,8 @@ import type { LiveStream } from "../replies/reply.js";
 import type { LiveClient } from "./live-clients.js";
 import { eventHead, type RunEvents } from "./run-events.js";
 
-/** A piece ends with the event that reaches this size. Together with what the servers hold back it stays below 256 KiB for a client. */
-const PIECE_BYTES = 32 * 1024;
+/** A chunk ends with the event that reaches this size. Together with what the servers hold back it stays below 256 KiB for a client. */
+const CHUNK_BYTES = 32 * 1024;
 /** How long an EventSource waits before it connects again. */
 const RETRY_MS = 2_000;
 
@@ -108,7 +108,7 @@ export class RunStream implements LiveStream {
     const changes = view.runChanges({ filter, markUs: this.#markUs, currentUs: this.#currentUs });
     const all = changes.timesUs.length === 0 ? [] : await events.of(changes, baseUrl);
     const told: Uint8Array[] = [];
-    for (let bytes = 0; told.length < all.length && bytes < PIECE_BYTES; ) {
+    for (let bytes = 0; told.length < all.length && bytes < CHUNK_BYTES; ) {
       const event = all[told.length] as Uint8Array;
       told.push(event);
       bytes += event.byteLength;

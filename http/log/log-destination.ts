@@ -1,7 +1,7 @@
 /** Limit of the lines that wait for a slow reader or for disk space; further lines are dropped. */
 const WAITING_LIMIT_BYTES = 4 * 1024 * 1024;
 /** Size of one write: as much as a pipe holds. */
-const PIECE_BYTES = 64 * 1024;
+const CHUNK_BYTES = 64 * 1024;
 /** Pause before a failed write, or one to a full pipe, is tried again. */
 const RETRY_MS = 100;
 /** How long the end of the process waits for a slow reader of a pipe. */
@@ -30,7 +30,7 @@ export class LogDestination {
   #waiting: Buffer[] = [];
   #waitingBytes = 0;
   /** The bytes that are being written. */
-  #piece: Buffer | undefined;
+  #chunk: Buffer | undefined;
   #retry: NodeJS.Timeout | undefined;
   #dropped = 0;
   #isGone = false;
@@ -53,7 +53,7 @@ export class LogDestination {
       return;
     }
     this.#push(bytes);
-    if (this.#piece === undefined) this.#next();
+    if (this.#chunk === undefined) this.#next();
   }
 
   /**
@@ -64,7 +64,7 @@ export class LogDestination {
     let cause: string | null = null;
     const deadlineMs = performance.now() + LAST_WORDS_MS;
     // A running write belongs to the system already. A failed one is tried once more.
-    if (this.#retry !== undefined && this.#piece !== undefined) this.#waiting.unshift(this.#piece);
+    if (this.#retry !== undefined && this.#chunk !== undefined) this.#waiting.unshift(this.#chunk);
     let rest = Buffer.concat(this.#waiting);
     while (!this.#isGone && rest.length > 0) {
       try {
@@ -97,7 +97,7 @@ export class LogDestination {
     let count = 0;
     while (
       count < this.#waiting.length &&
-      (count === 0 || bytes + (this.#waiting[count] as Buffer).length <= PIECE_BYTES)
+      (count === 0 || bytes + (this.#waiting[count] as Buffer).length <= CHUNK_BYTES)
     )
       bytes += (this.#waiting[count++] as Buffer).length;
     if (count === 0) return;
@@ -105,9 +105,9 @@ export class LogDestination {
     this.#give(count === 1 ? (first[0] as Buffer) : Buffer.concat(first, bytes));
   }
 
-  #give(piece: Buffer): void {
-    this.#piece = piece;
-    this.#sink.write(piece, (error, written) => {
+  #give(chunk: Buffer): void {
+    this.#chunk = chunk;
+    this.#sink.write(chunk, (error, written) => {
       if (this.#isGone) return;
       if (error !== null && GONE.has(error.code ?? "")) {
         this.#isGone = true;
@@ -117,9 +117,9 @@ export class LogDestination {
       }
       if (error === null) {
         this.#waitingBytes -= written;
-        if (written < piece.length) this.#give(piece.subarray(written));
+        if (written < chunk.length) this.#give(chunk.subarray(written));
         else {
-          this.#piece = undefined;
+          this.#chunk = undefined;
           this.#next();
         }
         return;
@@ -127,7 +127,7 @@ export class LogDestination {
       // A full disk, or a pipe that nobody reads at the moment: the rest of the service must not depend on it.
       this.#retry = setTimeout(() => {
         this.#retry = undefined;
-        this.#give(piece);
+        this.#give(chunk);
       }, RETRY_MS).unref();
     });
   }

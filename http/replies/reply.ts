@@ -1,4 +1,4 @@
-/** A body of known length that is read in pieces, so that any size can be sent with little memory. */
+/** A body of known length that is read in chunks, so that any size can be sent with little memory. */
 export interface StreamBody {
   totalBytes: number;
   /**
@@ -11,10 +11,10 @@ export interface StreamBody {
   release(): void;
 }
 
-/** What is sent to a client that stays connected. The server asks for the next piece when the client has taken the last one. */
-export interface LiveBody<Piece> {
+/** What is sent to a client that stays connected. The server asks for the next chunk when the client has taken the last one. */
+export interface LiveBody<Chunk> {
   /** Resolves when there is something to send; with undefined when there will be nothing more. */
-  next(): Promise<Piece | undefined>;
+  next(): Promise<Chunk | undefined>;
   /** Aborted when the answer must end at once, even if the client takes nothing. */
   readonly cut: AbortSignal;
   /** Called once, when the answer has ended or the client is gone. `next` then resolves with undefined. */
@@ -23,7 +23,7 @@ export interface LiveBody<Piece> {
 
 /** A body without an end of its own. */
 export interface LiveStream extends LiveBody<Uint8Array> {
-  /** At least so many bytes that mean nothing to the client, to be sent between two pieces. */
+  /** At least so many bytes that mean nothing to the client, to be sent between two chunks. */
   filler(lengthBytes: number): Uint8Array;
 }
 
@@ -60,7 +60,7 @@ export interface Reply {
   contentType?: string;
   headers?: HeaderLines;
   body: Uint8Array | StreamBody | null;
-  /** The body is sent piece by piece in place of `body`, which is null. */
+  /** The body is sent chunk by chunk in place of `body`, which is null. */
   live?: LiveStream;
   /** The connection becomes a WebSocket. The status is 101, and `body` null. */
   socket?: LiveSocket;

@@ -295,7 +295,7 @@ export class RequestPipeline {
   /**
    * The answer to send: the reply, or an error if unread answers leave no memory for it. Called exactly once for every request, even if its
    * client is gone. This is where requests are counted and logged.
-   * @param reply for a stream, call it only after the first piece is read: until then the reply may still become an error
+   * @param reply for a stream, call it only after the first chunk is read: until then the reply may still become an error
    */
   answer(reply: Reply, incoming: IncomingRequest, traceId: string, held: HeldBodies): Reply {
     let answer = held.admitOrRefuse(reply, traceId);

@@ -7,7 +7,7 @@ import { RunDocuments } from "../documents/run-documents.js";
 import { RunPages } from "../documents/run-pages.js";
 import type { ThreadSlices } from "../documents/thread-slices.js";
 import type { MadeFiles } from "../downloads/made-files.js";
-import type { OpenStoredSlices } from "../downloads/stored-stream.js";
+import type { OpenStoredExtents } from "../downloads/stored-stream.js";
 import type { LiveClients } from "../live/live-clients.js";
 import type { Route } from "../requests/route.js";
 import type { Metrics } from "../service/metrics.js";
@@ -29,7 +29,7 @@ const RUN_PAGE_CACHE_BYTES = 32 * 1024 * 1024;
 
 export interface ServiceRouteOptions {
   view: View;
-  openStoredSlices: OpenStoredSlices;
+  openStoredExtents: OpenStoredExtents;
   madeFiles: MadeFiles;
   large: LargeDocuments;
   /** Lets long work of this thread give way to other requests. */
@@ -48,7 +48,7 @@ export interface ServiceRouteOptions {
 
 /** Every route of the interface. */
 export function serviceRoutes(options: ServiceRouteOptions): Route[] {
-  const { view, openStoredSlices, madeFiles, health, serviceVersion, metrics, request, receiverPolicy } = options;
+  const { view, openStoredExtents, madeFiles, health, serviceVersion, metrics, request, receiverPolicy } = options;
   const { slices, large, live } = options;
   const pages = new RunPages(view, RUN_PAGE_CACHE_BYTES, slices);
   const documents = new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES, large);
@@ -56,7 +56,7 @@ export function serviceRoutes(options: ServiceRouteOptions): Route[] {
     ...runRoutes(view, documents, large, pages),
     ...liveRoutes({ view, documents, live, serviceVersion }),
     ...programRoutes(view),
-    ...fileRoutes(view, large, { open: openStoredSlices, made: madeFiles }),
+    ...fileRoutes(view, large, { open: openStoredExtents, made: madeFiles }),
     ...webhookRoutes(view, request, receiverPolicy),
     ...deliveryRoutes(view, request),
     ...systemRoutes(health, serviceVersion),

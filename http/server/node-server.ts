@@ -7,7 +7,7 @@ import { errorReply } from "../replies/error-reply.js";
 import { HeldBodies } from "../replies/held-bodies.js";
 import { isStreamBody, type LiveStream, type Reply, type StreamBody } from "../replies/reply.js";
 import { statusLine } from "../replies/status-lines.js";
-import { readSlice, SliceMemory } from "../replies/stream-slices.js";
+import { ChunkMemory, readChunk } from "../replies/stream-chunks.js";
 import { freshTraceId } from "../requests/trace-id.js";
 import type { FrontFigures } from "../service/metrics.js";
 import { NodeSockets, requestClassFor, sendLive } from "./live/node-live.js";
@@ -327,8 +327,8 @@ class Connections {
   }
 
   /**
-   * Sends a body slice by slice, reading the next slice while one is sent.
-   * @returns the error to answer instead if the first slice cannot be read
+   * Sends a body chunk by chunk, reading the next chunk while one is sent.
+   * @returns the error to answer instead if the first chunk cannot be read
    */
   async #sendStream(
     exchange: Exchange,
@@ -346,7 +346,7 @@ class Connections {
       isAnswered = true;
       writeHead(exchange, this.#answerOf(exchange, reply, connection), body.totalBytes);
     };
-    const memory = new SliceMemory();
+    const memory = new ChunkMemory();
     try {
       if (exchange.isAborted()) return undefined;
       if (exchange.method === "HEAD" || body.totalBytes === 0) {
@@ -356,21 +356,21 @@ class Connections {
       }
       const gone = new AbortController();
       response.once("close", () => gone.abort());
-      next = readSlice(body, 0, gone.signal, memory);
+      next = readChunk(body, 0, gone.signal, memory);
       while (next !== undefined) {
-        const slice: Uint8Array = await next;
+        const chunk: Uint8Array = await next;
         next = undefined;
         if (exchange.isAborted()) return undefined;
         if (position === 0) begin();
-        position += slice.byteLength;
+        position += chunk.byteLength;
         if (position === body.totalBytes) {
-          await this.#writer.end(response, slice);
+          await this.#writer.end(response, chunk);
           return undefined;
         }
-        next = readSlice(body, position, gone.signal, memory);
-        // It is awaited only after this slice is sent. Until then a failure must not count as unhandled.
+        next = readChunk(body, position, gone.signal, memory);
+        // It is awaited only after this chunk is sent. Until then a failure must not count as unhandled.
         next.catch(() => {});
-        await this.#writer.write(response, slice);
+        await this.#writer.write(response, chunk);
         if (exchange.isAborted()) return undefined;
       }
       return undefined;

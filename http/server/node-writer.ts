@@ -1,12 +1,12 @@
 import type { ServerResponse } from "node:http";
-import { SLICE_BYTES } from "../replies/stream-slices.js";
+import { CHUNK_BYTES } from "../replies/stream-chunks.js";
 import { type StallClock, StalledClients } from "./stalled-clients.js";
 import { UnacknowledgedBytes } from "./unacknowledged-bytes.js";
 
 /** Only clients that wait longer than this cost a look into the system's table of connections. */
 const PATIENCE_MS = 20_000;
 
-/** Writes answers of node:http in pieces, and cuts off clients that read nothing for too long. */
+/** Writes answers of node:http in chunks, and cuts off clients that read nothing for too long. */
 export class NodeWriter {
   readonly #stalled: StalledClients;
   readonly #unacknowledged = new UnacknowledgedBytes();
@@ -29,19 +29,19 @@ export class NodeWriter {
 
   /** Resolves when the system has accepted the bytes or the client is gone. */
   async write(response: ServerResponse, bytes: Uint8Array): Promise<void> {
-    // In pieces, because node:net reports only whole writes, and a client may need minutes for all bytes.
-    for (let at = 0; at < bytes.byteLength && !response.closed; at += SLICE_BYTES) {
-      const piece = bytes.subarray(at, at + SLICE_BYTES);
-      await this.#watched(response, (taken) => response.write(piece, taken));
+    // In chunks, because node:net reports only whole writes, and a client may need minutes for all bytes.
+    for (let at = 0; at < bytes.byteLength && !response.closed; at += CHUNK_BYTES) {
+      const chunk = bytes.subarray(at, at + CHUNK_BYTES);
+      await this.#watched(response, (taken) => response.write(chunk, taken));
     }
   }
 
   /** Writes the rest and ends the response. Resolves when everything is sent or the client is gone. */
   async end(response: ServerResponse, rest: Uint8Array | null): Promise<void> {
     let last = rest;
-    if (rest !== null && rest.byteLength > SLICE_BYTES) {
-      await this.write(response, rest.subarray(0, -SLICE_BYTES));
-      last = rest.subarray(-SLICE_BYTES);
+    if (rest !== null && rest.byteLength > CHUNK_BYTES) {
+      await this.write(response, rest.subarray(0, -CHUNK_BYTES));
+      last = rest.subarray(-CHUNK_BYTES);
     }
     this.endingCount++;
     try {

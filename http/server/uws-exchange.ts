@@ -100,7 +100,7 @@ export class Exchange implements IncomingRequest {
     this.#offer = offer;
     if (this.#hearsOfRoom || offer === undefined) return;
     this.#hearsOfRoom = true;
-    // It stays registered: the socket can become writable while the next slice is still being read.
+    // It stays registered: the socket can become writable while the next chunk is still being read.
     this.response.onWritable(() => this.#offer === undefined || this.#offer());
   }
 

@@ -1,6 +1,6 @@
 import { HeldBodies } from "../replies/held-bodies.js";
 import { isStreamBody, type LiveStream, type Reply, type StreamBody } from "../replies/reply.js";
-import { readSlice, SliceMemory } from "../replies/stream-slices.js";
+import { ChunkMemory, readChunk } from "../replies/stream-chunks.js";
 import { UwsLiveAnswer, UwsSockets } from "./live/uws-live.js";
 import { cannotListen, type HttpServer, type HttpServerOptions, TLS_CIPHERS, type TlsFiles } from "./server-options.js";
 import { StalledClients, type WaitingClient } from "./stalled-clients.js";
@@ -205,7 +205,7 @@ class Sender {
   }
 
   /**
-   * Sends a body of known length slice by slice, reading the next slice while one is sent. A client costs two slices of memory, however large
+   * Sends a body of known length chunk by chunk, reading the next chunk while one is sent. A client costs two chunks of memory, however large
    * the body and however slow the client. Reading stops when the client leaves.
    */
   async #sendStream(exchange: Exchange, reply: Reply, body: StreamBody): Promise<void> {
@@ -215,7 +215,7 @@ class Sender {
     let position = 0;
     let next: Promise<Uint8Array> | undefined;
     let answer: Reply | undefined;
-    const memory = new SliceMemory();
+    const memory = new ChunkMemory();
     try {
       if (exchange.isAborted()) return;
       if (exchange.method === "HEAD" || totalBytes === 0) {
@@ -230,19 +230,19 @@ class Sender {
       }
       const gone = new AbortController();
       exchange.gone = gone;
-      next = readSlice(body, 0, gone.signal, memory);
+      next = readChunk(body, 0, gone.signal, memory);
       while (next !== undefined) {
-        const slice: Uint8Array = await next;
-        const end = position + slice.byteLength;
+        const chunk: Uint8Array = await next;
+        const end = position + chunk.byteLength;
         next = undefined;
         if (exchange.isAborted()) return;
         if (end < totalBytes) {
-          next = readSlice(body, end, gone.signal, memory);
-          // It is awaited only after this slice is sent. Until then a failure must not count as unhandled.
+          next = readChunk(body, end, gone.signal, memory);
+          // It is awaited only after this chunk is sent. Until then a failure must not count as unhandled.
           next.catch(() => {});
         }
         answer ??= this.answer(exchange, reply);
-        await this.#give(exchange, answer, slice, position, totalBytes);
+        await this.#give(exchange, answer, chunk, position, totalBytes);
         if (exchange.isAborted()) return;
         position = end;
       }
@@ -267,8 +267,8 @@ class Sender {
     }
   }
 
-  /** Sends one slice, after the head if it is the first. Resolves when the socket has accepted it or the client is gone. @param start position of the slice in the body */
-  #give(exchange: Exchange, reply: Reply, slice: Uint8Array, start: number, totalBytes: number): Promise<void> {
+  /** Sends one chunk, after the head if it is the first. Resolves when the socket has accepted it or the client is gone. @param start position of the chunk in the body */
+  #give(exchange: Exchange, reply: Reply, chunk: Uint8Array, start: number, totalBytes: number): Promise<void> {
     const { response } = exchange;
     return new Promise((resolve) => {
       exchange.onAborted = resolve;
@@ -278,15 +278,15 @@ class Sender {
           // tryEnd cannot close the connection afterwards, so the client is asked to do it.
           if (reply.closeConnection) response.writeHeader("Connection", "close");
         }
-        const [accepted, finished] = response.tryEnd(slice, totalBytes);
+        const [accepted, finished] = response.tryEnd(chunk, totalBytes);
         if (accepted || finished) resolve();
-        else this.#offerRest(exchange, slice, start, totalBytes, resolve);
+        else this.#offerRest(exchange, chunk, start, totalBytes, resolve);
       });
     });
   }
 
-  /** Sends the rest of a slice whenever the socket has room, until all is accepted, the client leaves, or it is cut off as stalled. */
-  #offerRest(exchange: Exchange, slice: Uint8Array, start: number, totalBytes: number, done: () => void): void {
+  /** Sends the rest of a chunk whenever the socket has room, until all is accepted, the client leaves, or it is cut off as stalled. */
+  #offerRest(exchange: Exchange, chunk: Uint8Array, start: number, totalBytes: number, done: () => void): void {
     const { response } = exchange;
     let waits = true;
     const end = () => {
@@ -297,7 +297,7 @@ class Sender {
       done();
     };
     const offer = (): boolean => {
-      const [accepted, finished] = response.tryEnd(slice.subarray(response.getWriteOffset() - start), totalBytes);
+      const [accepted, finished] = response.tryEnd(chunk.subarray(response.getWriteOffset() - start), totalBytes);
       if (accepted || finished) end();
       return accepted;
     };

@@ -6,7 +6,7 @@ import { View } from "../../storage/view/view.js";
 import { SYSTEM_TIMERS } from "../../workers/artefacts/pool/artefact-pool.js";
 import { ArtefactWork } from "../downloads/artefact-work.js";
 import { MadeFiles } from "../downloads/made-files.js";
-import type { OpenStoredSlices } from "../downloads/stored-stream.js";
+import type { OpenStoredExtents } from "../downloads/stored-stream.js";
 import type { ServiceLog } from "../log/service-log.js";
 import type { ApiKeys } from "../requests/api-keys.js";
 import { ServiceHealth } from "./service-health.js";
@@ -29,7 +29,7 @@ export class ServiceReaders {
   readonly health: ServiceHealth;
   readonly artefacts: ArtefactWork;
   readonly madeFiles: MadeFiles;
-  readonly openStoredSlices: OpenStoredSlices;
+  readonly openStoredExtents: OpenStoredExtents;
   /** Resolves when recording has failed, with the time and the reason. */
   readonly recordingEnded: Promise<string>;
   setRecordingEnded: (cause: string) => void = () => {};
@@ -52,10 +52,11 @@ export class ServiceReaders {
       onReadDamage: (error) => health.readDamage.note(error),
       nowUs,
     });
-    this.openStoredSlices = (runId, kind, slices) => this.captures.openSlices(this.capturePathOf(runId, kind), slices);
+    this.openStoredExtents = (runId, kind, extents) =>
+      this.captures.openExtents(this.capturePathOf(runId, kind), extents);
     this.madeFiles = new MadeFiles({
       make: this.artefacts.makeForClient,
-      open: this.openStoredSlices,
+      open: this.openStoredExtents,
       capturePathOf: (runId) => this.capturePathOf(runId, "capture"),
       keptBytes: MADE_FILES_BYTES,
     });

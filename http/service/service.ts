@@ -165,7 +165,7 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
     slices,
     live,
     view,
-    openStoredSlices: readers.openStoredSlices,
+    openStoredExtents: readers.openStoredExtents,
     madeFiles: readers.madeFiles,
     health: () => [...health.rows(readers.artefacts.row()), ...view.components()],
     serviceVersion: recorderOptions.serviceVersion,

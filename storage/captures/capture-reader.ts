@@ -8,11 +8,11 @@ import { StorageError } from "../storage-error.js";
 import { fileEndText, readExtentCrc } from "./extent-crc.js";
 import { VerifiedFile } from "./verified-file.js";
 
-/** An extent can have 64 MiB, so it is checked in pieces of this size. */
-const PIECE_BYTES = 1024 * 1024;
+/** An extent can have 64 MiB, so it is checked in chunks of this size. */
+const CHUNK_BYTES = 1024 * 1024;
 
 /** Extents of one file, read as if they were one file of `sizeBytes`. */
-export interface SliceReader {
+export interface ExtentReader {
   readonly sizeBytes: number;
   /**
    * Reads exactly `length` bytes from `position`, fewer only at the end. A range has no CRC of its own, so every extent that it touches is first
@@ -53,13 +53,13 @@ export class CaptureReader {
   }
 
   /** @throws StorageError `capture_missing` when the file does not exist, `capture_damaged` when something else has its name */
-  async openSlices(path: string, slices: readonly Extent[]): Promise<SliceReader> {
+  async openExtents(path: string, extents: readonly Extent[]): Promise<ExtentReader> {
     const open = await this.#file(path);
-    // ends[n] is where slice n ends in the whole.
-    const ends = new Float64Array(slices.length);
+    // ends[n] is where extent n ends in the whole.
+    const ends = new Float64Array(extents.length);
     let sizeBytes = 0;
-    for (const [position, slice] of slices.entries()) {
-      sizeBytes += slice.lengthBytes;
+    for (const [position, extent] of extents.entries()) {
+      sizeBytes += extent.lengthBytes;
       ends[position] = sizeBytes;
     }
     let isClosed = false;
@@ -67,15 +67,15 @@ export class CaptureReader {
       sizeBytes,
       read: async (position, length, into) => {
         if (isClosed) throw new Error(`${path}: read after close`);
-        const wanted = Math.max(0, Math.min(length, sizeBytes - position));
-        const bytes = into?.subarray(0, wanted) ?? new Uint8Array(wanted);
+        const count = Math.max(0, Math.min(length, sizeBytes - position));
+        const bytes = into?.subarray(0, count) ?? new Uint8Array(count);
         let at = firstAbove(ends, position);
         for (let done = 0; done < bytes.length; at++) {
-          const slice = slices[at]!;
-          const within = position + done - (ends[at]! - slice.lengthBytes);
-          const part = bytes.subarray(done, done + Math.min(slice.lengthBytes - within, bytes.length - done));
+          const extent = extents[at]!;
+          const within = position + done - (ends[at]! - extent.lengthBytes);
+          const part = bytes.subarray(done, done + Math.min(extent.lengthBytes - within, bytes.length - done));
           if (part.length === 0) continue;
-          await open.file.read(slice, within, part);
+          await open.file.read(extent, within, part);
           done += part.length;
         }
         return bytes;
@@ -152,13 +152,13 @@ export async function verifyExtents(
     throw notOpened(path, error);
   }
   const damages: ExtentDamage[] = [];
-  let piece = new Uint8Array(0);
+  let chunk = new Uint8Array(0);
   try {
     for (const extent of extents) {
-      if (piece.length < Math.min(PIECE_BYTES, extent.lengthBytes)) {
-        piece = new Uint8Array(Math.min(PIECE_BYTES, extent.lengthBytes));
+      if (chunk.length < Math.min(CHUNK_BYTES, extent.lengthBytes)) {
+        chunk = new Uint8Array(Math.min(CHUNK_BYTES, extent.lengthBytes));
       }
-      const { crc, readBytes } = await readExtentCrc(file, extent, piece);
+      const { crc, readBytes } = await readExtentCrc(file, extent, chunk);
       if (readBytes < extent.lengthBytes) {
         damages.push({ extent, reason: `the file ${fileEndText(extent.offset, readBytes)}, within the extent` });
       } else if (crc !== extent.crc32) {

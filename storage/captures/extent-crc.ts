@@ -4,18 +4,18 @@ import type { StoreFile } from "../disk/file-system-interface.js";
 import { readFully } from "../disk/whole-files.js";
 
 /**
- * Reads an extent piece by piece into `piece`, and returns the CRC-32 and the count of the bytes that the file has of it. The count is below the
- * extent's length if the file ends too early. An extent that is not longer than `piece` stands in it afterwards.
+ * Reads an extent chunk by chunk into `chunk`, and returns the CRC-32 and the count of the bytes that the file has of it. The count is below the
+ * extent's length if the file ends too early. An extent that is not longer than `chunk` stands in it afterwards.
  */
 export async function readExtentCrc(
   file: Pick<StoreFile, "read">,
   { offset, lengthBytes }: Pick<Extent, "offset" | "lengthBytes">,
-  piece: Uint8Array,
+  chunk: Uint8Array,
 ): Promise<{ crc: number; readBytes: number }> {
   let crc = 0;
   let readBytes = 0;
   while (readBytes < lengthBytes) {
-    const part = piece.subarray(0, Math.min(piece.length, lengthBytes - readBytes));
+    const part = chunk.subarray(0, Math.min(chunk.length, lengthBytes - readBytes));
     const count = await readFully(file, part, offset + readBytes);
     crc = crc32(part.subarray(0, count), crc);
     readBytes += count;

@@ -4,8 +4,8 @@ import { readFully } from "../disk/whole-files.js";
 import { StorageError } from "../storage-error.js";
 import { fileEndText, readExtentCrc } from "./extent-crc.js";
 
-/** Extents are verified in pieces of this size, so that a large one needs no more memory than a slice of a download. */
-const PIECE_BYTES = 256 * 1024;
+/** Extents are verified in chunks of this size, so that a large one needs no more memory than a chunk of a download. */
+const CHUNK_BYTES = 256 * 1024;
 /** How many verified extents are remembered. A download from front to end needs only a few at a time. */
 const MAXIMUM_EXTENTS = 1_024;
 /** After this an extent is verified again, because bytes may rot while a file stays open. */
@@ -59,19 +59,19 @@ export class VerifiedFile {
     return running;
   }
 
-  /** Reads in pieces, with a turn of the event loop at each. */
+  /** Reads in chunks, with a turn of the event loop at each. */
   async #verify(extent: Extent, key: string): Promise<Uint8Array | undefined> {
     const { offset, lengthBytes } = extent;
     const startedMs = this.#nowMs();
-    const piece = new Uint8Array(Math.min(PIECE_BYTES, lengthBytes));
-    const { crc, readBytes } = await readExtentCrc(this.#file, extent, piece);
+    const chunk = new Uint8Array(Math.min(CHUNK_BYTES, lengthBytes));
+    const { crc, readBytes } = await readExtentCrc(this.#file, extent, chunk);
     if (readBytes < lengthBytes) throw this.#endsAt(offset, readBytes);
     if (crc !== extent.crc32) {
       const message = `${this.#path}, offset ${offset}: the bytes do not match their CRC`;
       throw new StorageError("capture_damaged", message, { path: this.#path, offset });
     }
     this.#remember(key, startedMs);
-    return lengthBytes <= piece.length ? piece : undefined;
+    return lengthBytes <= chunk.length ? chunk : undefined;
   }
 
   #remember(key: string, atMs: number): void {

@@ -3,7 +3,7 @@ import type { FileSystem } from "./file-system-interface.js";
 import { TEMPORARY_SUFFIX, writeFully } from "./whole-files.js";
 
 const NAME = "ballast.bin";
-const PIECE_BYTES = 256 * 1024;
+const CHUNK_BYTES = 256 * 1024;
 
 /**
  * The file `ballast.bin` in the data directory only takes up room. When the disk is full, the service removes it and has room for the records of
@@ -57,13 +57,13 @@ export class Ballast {
     const path = `${this.#directory}/${NAME}`;
     const temporary = `${path}${TEMPORARY_SUFFIX}`;
     // Random bytes, because file systems can compress zeros, or not store them at all.
-    const piece = new Uint8Array(Math.min(PIECE_BYTES, this.sizeBytes));
-    for (let at = 0; at < piece.length; at += 65_536) crypto.getRandomValues(piece.subarray(at, at + 65_536));
+    const chunk = new Uint8Array(Math.min(CHUNK_BYTES, this.sizeBytes));
+    for (let at = 0; at < chunk.length; at += 65_536) crypto.getRandomValues(chunk.subarray(at, at + 65_536));
     try {
       const file = await this.#fileSystem.open(temporary, "createOrUpdate");
       try {
-        for (let at = 0; at < this.sizeBytes && !this.#isCancelled; at += piece.length) {
-          await writeFully(file, piece.subarray(0, Math.min(piece.length, this.sizeBytes - at)), at, temporary);
+        for (let at = 0; at < this.sizeBytes && !this.#isCancelled; at += chunk.length) {
+          await writeFully(file, chunk.subarray(0, Math.min(chunk.length, this.sizeBytes - at)), at, temporary);
         }
         if (!this.#isCancelled) await file.datasync();
       } finally {

@@ -1,7 +1,7 @@
 import { FileSystemError, isMissing, isUnreadable } from "./file-system-error.js";
 import type { FileSystem, StoreFile } from "./file-system-interface.js";
 
-/** A failed read is tried again in pieces of this size, the block size of most disks and file systems. */
+/** A failed read is tried again in chunks of this size, the block size of most disks and file systems. */
 const BLOCK_BYTES = 4096;
 
 /** Called for each unreadable place, possibly more than once. Offset and length are 0 for a folder or a whole file. */

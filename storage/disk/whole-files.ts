@@ -9,16 +9,16 @@ export const TEMPORARY_SUFFIX = ".tmp";
  * Bytes of one write. While the kernel copies the bytes, a millisecond or two for each megabyte, no other thread can use that core. Between writes
  * of this size, readers get their turn.
  */
-const WRITTEN_PIECE_BYTES = 256 * 1024;
+const WRITTEN_CHUNK_BYTES = 256 * 1024;
 
 /**
- * Writes all the bytes at `position`, piece by piece, and goes on after short counts: a full disk can answer with a short count before it answers
+ * Writes all the bytes at `position`, chunk by chunk, and goes on after short counts: a full disk can answer with a short count before it answers
  * with an error. A count of zero is an error, because the loop would never end.
  */
 export async function writeFully(file: StoreFile, bytes: Uint8Array, position: number, path: string): Promise<void> {
   let written = 0;
   do {
-    const count = await file.write(bytes.subarray(written, written + WRITTEN_PIECE_BYTES), position + written);
+    const count = await file.write(bytes.subarray(written, written + WRITTEN_CHUNK_BYTES), position + written);
     if (count <= 0) {
       const before = written === 0 ? "nothing" : `${written} of ${bytes.length} bytes, then nothing`;
       throw new FileSystemError("EIO", "write", path, `wrote ${before}`);
@@ -74,12 +74,12 @@ export function readWholeFile(fileSystem: FileSystem, path: string): Promise<Uin
 /** Reads a whole file that does not report its size, such as those in /proc. */
 export function readToEnd(fileSystem: FileSystem, path: string): Promise<Uint8Array> {
   return withFile(fileSystem, path, async (file) => {
-    const pieces: Uint8Array[] = [];
+    const chunks: Uint8Array[] = [];
     for (let position = 0; ; ) {
-      const piece = new Uint8Array(64 * 1024);
-      const count = await file.read(piece, position);
-      if (count === 0) return Buffer.concat(pieces);
-      pieces.push(piece.subarray(0, count));
+      const chunk = new Uint8Array(64 * 1024);
+      const count = await file.read(chunk, position);
+      if (count === 0) return Buffer.concat(chunks);
+      chunks.push(chunk.subarray(0, count));
       position += count;
     }
   });

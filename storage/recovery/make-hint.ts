@@ -9,14 +9,14 @@ import { HintChoice } from "./hint-choice.js";
 import { scanSegment } from "./segment-scan.js";
 
 /** Read and verified in one go, between two turns of whoever else needs the thread or the disk. */
-const SLICE_BYTES = 256 * 1024;
+const CHUNK_BYTES = 256 * 1024;
 
 export interface MakeHintOptions extends SealedSegment {
   fileSystem: FileSystem;
   /** Folder of the segments. */
   directory: string;
   understandsType(type: number): boolean;
-  /** Awaited between two slices; what it rejects with ends the work. */
+  /** Awaited between two chunks; what it rejects with ends the work. */
   giveWay?(): Promise<void>;
 }
 
@@ -46,7 +46,7 @@ async function readForHint(
   let expected = base;
   const name = segmentName(base);
   const scan = { file, name, base, salt, endSequence: nextBase, sizeBytes: segmentBytes, understandsType };
-  for await (const item of scanSegment({ ...scan, chunkBytes: SLICE_BYTES })) {
+  for await (const item of scanSegment({ ...scan, chunkBytes: CHUNK_BYTES })) {
     if (item.kind === "damage") return { reason: `offset ${item.offset}: ${item.reason}` };
     if (item.kind === "superseded") return { reason: `offset ${item.offset}: records of the next segment` };
     if (item.kind === "opening" ? expected !== base : item.firstSequence !== expected)

@@ -18,8 +18,8 @@ export async function sendLive({ response }: Exchange, live: LiveStream, writer:
   response.once("close", onGone);
   live.cut.addEventListener("abort", onCut, { once: true });
   try {
-    for (let piece = await live.next(); piece !== undefined && !response.closed; piece = await live.next()) {
-      await writer.write(response, piece);
+    for (let chunk = await live.next(); chunk !== undefined && !response.closed; chunk = await live.next()) {
+      await writer.write(response, chunk);
     }
     await writer.end(response, null);
   } finally {

@@ -13,7 +13,7 @@ const UNKNOWN_BYTES = 96 * 1024;
 
 /**
  * Sends a stream to one client, no faster than the client reads. `write` buffers what the socket does not take, so only a bounded number of bytes may
- * be written on trust; then a write is filled up to the size that tells. The client costs at most some 160 KiB, or the largest piece.
+ * be written on trust; then a write is filled up to the size that tells. The client costs at most some 160 KiB, or the largest chunk.
  */
 export class UwsLiveAnswer {
   readonly #exchange: Exchange;
@@ -37,8 +37,8 @@ export class UwsLiveAnswer {
     exchange.whenAborted(() => live.release());
     let isBegun = false;
     let isTaken = true;
-    for (let piece = await live.next(); piece !== undefined && !exchange.isAborted(); piece = await live.next()) {
-      const bytes = piece;
+    for (let chunk = await live.next(); chunk !== undefined && !exchange.isAborted(); chunk = await live.next()) {
+      const bytes = chunk;
       isTaken = this.#write(bytes, live, () => {
         if (isBegun) return;
         writeHead(exchange, answer);
@@ -56,12 +56,12 @@ export class UwsLiveAnswer {
   }
 
   /** Whether the socket has taken it, as far as that is known. */
-  #write(piece: Uint8Array, live: LiveStream, begin: () => void): boolean {
+  #write(chunk: Uint8Array, live: LiveStream, begin: () => void): boolean {
     const { response } = this.#exchange;
-    let bytes = piece;
-    this.#unknownBytes += piece.byteLength;
-    if (this.#unknownBytes > UNKNOWN_BYTES && piece.byteLength <= CORK_BYTES) {
-      bytes = Buffer.concat([piece, live.filler(CORK_BYTES)]);
+    let bytes = chunk;
+    this.#unknownBytes += chunk.byteLength;
+    if (this.#unknownBytes > UNKNOWN_BYTES && chunk.byteLength <= CORK_BYTES) {
+      bytes = Buffer.concat([chunk, live.filler(CORK_BYTES)]);
     }
     let isTaken = true;
     response.cork(() => {

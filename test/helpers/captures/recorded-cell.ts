@@ -7,7 +7,7 @@ import type { RunState } from "../../../core/run/run-state.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import { LargeDocuments } from "../../../http/documents/large-documents.js";
 import { MadeFiles, type MakeArtefact } from "../../../http/downloads/made-files.js";
-import type { OpenStoredSlices } from "../../../http/downloads/stored-stream.js";
+import type { OpenStoredExtents } from "../../../http/downloads/stored-stream.js";
 import { LiveClients, type LiveClientsOptions } from "../../../http/live/live-clients.js";
 import type { ApiKeys } from "../../../http/requests/api-keys.js";
 import type { CrossOrigin } from "../../../http/requests/cross-origin.js";
@@ -157,10 +157,10 @@ export class RecordedCell {
       live: () => this.live.figures,
     });
     const fileSystem = this.#storedFiles();
-    const open: OpenStoredSlices = async (runId, kind, slices) => {
+    const open: OpenStoredExtents = async (runId, kind, extents) => {
       // One for each reader: nothing stays open, and a test that changes bytes sees them verified again.
       const captures = new CaptureReader({ fileSystem });
-      const reader = await captures.openSlices(`${runId}/${kind}`, slices);
+      const reader = await captures.openExtents(`${runId}/${kind}`, extents);
       captures.close();
       return reader;
     };
@@ -179,7 +179,7 @@ export class RecordedCell {
       slices,
       live: this.live,
       view: this.view,
-      openStoredSlices: open,
+      openStoredExtents: open,
       // Nothing is kept: a test sees what is made.
       madeFiles: new MadeFiles({
         make,

@@ -5,7 +5,7 @@ import { plyHeader } from "../../../core/capture/ply-header.js";
 import { createRandom } from "../../../core/random.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import { MadeFiles } from "../../../http/downloads/made-files.js";
-import type { OpenStoredSlices } from "../../../http/downloads/stored-stream.js";
+import type { OpenStoredExtents } from "../../../http/downloads/stored-stream.js";
 import { countCloudPoints, packCloud } from "../../../workers/artefacts/cloud/point-cloud.js";
 import { newKernelMemory } from "../../../workers/artefacts/kernel-memory.js";
 import { ArtefactPool } from "../../../workers/artefacts/pool/artefact-pool.js";
@@ -55,7 +55,7 @@ t.test("every client has its own bytes, however they come and go", async (t) => 
       if (name === "packPoints") packed++;
       return pool.run(name, input, { priority: "client", ...(signal && { signal }) });
     },
-    open: (async () => stored) as unknown as OpenStoredSlices,
+    open: (async () => stored) as unknown as OpenStoredExtents,
     capturePathOf: () => source.path,
     keptBytes: KEPT_BYTES,
   });
@@ -71,8 +71,8 @@ t.test("every client has its own bytes, however they come and go", async (t) => 
       let position = random.integer(0, whole.length - 1);
       for (let reads = random.integer(1, 12); reads > 0 && position < whole.length; reads--, nth++) {
         const gone = new AbortController();
-        const wanted = Math.min(random.integer(1, into.length), whole.length - position);
-        const reading = body.read(position, wanted, gone.signal, random.chance(0.8) ? into : undefined);
+        const length = Math.min(random.integer(1, into.length), whole.length - position);
+        const reading = body.read(position, length, gone.signal, random.chance(0.8) ? into : undefined);
         if (random.chance(0.1)) gone.abort();
         const part = await reading.catch(() => null);
         if (part === null) break;

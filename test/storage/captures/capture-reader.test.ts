@@ -21,11 +21,11 @@ t.test("extents of a file read as one, at any position and length", async (t) =>
   const file = store.file(RUN_ID, "capture", 0);
   const extents = Array.from({ length: 30 }, () => file.append(random.bytes(random.integer(0, 200))));
   await file.makeDurable();
-  const slices = extents.filter((_, i) => i % 3 !== 0);
+  const chosen = extents.filter((_, i) => i % 3 !== 0);
   const stored = disk.bytesOf(file.path);
-  const whole = Buffer.concat(slices.map(({ offset, lengthBytes }) => stored.subarray(offset, offset + lengthBytes)));
+  const whole = Buffer.concat(chosen.map(({ offset, lengthBytes }) => stored.subarray(offset, offset + lengthBytes)));
   const captures = new CaptureReader({ fileSystem: disk });
-  const reader = await captures.openSlices(file.path, slices);
+  const reader = await captures.openExtents(file.path, chosen);
   t.equal(reader.sizeBytes, whole.length);
   let wrong = 0;
   for (let round = 0; round < 500; round++) {
@@ -37,19 +37,19 @@ t.test("extents of a file read as one, at any position and length", async (t) =>
   t.equal(wrong, 0);
   reader.close();
   await t.rejects(reader.read(0, 1), { message: /read after close/ });
-  await t.rejects(captures.openSlices(`${file.path}x`, slices), { code: "capture_missing" });
+  await t.rejects(captures.openExtents(`${file.path}x`, chosen), { code: "capture_missing" });
   // Within an extent: behind its end nobody tells where exactly a file ends.
-  const end = (slices.find(({ lengthBytes }) => lengthBytes > 1)?.offset ?? Number.NaN) + 1;
+  const end = (chosen.find(({ lengthBytes }) => lengthBytes > 1)?.offset ?? Number.NaN) + 1;
   disk.setBytes(file.path, stored.slice(0, end));
   captures.close();
-  const short = await captures.openSlices(file.path, slices);
+  const short = await captures.openExtents(file.path, chosen);
   await t.rejects(short.read(0, whole.length), { code: "capture_damaged", message: new RegExp(`ends at ${end},`) });
   short.close();
   // Behind it no read tells where it ends.
-  const last = slices.filter(({ lengthBytes }) => lengthBytes > 0).at(-1) as (typeof slices)[number];
+  const last = chosen.filter(({ lengthBytes }) => lengthBytes > 0).at(-1) as (typeof chosen)[number];
   disk.setBytes(file.path, stored.slice(0, last.offset - 1));
   captures.close();
-  const shorter = await captures.openSlices(file.path, slices);
+  const shorter = await captures.openExtents(file.path, chosen);
   const message = new RegExp(`ends at ${last.offset} or before, within stored bytes`);
   await t.rejects(shorter.read(whole.length - 1, 1), { code: "capture_damaged", message });
   shorter.close();
@@ -60,7 +60,7 @@ t.test(
   async (t) => {
     const disk = await createCaptureDisk();
     const file = openCaptures(disk).file(RUN_ID, "capture", 0);
-    const slices = [file.append(random.bytes(100))];
+    const extents = [file.append(random.bytes(100))];
     await file.makeDurable();
     let open = 0;
     let gate: Promise<void> | undefined;
@@ -78,13 +78,13 @@ t.test(
       },
     };
     const captures = new CaptureReader({ fileSystem: counting as never });
-    const reading = await captures.openSlices(file.path, slices);
+    const reading = await captures.openExtents(file.path, extents);
     let proceed = (): void => {};
     captures.forget(file.path);
     gate = new Promise((resolve) => {
       proceed = resolve;
     });
-    const opening = captures.openSlices(file.path, slices);
+    const opening = captures.openExtents(file.path, extents);
     captures.forget(file.path);
     proceed();
     const late = await opening;
@@ -92,7 +92,7 @@ t.test(
     t.equal(open, 2);
     t.equal((await reading.read(0, 100)).length, 100);
     t.equal((await late.read(0, 100)).length, 100);
-    await t.rejects(captures.openSlices(file.path, slices), { code: "capture_missing" });
+    await t.rejects(captures.openExtents(file.path, extents), { code: "capture_missing" });
     reading.close();
     late.close();
     t.equal(open, 0, "and then nothing holds the space");
@@ -134,7 +134,7 @@ t.test("a FIFO or a folder in place of a capture file is damage of that file, an
   for (const path of [`${folder}/fifo`, `${folder}/folder`]) {
     const refusal = { code: "capture_damaged", message: /is not a file/ };
     await t.rejects(verifyExtents(nodeFileSystem, path, [extent]), refusal);
-    await t.rejects(new CaptureReader({ fileSystem: nodeFileSystem }).openSlices(path, [extent]), refusal);
+    await t.rejects(new CaptureReader({ fileSystem: nodeFileSystem }).openExtents(path, [extent]), refusal);
     t.throws(() => nodeFileSystem.openSync(path), { message: /^open / });
     await t.rejects(nodeFileSystem.open(path, "update"), { message: /^open / });
   }

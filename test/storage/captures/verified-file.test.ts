@@ -50,7 +50,7 @@ t.test("any byte of an extent is given only when all of it matches", async (t) =
         data: { params: { path: PATH, offset } },
         message: `offset ${offset}: `,
       };
-      const all = await captures.openSlices(PATH, extents);
+      const all = await captures.openExtents(PATH, extents);
       for (const position of [offset, offset + (lengthBytes >> 1), offset + lengthBytes - 1]) {
         await t.rejects(all.read(position, 1), damage, `extent ${nth}, bit at ${at}, read at ${position}`);
       }
@@ -58,7 +58,7 @@ t.test("any byte of an extent is given only when all of it matches", async (t) =
       all.close();
       for (const beside of extents) {
         if (beside.offset === offset) continue;
-        const other = await captures.openSlices(PATH, [beside]);
+        const other = await captures.openExtents(PATH, [beside]);
         t.ok(
           bytes.subarray(beside.offset + 5, beside.offset + 9).equals(await other.read(5, 4)),
           "what lies beside it",
@@ -67,7 +67,7 @@ t.test("any byte of an extent is given only when all of it matches", async (t) =
       }
       flip(offset + at);
       // Nobody has verified it: it was damaged until now.
-      const mended = await captures.openSlices(PATH, [extents[nth] as Extent]);
+      const mended = await captures.openExtents(PATH, [extents[nth] as Extent]);
       t.equal((await mended.read(0, 1)).length, 1, "mended");
       mended.close();
       captures.forget(PATH);
@@ -79,7 +79,7 @@ t.test(
   "an extent is read against its CRC once for many reads and readers, in pieces, until some time has passed",
   async (t) => {
     const { captures, extents, bytes, reads, clock, flip } = await fileOf([LARGE, 3_000]);
-    const readers = await Promise.all([1, 2, 3].map(() => captures.openSlices(PATH, extents)));
+    const readers = await Promise.all([1, 2, 3].map(() => captures.openExtents(PATH, extents)));
     const parts = await Promise.all(readers.map((reader, nth) => reader.read(nth * 1_000, 500)));
     for (const [nth, part] of parts.entries()) t.ok(bytes.subarray(nth * 1_000, nth * 1_000 + 500).equals(part));
     t.equal(reads.bytes, LARGE + 3 * 500, "once for clients that want it at the same time");
@@ -102,7 +102,7 @@ t.test("what was verified is forgotten with the file, and beyond a number of ext
   const { captures, extents, reads } = await fileOf([LARGE, ...Array.from({ length: 1_100 }, () => 10)]);
   const bytesOfRead = async (position: number): Promise<number> => {
     reads.bytes = 0;
-    const reader = await captures.openSlices(PATH, extents);
+    const reader = await captures.openExtents(PATH, extents);
     await reader.read(position, 1);
     reader.close();
     return reads.bytes;
@@ -111,7 +111,7 @@ t.test("what was verified is forgotten with the file, and beyond a number of ext
   t.equal(await bytesOfRead(0), 1);
   captures.forget(PATH);
   t.equal(await bytesOfRead(0), LARGE + 1, "another file may have its name");
-  const reader = await captures.openSlices(PATH, extents);
+  const reader = await captures.openExtents(PATH, extents);
   await reader.read(LARGE, 11_000);
   reader.close();
   t.equal(await bytesOfRead(0), LARGE + 1, "the oldest of too many");

@@ -98,11 +98,11 @@ t.test(
         if (frame.status !== "complete") continue;
         const bytes = lineBytes(frame.planes, frame.width);
         const crcs = heightCrcs(frame.planes, frame.width, frame.batches);
-        const slices = frame.batches.map(({ offset, lineCount }, nth) => {
+        const extents = frame.batches.map(({ offset, lineCount }, nth) => {
           return { offset, lengthBytes: lineCount * bytes.height, crc32: crcs[nth] as number };
         });
         const path = join(folder, "captures", capturePath(report.runId, "capture"));
-        const stored = await captureReader.openSlices(path, slices);
+        const stored = await captureReader.openExtents(path, extents);
         const entry = index.find(({ name }) => report.programName.endsWith(`: ${String(name)}`));
         const source = readNpy(readFileSync(`${HEIGHTMAPS}/../${String(entry?.height_file)}`));
         t.ok(Buffer.from(await stored.read(0, stored.sizeBytes)).equals(source.data), String(entry?.name));

@@ -28,7 +28,7 @@ class StoppedError extends Error {
 
 /**
  * Writes the hint files of sealed segments, one at a time: of those that lack one at a start, and of each segment that
- * the log has left behind. Each is made from its segment, which is read back and verified, in slices between which
+ * the log has left behind. Each is made from its segment, which is read back and verified, in chunks between which
  * messages have their turn.
  *
  * A hint file that cannot be written is no fault of the store: the next start reads the segment, and makes the file.
