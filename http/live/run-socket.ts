@@ -50,8 +50,8 @@ export class RunSocket implements LiveSocket {
   async next(): Promise<MessagePart | undefined> {
     const { client, slices } = this.#options;
     for (;;) {
-      const turn = slices.giveWay();
-      if (turn !== undefined) await turn;
+      const pause = slices.giveWay();
+      if (pause !== undefined) await pause;
       if (client.hasEnded) return undefined;
       const { value } = this.#parts.next();
       if (value !== undefined) return value;

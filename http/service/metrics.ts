@@ -273,7 +273,7 @@ export class Metrics {
     this.#gauge(
       "inspection_webhook_requests_waiting",
       "Tests and manual retries that have not been started.",
-      (of) => of.deliveries?.wanted ?? null,
+      (of) => of.deliveries?.requested ?? null,
     );
     this.#gauge(
       "inspection_webhook_unreadable",

@@ -17,8 +17,8 @@ export function recorderCallbacks(readers: ServiceReaders, log: ServiceLog): Rec
     onCapturesRemoved: (runIds) => {
       for (const runId of runIds) readers.captures.forget(readers.capturePathOf(runId, "capture"));
     },
-    onArtefactWanted: (task) => readers.artefacts.makeForRecorder(task),
-    async onDeliveryWanted(deliveryId) {
+    onArtefactRequested: (task) => readers.artefacts.makeForRecorder(task),
+    async onDeliveryRequested(deliveryId) {
       try {
         return await readers.view.delivery(deliveryId);
       } catch (error) {

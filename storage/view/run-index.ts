@@ -199,13 +199,13 @@ export class RunIndex {
   }
 
   query({ programOrdinal, serialNumber, status, outcome, updatedSinceUs, offset, limit }: RunQuery): RunPage {
-    const wanted = { status, outcome };
+    const filter = { status, outcome };
     const serial = serialNumber === undefined ? undefined : this.#serials.find(serialNumber);
     if (serial === -1) return { total: 0, ordinals: [] };
-    const matching = this.#matching(programOrdinal, serial, wanted);
+    const matching = this.#matching(programOrdinal, serial, filter);
     if (updatedSinceUs === undefined) return page(matching, offset, limit);
     return this.#pageUpdatedSince(matching, updatedSinceUs, offset, limit, (ordinal) =>
-      this.#matches(ordinal, programOrdinal, serial, wanted),
+      this.#matches(ordinal, programOrdinal, serial, filter),
     );
   }
 
@@ -213,46 +213,46 @@ export class RunIndex {
     ordinal: number,
     programOrdinal: number | undefined,
     serial: number | undefined,
-    wanted: StateFilter,
+    filter: StateFilter,
   ): boolean {
     return (
       (programOrdinal === undefined || this.#programs.get(ordinal) === programOrdinal) &&
       (serial === undefined || this.#serialOrdinals.get(ordinal) === serial) &&
-      matchesState(this.#states.get(ordinal), wanted)
+      matchesState(this.#states.get(ordinal), filter)
     );
   }
 
   /** The runs that match every filter except updated_since. */
-  #matching(programOrdinal: number | undefined, serial: number | undefined, wanted: StateFilter): OrdinalSet {
+  #matching(programOrdinal: number | undefined, serial: number | undefined, filter: StateFilter): OrdinalSet {
     if (serial !== undefined && programOrdinal !== undefined) {
       const onlyProgram = this.#programOfSerial.get(serial);
-      if (onlyProgram === programOrdinal) return this.#listed(this.#bySerial, serial, wanted);
+      if (onlyProgram === programOrdinal) return this.#listed(this.#bySerial, serial, filter);
       if (onlyProgram !== SEVERAL) return EMPTY;
       const [lists, key] =
         this.#bySerial.count(serial) <= this.#byProgram.count(programOrdinal)
           ? [this.#bySerial, serial]
           : [this.#byProgram, programOrdinal];
       return new FoundOrdinals(
-        lists.ascending(key).filter((ordinal) => this.#matches(ordinal, programOrdinal, serial, wanted)),
+        lists.ascending(key).filter((ordinal) => this.#matches(ordinal, programOrdinal, serial, filter)),
       );
     }
-    if (serial !== undefined) return this.#listed(this.#bySerial, serial, wanted);
-    if (programOrdinal !== undefined) return this.#listed(this.#byProgram, programOrdinal, wanted);
-    if (isAnyState(wanted)) return new AllOrdinals(this.size);
-    const bitmap = this.#byState.get(wanted);
+    if (serial !== undefined) return this.#listed(this.#bySerial, serial, filter);
+    if (programOrdinal !== undefined) return this.#listed(this.#byProgram, programOrdinal, filter);
+    if (isAnyState(filter)) return new AllOrdinals(this.size);
+    const bitmap = this.#byState.get(filter);
     return bitmap === undefined ? EMPTY : new BitmapOrdinals(bitmap);
   }
 
-  #listed(lists: OrdinalLists, key: number, wanted: StateFilter): OrdinalSet {
+  #listed(lists: OrdinalLists, key: number, filter: StateFilter): OrdinalSet {
     const list = lists.longList(key);
     if (list === undefined) {
       const ordinals = lists.ascending(key);
       return new FoundOrdinals(
-        isAnyState(wanted) ? ordinals : ordinals.filter((ordinal) => matchesState(this.#states.get(ordinal), wanted)),
+        isAnyState(filter) ? ordinals : ordinals.filter((ordinal) => matchesState(this.#states.get(ordinal), filter)),
       );
     }
-    if (isAnyState(wanted)) return new ListedOrdinals(list);
-    const positions = list.states.get(wanted);
+    if (isAnyState(filter)) return new ListedOrdinals(list);
+    const positions = list.states.get(filter);
     return positions === undefined ? EMPTY : new ListedOrdinals(list, positions);
   }
 

@@ -60,8 +60,8 @@ export function pageOf(tables: ViewTables, ordinals: readonly number[], baseUrl:
     for (const [at, entry] of entries.entries()) {
       const known = entry ?? found[next++] ?? knownSummary(tables, ordinals[at]!);
       jsons.push(known instanceof Uint8Array ? known : summaryJson(known, baseUrl));
-      const turn = giveWay?.();
-      if (turn !== undefined) await turn;
+      const pause = giveWay?.();
+      if (pause !== undefined) await pause;
     }
     return { runs: jsons, isWhole: !found.includes(undefined) };
   };

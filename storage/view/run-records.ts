@@ -198,8 +198,8 @@ export class RunRecords {
     const jsons: (Uint8Array | undefined)[] = [];
     for (const [at, record] of records.entries()) {
       jsons.push(record && this.#entryJson(runs[at]!, record, baseUrl));
-      const turn = giveWay?.();
-      if (turn !== undefined) await turn;
+      const pause = giveWay?.();
+      if (pause !== undefined) await pause;
     }
     return jsons;
   }

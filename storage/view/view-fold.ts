@@ -97,7 +97,7 @@ export class ViewFold implements FoldedState {
     this.#tables.records.ordinalsChanged();
     this.#tables.activeRuns.foldEagerly();
     for (const id of this.#tables.activeRuns.ids())
-      this.#tables.runs.judge(this.#tables.runs.ordinal(id), this.#tables.activeRuns.qualityStatus(id));
+      this.#tables.runs.setQualityStatus(this.#tables.runs.ordinal(id), this.#tables.activeRuns.qualityStatus(id));
     this.#tables.deliveries.endPauses();
   }
 

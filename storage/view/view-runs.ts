@@ -90,7 +90,7 @@ export class ViewRuns {
   }
 
   /** Sets the quality status of a run that has not ended. */
-  judge(ordinal: number, qualityStatus: ReportStatus | null): void {
+  setQualityStatus(ordinal: number, qualityStatus: ReportStatus | null): void {
     this.#index.changeState(ordinal, { outcome: QUALITY_CODES.indexOf(qualityStatus) });
   }
 

@@ -21,11 +21,11 @@ export interface RecorderCallbacks {
   /** Closes the open capture files of these runs, except for downloads under way. Called after the batches with their tombstones. */
   onCapturesRemoved(runIds: readonly string[]): void;
   /** Gives the stored content of a delivery; undefined if it is unknown. Rejects if it cannot be read. Without it all are unknown. */
-  onDeliveryWanted?(deliveryId: string): Promise<DeliveryContent | undefined>;
+  onDeliveryRequested?(deliveryId: string): Promise<DeliveryContent | undefined>;
   /** No delivery is attempted again before the next start, whatever batches still say. */
   onDeliveriesEnded?(): void;
   /** Computes an artefact. A rejection fails the artefact. Without it none is made. */
-  onArtefactWanted?(task: TaskMessage): Promise<TaskAnswer>;
+  onArtefactRequested?(task: TaskMessage): Promise<TaskAnswer>;
   /** Nothing is recorded before the next start. Everything else goes on. `cause` says since when and why. */
   onRecordingEnded?(cause: string): void;
   /** The recorder ended by itself after it was ready; no more calls come. Not called for an end by `stop`. */

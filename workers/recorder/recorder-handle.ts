@@ -218,7 +218,7 @@ export class RecorderHandle {
   async #findDelivery(deliveryId: string): Promise<void> {
     let found: FoundDelivery;
     try {
-      const content = await this.#callbacks.onDeliveryWanted?.(deliveryId);
+      const content = await this.#callbacks.onDeliveryRequested?.(deliveryId);
       found = content === undefined ? { kind: "unknown" } : { kind: "content", content };
     } catch (error) {
       found = { kind: "unreadable", reason: messageOf(error) };
@@ -229,7 +229,7 @@ export class RecorderHandle {
   async #makeArtefact({ id, task }: Message<"artefact_wanted">): Promise<void> {
     let answer: TaskAnswer;
     try {
-      const made = this.#callbacks.onArtefactWanted?.(task);
+      const made = this.#callbacks.onArtefactRequested?.(task);
       if (made === undefined) throw new Error("the front makes no artefacts");
       answer = await made;
     } catch (error) {

@@ -15,7 +15,7 @@ function start(
   onBatch: (bytes: number) => void | Promise<void> = () => {},
   options: Partial<RecorderOptions> = {},
   onFailure: (error: RecorderErrorData) => void = () => {},
-  onArtefactWanted: (task: TaskMessage) => Promise<TaskAnswer> = () => Promise.reject(new Error("not here")),
+  onArtefactRequested: (task: TaskMessage) => Promise<TaskAnswer> = () => Promise.reject(new Error("not here")),
 ) {
   const seen = { health: [] as ComponentRow[], failures: 0, lines: [] as string[] };
   const handle = startRecorder(
@@ -36,7 +36,7 @@ function start(
       onHealth: (rows) => {
         seen.health = rows;
       },
-      onArtefactWanted,
+      onArtefactRequested,
       onCapturesRemoved: () => {},
       onLog: (line) => seen.lines.push(line.message),
       onFailure: (error) => {

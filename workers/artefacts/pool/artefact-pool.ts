@@ -59,7 +59,7 @@ const THREAD_START_MS = 60_000;
 interface QueuedTask {
   message: TaskMessage;
   priority: TaskPriority;
-  isWanted: boolean;
+  isAborted: boolean;
   resolve(value: TaskOutput<TaskName>): void;
   reject(error: TaskError): void;
 }
@@ -132,14 +132,14 @@ export class ArtefactPool {
       const task: QueuedTask = {
         message: { name, input },
         priority,
-        isWanted: true,
+        isAborted: false,
         resolve: (value) => settle(() => resolve(value as TaskOutput<N>)),
         reject: (error) => settle(() => reject(error)),
       };
       const cancel = (): void => {
         const at = queue.indexOf(task);
         if (at >= 0) queue.splice(at, 1);
-        task.isWanted = false;
+        task.isAborted = true;
         task.reject(cancelled());
       };
       signal?.addEventListener("abort", cancel, { once: true });
@@ -186,7 +186,7 @@ export class ArtefactPool {
       if (!("lost" in ended)) answer = ended;
       else {
         this.#reportLost(ended.lost, message.name, attempt);
-        if (attempt > 1 || !task.isWanted) answer = { error: ended.lost };
+        if (attempt > 1 || task.isAborted) answer = { error: ended.lost };
       }
     }
     const error = "error" in answer ? answer.error : undefined;

@@ -138,7 +138,7 @@ export class CaptureProcessing {
         }
       }
     }
-    this.#judge();
+    this.#updateBehind();
     this.proceed();
   }
 
@@ -265,7 +265,7 @@ export class CaptureProcessing {
         this.#settled({ runId, of });
       }
       if (open.size === 0) this.#runs.delete(runId);
-      this.#judge();
+      this.#updateBehind();
     } catch (error) {
       this.#again(
         gathered.map(({ of }) => ({ runId, of })),
@@ -295,7 +295,7 @@ export class CaptureProcessing {
     }, RETRY_MS);
   }
 
-  #judge(): void {
+  #updateBehind(): void {
     const bytes = this.#options.endedDocumentBytes();
     const isBehind = bytes > (this.#isBehind ? this.#behindBytes / 2 : this.#behindBytes);
     if (isBehind === this.#isBehind) return;

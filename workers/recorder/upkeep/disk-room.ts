@@ -152,7 +152,7 @@ export class DiskRoom implements WriteRoom {
   spend(bytes: number): void {
     this.#spentBytes += bytes;
     const before = this.#level;
-    this.#judge();
+    this.#updateLevel();
     // The count may be too high. A look at the disk corrects it.
     if (this.#level !== before) this.#lookSoon();
   }
@@ -169,7 +169,7 @@ export class DiskRoom implements WriteRoom {
           isWaiting = true;
           // This makes the level critical, so that the ballast is not created again beside the attempts.
           this.#refusal = error;
-          this.#judge();
+          this.#updateLevel();
           if (await this.#giveBallastBack()) {
             this.#looksBeforeBallast = LOOKS_BEFORE_BALLAST;
             continue;
@@ -240,7 +240,7 @@ export class DiskRoom implements WriteRoom {
     };
   }
 
-  #judge(): void {
+  #updateLevel(): void {
     const level = this.#levelNow();
     if (level === this.#level) return;
     const wasEnough = this.#level === "enough";
@@ -303,7 +303,7 @@ export class DiskRoom implements WriteRoom {
       const status = isShortage(error) ? "degraded" : "down";
       this.#silence = { sinceUs: this.#silence?.sinceUs ?? this.#wallUs(), cause: (error as Error).message, status };
     }
-    this.#judge();
+    this.#updateLevel();
     this.#onChange();
   }
 

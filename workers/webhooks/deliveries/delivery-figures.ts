@@ -19,7 +19,7 @@ export interface DeliveryFigures {
   /** Deliveries under way. */
   running: number;
   /** Requests for tests and manual retries that wait for an answer. */
-  wanted: number;
+  requested: number;
   /** Deliveries that wait because their stored data cannot be read. */
   unreadable: number;
   /** Bytes in memory of events whose deliveries wait or are under way. */
@@ -54,7 +54,7 @@ export class DeliveryCounts {
   }
 
   figures(
-    now: Pick<DeliveryFigures, "waiting" | "running" | "wanted" | "unreadable" | "payloadBytes">,
+    now: Pick<DeliveryFigures, "waiting" | "running" | "requested" | "unreadable" | "payloadBytes">,
   ): DeliveryFigures {
     return { ...this.#counts, ...now };
   }

@@ -21,8 +21,11 @@ export type DeliveryHappening =
 /** One that waits for its turn. */
 export type QueuedDelivery = Pick<Delivery, "id" | "webhookId">;
 
-/** Most deliveries whose turn comes in one go. Those of a deleted webhook all end without an attempt, and producers must not wait for that. */
-const TURNS_AT_ONCE = 1_000;
+/**
+ * Most deliveries that are taken in one go. Those of a deleted webhook all end without an attempt, and producers must
+ * not wait for that.
+ */
+const MOST_TAKEN_AT_ONCE = 1_000;
 
 /** Takes deliveries through the states of `DELIVERY_STEPS`. */
 export class DeliveryMachine {
@@ -72,7 +75,7 @@ export class DeliveryMachine {
     return this.#records.counts.figures({
       waiting: this.#queue.waitingCount + this.#inlineQueue.waitingCount,
       running: this.#queue.runningCount + this.#inlineQueue.runningCount,
-      wanted: this.requests.count,
+      requested: this.requests.count,
       unreadable: this.#unreadable.count,
       payloadBytes: this.payloads.keptBytes,
     });
@@ -121,10 +124,10 @@ export class DeliveryMachine {
   /** Begins what may begin. */
   pump(): void {
     if (this.#state !== "running") return;
-    let turns = 0;
+    let taken = 0;
     for (let next = this.#takeNext(); next !== undefined; next = this.#takeNext()) {
-      this.happens(next, { event: "turn" });
-      if (++turns === TURNS_AT_ONCE) {
+      this.happens(next, { event: "taken" });
+      if (++taken === MOST_TAKEN_AT_ONCE) {
         this.#pumpLater();
         break;
       }
@@ -181,7 +184,7 @@ export class DeliveryMachine {
     if (tracked.state === "pausing") {
       this.#clearPause(tracked);
       this.#records.pauseEnded(tracked);
-    } else if (what.event === "unwanted") {
+    } else if (what.event === "dropped") {
       this.#inlineQueue.remove(tracked.webhookId, (other) => other === tracked);
     }
     if (step === "rest") this.#rest(tracked);
@@ -196,7 +199,7 @@ export class DeliveryMachine {
     if (!tracked.isRecorded) {
       tracked.state = "unrecorded";
     } else if (tracked.requests.length > 0) {
-      tracked.state = "wanted";
+      tracked.state = "queued_inline";
       this.#inlineQueue.add(webhookId, tracked);
     } else {
       this.#tracked.delete(id);

@@ -91,7 +91,7 @@ export class DeliveryScheduler {
     if (!machine.requests.admits(webhookId, answer)) return undefined;
     const tracked = machine.get(deliveryId) ?? machine.takeOut(deliveryId, webhookId);
     const request = machine.requests.add(tracked, answer);
-    machine.happens(tracked, { event: "wanted" });
+    machine.happens(tracked, { event: "requested" });
     machine.pump();
     return request;
   }
@@ -102,7 +102,7 @@ export class DeliveryScheduler {
     if (!tracked.requests.includes(request)) return;
     tracked.requests = tracked.requests.filter((other) => other !== request);
     this.#machine.requests.answer(request, { error });
-    if (tracked.requests.length === 0) this.#machine.happens(tracked, { event: "unwanted" });
+    if (tracked.requests.length === 0) this.#machine.happens(tracked, { event: "dropped" });
     this.#machine.pump();
   }
 

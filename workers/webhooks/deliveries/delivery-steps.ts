@@ -1,8 +1,8 @@
 /**
  * The state machine of a delivery: in each state, what may happen, and which step follows. Whatever else happens changes nothing.
  *
- * - `rest`: nothing is under way. It waits for an inline attempt if somebody wants one, for an automatic attempt if it is pending, to be
- *   recorded if its outcome could not be; otherwise it is over, and is forgotten.
+ * - `rest`: nothing is under way. It waits for an inline attempt if somebody has requested one, for an automatic attempt
+ *   if it is pending, to be recorded if its outcome could not be; otherwise it is over, and is forgotten.
  * - `proceed`: by `nextAction` it is read, attempted, or ended without an attempt.
  * - `conclude`: the attempt is recorded. It is over, pauses by `pauseEndMs`, or rests.
  * - `postpone`: whoever waits is told; it is read again later.
@@ -10,18 +10,18 @@
 export const DELIVERY_STEPS = {
   /** A test whose record the front's view does not have yet. */
   unseen: { seen: "rest" },
-  /** Waits for its turn. */
-  queued: { turn: "proceed", wanted: "rest" },
-  /** Waits for the turn of an inline attempt. */
-  wanted: { turn: "proceed", unwanted: "rest" },
+  /** Waits in the queue for an automatic attempt. */
+  queued: { taken: "proceed", requested: "rest" },
+  /** Waits in the queue for an inline attempt. */
+  queued_inline: { taken: "proceed", dropped: "rest" },
   /** The front reads its content. */
   loading: { loaded: "proceed", not_read: "postpone" },
   /** The dispatcher makes an attempt. */
   attempting: { attempted: "conclude" },
   /** Waits for the time of the next attempt. */
-  pausing: { pause_over: "proceed", webhook_gone: "proceed", wanted: "rest" },
+  pausing: { pause_over: "proceed", webhook_gone: "proceed", requested: "rest" },
   /** Its content could not be read. */
-  unreadable: { again: "rest", wanted: "rest" },
+  unreadable: { again: "rest", requested: "rest" },
   /** Its outcome could not be appended to the log yet. */
   unrecorded: { recorded: "rest" },
 } as const satisfies Record<string, Readonly<Record<string, DeliveryStep>>>;

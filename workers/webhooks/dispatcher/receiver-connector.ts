@@ -43,7 +43,7 @@ export function receiverConnector(options: ReceiverConnectorOptions): buildConne
     buildConnector({
       timeout: LIMITS.dispatchWindowMs,
       ...(options.extraCa !== null && { ca: [...rootCertificates, options.extraCa] }),
-      lookup(hostname: string, wanted: { all?: boolean }, callback: (...results: unknown[]) => void): void {
+      lookup(hostname: string, { all }: { all?: boolean }, callback: (...results: unknown[]) => void): void {
         options.lookUp(hostname, (error, addresses) => {
           if (error !== null) return callback(error);
           const port = isOwnPort ? (options.ownPort() ?? ANOTHER_PORT) : ANOTHER_PORT;
@@ -52,7 +52,7 @@ export function receiverConnector(options: ReceiverConnectorOptions): buildConne
           const fine = addresses.filter((_, at) => faults[at] === undefined);
           const [first] = fine;
           if (first === undefined) return callback(new AddressRefusedError(faults[0] ?? `${hostname} has no address`));
-          if (wanted.all === true) callback(null, fine);
+          if (all === true) callback(null, fine);
           else callback(null, first.address, first.family);
         });
       },
