@@ -109,8 +109,8 @@ function undeclaredParameters(request: string, { paths }: InterfaceDocument): st
   const [, path = "", query = ""] = /\$BASE(\/[^\s"?]*)\??([^\s"]*)/.exec(request) ?? [];
   const parts = path.split("/");
   const fits = (template: string): boolean => {
-    const wanted = template.split("/");
-    return wanted.length === parts.length && wanted.every((part, at) => part.startsWith("{") || part === parts[at]);
+    const expected = template.split("/");
+    return expected.length === parts.length && expected.every((part, at) => part.startsWith("{") || part === parts[at]);
   };
   const templates = Object.keys(paths).filter(fits);
   const known = templates.flatMap((template) => paths[template]?.get?.parameters ?? []).map(({ name }) => name);
@@ -182,11 +182,11 @@ class Reader {
       .replaceAll(/\$([A-Z]+)/g, (all, name: string) => (text.startsWith("curl") ? all : (this.#names[name] ?? all)));
   }
 
-  async #requests(text: string, wanted: number | null): Promise<void> {
+  async #requests(text: string, expected: number | null): Promise<void> {
     this.#t.same(undeclaredParameters(text, this.#document), [], text);
     const { code, stdout, stderr } = await runInShell(this.#here(text), this.#folder, this.#names);
     const status = Number(/\d{3}$/.exec(stderr)?.[0]);
-    this.#t.ok(wanted === null ? status >= 200 && status < 300 : status === wanted, `${status} ${text}\n${stdout}`);
+    this.#t.ok(expected === null ? status >= 200 && status < 300 : status === expected, `${status} ${text}\n${stdout}`);
     this.#t.equal(code, 0, `${text}\n${stderr}`);
     if (text.includes("-X POST") && stdout.startsWith("{")) this.#learns(JSON.parse(stdout) as Record<string, unknown>);
   }

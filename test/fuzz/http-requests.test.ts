@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import t from "tap";
 import { createRandom } from "../../core/random.js";
 import { RecordedCell } from "../helpers/captures/recorded-cell.js";
@@ -80,7 +80,7 @@ for (const here of frontsHere(t)) {
           resetConnection(connection.socket);
         } else {
           const answer = connection.response();
-          for (let turns = 0; turns < 5; turns++) await turn();
+          for (let turns = 0; turns < 5; turns++) await eventLoopTurn();
           // Much of what is sent deserves no answer: the end of the client's side then ends the case.
           connection.socket.end();
           const first = await answer;

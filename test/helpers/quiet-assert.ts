@@ -6,9 +6,9 @@ export function quietAssert(t: Test): Assert {
   return { equal: quiet(t.equal), match: quiet(t.match) };
 }
 
-function quiet(assert: (found: unknown, wanted: unknown, message: string) => unknown) {
-  return (found: unknown, wanted: unknown, message: string) => {
-    const isRight = wanted instanceof RegExp ? wanted.test(String(found)) : found === wanted;
-    return isRight || assert(found, wanted, message);
+function quiet(assert: (found: unknown, expected: unknown, message: string) => unknown) {
+  return (found: unknown, expected: unknown, message: string) => {
+    const isRight = expected instanceof RegExp ? expected.test(String(found)) : found === expected;
+    return isRight || assert(found, expected, message);
   };
 }

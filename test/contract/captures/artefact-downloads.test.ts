@@ -54,7 +54,7 @@ function plainVertices(frame: MadeFrame, keeps: (position: number) => boolean): 
 }
 
 /** The clouds of every frame, by name. */
-let wantedClouds: Promise<Map<string, number[][]>> | undefined;
+let expectedClouds: Promise<Map<string, number[][]>> | undefined;
 
 async function plainClouds({ frames }: ProcessedCell): Promise<Map<string, number[][]>> {
   const memory = await newKernelMemory();
@@ -72,8 +72,8 @@ async function plainClouds({ frames }: ProcessedCell): Promise<Map<string, numbe
 }
 
 overOneCell("the clouds are the points that the plainest code gives, whole", async (t, client, cell) => {
-  wantedClouds ??= plainClouds(cell);
-  for (const [name, wanted] of await wantedClouds) {
+  expectedClouds ??= plainClouds(cell);
+  for (const [name, expected] of await expectedClouds) {
     const [frameId, format] = name.split(" ") as [string, string];
     const response = await client.raw("GET", frameFile(frameId, format));
     t.equal(response.status, 200);
@@ -82,13 +82,13 @@ overOneCell("the clouds are the points that the plainest code gives, whole", asy
     const { comments, properties, vertices } = readPly(response.body);
     t.match(comments[0], `frame ${frameId}`);
     t.same(properties, ["x", "y", "z", ...(frameId === SURFACE ? ["intensity"] : [])]);
-    t.equal(vertices.length, wanted.length, name);
+    t.equal(vertices.length, expected.length, name);
     t.ok(
-      vertices.every((vertex, at) => vertex.every((value, nth) => value === wanted[at]?.[nth])),
+      vertices.every((vertex, at) => vertex.every((value, nth) => value === expected[at]?.[nth])),
       `${name}: every point`,
     );
   }
-  t.equal((await wantedClouds).get(`${BLIND} ply`)?.length, 0);
+  t.equal((await expectedClouds).get(`${BLIND} ply`)?.length, 0);
 });
 
 overOneCell("the pictures are the planes", async (t, client, { frames }) => {
@@ -116,8 +116,8 @@ overOneCell("the CSV is the series", async (t, client, { series, appends }) => {
   for (let row = 0; row < rows; row++) {
     const cells = [...series.subarray(row * SERIES_CHANNELS, (row + 1) * SERIES_CHANNELS)];
     const time = formatTimeUs((first?.firstTimestampUs ?? 0) + row * 1000);
-    const wanted = [time, ...cells.map((value) => (Number.isNaN(value) ? "" : String(value)))].join(",");
-    if (lines[row + 1] !== wanted) wrong.push(`${row}: ${lines[row + 1]} is not ${wanted}`);
+    const expected = [time, ...cells.map((value) => (Number.isNaN(value) ? "" : String(value)))].join(",");
+    if (lines[row + 1] !== expected) wrong.push(`${row}: ${lines[row + 1]} is not ${expected}`);
   }
   t.same(wrong.slice(0, 3), []);
   t.equal(lines.length, rows + 2, "and a newline at the end");

@@ -160,8 +160,8 @@ t.test("a million rows of eight channels come as they were appended, and take no
     connection.socket.pause();
   }
   const taken = Array.from({ length: CLIENTS_AT_ONCE }, () => digestOf(service.port, path));
-  const wanted = { status: 200, lengthBytes: body.length, crc32: crc32(body) };
-  t.same(await Promise.all(taken), new Array(CLIENTS_AT_ONCE).fill(wanted));
+  const expected = { status: 200, lengthBytes: body.length, crc32: crc32(body) };
+  t.same(await Promise.all(taken), new Array(CLIENTS_AT_ONCE).fill(expected));
   for (const connection of idle) connection.close();
 
   const metrics =

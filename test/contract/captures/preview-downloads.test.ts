@@ -36,11 +36,11 @@ function overOneCell(name: string, run: (t: Test, client: ContractClient, cell: 
 function plainOverview({ geometry, ...frame }: MadeFrame, stride: number) {
   const { width, lines } = geometry;
   const zs = plainHeights({ geometry, ...frame });
-  const wanted: number[] = [];
+  const expected: number[] = [];
   for (let line = 0; line < lines; line += stride) {
     for (let column = 0; column < width; column += stride) {
       const z = zs[line * width + column] as number;
-      wanted.push(z === Number.POSITIVE_INFINITY ? Number.NaN : z);
+      expected.push(z === Number.POSITIVE_INFINITY ? Number.NaN : z);
     }
   }
   const headers = {
@@ -50,7 +50,7 @@ function plainOverview({ geometry, ...frame }: MadeFrame, stride: number) {
     "x-x-origin-mm": String(geometry.xOriginMm),
     "x-y-origin-mm": String(geometry.yOriginMm),
   };
-  return { heights: Float32Array.from(wanted), headers };
+  return { heights: Float32Array.from(expected), headers };
 }
 
 overOneCell("the preview: kept, and listed", async (t, client, { frames }) => {

@@ -32,7 +32,7 @@ async function recordsOf(data: string): Promise<Inspected[]> {
 const isOf = (id: string) => (record: Inspected) => JSON.stringify(record.content).includes(id);
 const kindOf = ({ content }: Inspected): string | undefined => content?.changes?.[0]?.kind;
 
-function wanted<T>(value: T | undefined): T {
+function defined<T>(value: T | undefined): T {
   if (value === undefined) throw new Error("no such record");
   return value;
 }
@@ -127,8 +127,8 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
   const records = await recordsOf(data);
   const ofEnded = records.filter(isOf(ended.id));
   const ofRunning = records.filter(isOf(running.id));
-  const deltaOf = (kind: string) => wanted(ofRunning.find((record) => kindOf(record) === kind));
-  const end = wanted(ofEnded.at(-1));
+  const deltaOf = (kind: string) => defined(ofRunning.find((record) => kindOf(record) === kind));
+  const end = defined(ofEnded.at(-1));
   t.equal(end.type, "runEnded");
   for (const { id } of [ended, running]) isSilent(t, await exportWithout(data, id, null), "an intact log");
 
@@ -140,17 +140,17 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
     t.same(readFileSync(join(exported.to, "files", "report.pdf")), REPORT);
   });
   t.test("an event of a running run", async (t) => {
-    const two = wanted(ofRunning.find(({ content }) => content?.changes?.[0]?.entry?.eventType === "two"));
+    const two = defined(ofRunning.find(({ content }) => content?.changes?.[0]?.entry?.eventType === "two"));
     const exported = await exportWithout(data, running.id, two);
     tellsLoss(t, exported, two, /its status \(running\) may be out of date/);
     const types = exported.json("run.json").event_log.map((entry: { event_type: string }) => entry.event_type);
     t.same(types, ["one", "three"]);
   });
   t.test("what lies before its first record, or before the record that has all of it, is no loss", async (t) => {
-    const delta = wanted(ofEnded.find((record) => kindOf(record) === "event_added"));
+    const delta = defined(ofEnded.find((record) => kindOf(record) === "event_added"));
     isSilent(t, await exportWithout(data, running.id, delta), "of an earlier run");
     isSilent(t, await exportWithout(data, ended.id, delta), "the end has it too");
-    const created = wanted(ofEnded.find(({ type }) => type === "runCreated"));
+    const created = defined(ofEnded.find(({ type }) => type === "runCreated"));
     isSilent(t, await exportWithout(data, ended.id, created), "the end has the beginning too");
   });
   t.test("behind the end of a run", async (t) => {
@@ -290,20 +290,20 @@ t.test("deliveries and the names of their webhooks", async (t) => {
   const records = await recordsOf(data);
   const statuses = (exported: Exported) =>
     exported.json("run.json").webhook_deliveries.map(({ status }: { status: string }) => status);
-  const started = wanted(records.find(({ content }) => content?.delivery?.runId === id));
+  const started = defined(records.find(({ content }) => content?.delivery?.runId === id));
   const lossy = await exportWithout(data, id, started);
   tellsLoss(t, lossy, started, /the outcome of its webhook deliveries/);
   t.same(statuses(lossy), ["pending", "delivered"], "the first one's outcome is lost, before the end of the run");
 
-  const event = wanted(records.find((record) => kindOf(record) === "event_added"));
+  const event = defined(records.find((record) => kindOf(record) === "event_added"));
   const conservative = await exportWithout(data, id, event);
   tellsLoss(t, conservative, event, /the outcome of its webhook deliveries/);
 
-  const hook = wanted(records.find(({ type }) => type === "webhook"));
+  const hook = defined(records.find(({ type }) => type === "webhook"));
   const unnamed = await exportWithout(data, id, hook);
   t.match(unnamed, { code: 1, names: LOSSY });
   t.match(unnamed.stderr, /the name of webhook .* is lost/);
-  const created = wanted(records.find(({ type }) => type === "runCreated"));
+  const created = defined(records.find(({ type }) => type === "runCreated"));
   const whole = await exportWithout(data, id, created);
   isSilent(t, whole, "before all that the export is made of");
   t.same(statuses(whole), ["delivered", "delivered"]);

@@ -192,15 +192,15 @@ t.test(`${STREAMS} streams end with the rows that a list gives, through stalls a
   let missed = 0;
   const deadlineMs = performance.now() + CATCH_UP_MS;
   for (const follower of followers) {
-    const wanted = rows
+    const expected = rows
       .filter((row) => matches(row, follower.filter))
       .map(shown)
       .sort();
     const has = () => [...follower.rows.values()].map(shown).sort();
-    while (has().join() !== wanted.join() && performance.now() < deadlineMs) await pause(POLL_MS);
-    if (has().join() !== wanted.join()) {
+    while (has().join() !== expected.join() && performance.now() < deadlineMs) await pause(POLL_MS);
+    if (has().join() !== expected.join()) {
       missed++;
-      t.strictSame(has(), wanted, JSON.stringify(follower.filter));
+      t.strictSame(has(), expected, JSON.stringify(follower.filter));
     }
   }
   t.equal(missed, 0);

@@ -43,8 +43,8 @@ for (const { name, environment } of FRONTS_HERE) {
     t.teardown(() => reader.close());
     /** Changes the runs until a client that reads has been told so much. */
     const tell = async (bytes: number): Promise<void> => {
-      const wanted = reader.bytes + bytes;
-      for (let change = 0; reader.bytes < wanted; change++) {
+      const target = reader.bytes + bytes;
+      for (let change = 0; reader.bytes < target; change++) {
         const run_id = ids[change % ids.length] as string;
         await producer.deliver({ type: "event.add", run_id, event_type: "note", data: { change } });
       }

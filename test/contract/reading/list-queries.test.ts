@@ -180,13 +180,13 @@ t.test(`list queries over the wire against a plain model, at changing data (seed
         offset: page.offset,
         runs: (page.runs as Row[])?.map(rowText),
       });
-      const wanted = JSON.stringify({
+      const expected = JSON.stringify({
         total: matching.length,
         limit: usedLimit,
         offset: usedOffset,
         runs: matching.slice(usedOffset, usedOffset + usedLimit).map(rowText),
       });
-      if (found !== wanted) wrong.push(`${path}: ${found.slice(0, 400)}, not ${wanted.slice(0, 400)}`);
+      if (found !== expected) wrong.push(`${path}: ${found.slice(0, 400)}, not ${expected.slice(0, 400)}`);
     }
   }
   t.strictSame(wrong.slice(0, 3), []);

@@ -39,8 +39,8 @@ class Progress {
 
   /** Resolves when so many more are acknowledged, or no more will be. */
   async more(count: number): Promise<void> {
-    const wanted = this.#count + count;
-    while (this.#count < wanted && !this.#isOver) {
+    const target = this.#count + count;
+    while (this.#count < target && !this.#isOver) {
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });

@@ -34,14 +34,14 @@ t.test("GET /runs/{run_id}/files: the manifest, removed entries among it", async
 t.test("GET /runs/{run_id}/files/{name}: the bytes under each href, and nothing else", async (t) => {
   const { client, cell } = await filled(t);
   const expected = [undefined, REPORT_BYTES, Buffer.alloc(0)];
-  for (const [at, wanted] of expected.entries()) {
+  for (const [at, bytes] of expected.entries()) {
     const file = FILES[at] as (typeof FILES)[number];
     const response = await client.raw("GET", file.href.slice(BASE.length));
     t.equal(response.status, 200);
     t.equal(response.headers["content-type"], "application/octet-stream");
     t.equal(response.headers["content-length"], String(file.size_in_bytes));
     t.match(response.headers["content-disposition"], /^attachment; filename="/);
-    if (wanted !== undefined) t.ok(response.body.equals(wanted), file.name);
+    if (bytes !== undefined) t.ok(response.body.equals(bytes), file.name);
   }
   t.equal(
     (await client.raw("GET", `/runs/${RUN}/files/${encodeURIComponent(ODD_NAME)}`)).headers["content-disposition"],

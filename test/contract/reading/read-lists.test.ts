@@ -140,7 +140,7 @@ t.test("GET /programs/{program_id}/runs", async (t) => {
 
 t.test("GET /programs and /programs/{program_id}: every field", async (t) => {
   const { client, cell } = await filled(t);
-  const wanted = {
+  const expected = {
     ...FULL_PROGRAM,
     run_count: 4,
     created_at: at(1),
@@ -150,9 +150,9 @@ t.test("GET /programs and /programs/{program_id}: every field", async (t) => {
       runs: { href: `${BASE}/programs/${PROGRAM}/runs`, method: "GET" },
     },
   };
-  t.strictSame(await client.get("/programs/{program_id}", { path: { program_id: PROGRAM } }), wanted);
+  t.strictSame(await client.get("/programs/{program_id}", { path: { program_id: PROGRAM } }), expected);
   t.strictSame(await client.get("/programs"), {
-    programs: [wanted],
+    programs: [expected],
     total: 1,
     limit: 100,
     offset: 0,

@@ -21,7 +21,7 @@ import { listOf } from "../../helpers/list-of.js";
 
 t.test("GET /runs/{run_id}: every field of a completed run", async (t) => {
   const { client } = await filled(t);
-  const wanted = {
+  const document = {
     id: RUN,
     program_id: PROGRAM,
     status: "completed",
@@ -92,7 +92,7 @@ t.test("GET /runs/{run_id}: every field of a completed run", async (t) => {
     updated_at: at(28),
     links: links(RUN, PROGRAM),
   };
-  const expected = JSON.parse(JSON.stringify(wanted));
+  const expected = JSON.parse(JSON.stringify(document));
   t.strictSame(await client.get("/runs/{run_id}", { path: { run_id: RUN } }), expected);
   t.strictSame(await client.get("/runs/{run_id}", { path: { run_id: RUN } }), expected, "the kept one is the same");
   const other = await rawRequest(client.port, `GET /runs/${RUN} HTTP/1.1\r\nHost: other\r\n\r\n`);
@@ -193,16 +193,16 @@ t.test("GET /runs/{run_id}/quality-report and /defects", async (t) => {
   const [path, limit] = [{ run_id: ACTIVE_RUN }, 1];
   const statuses = ["passed", "failed", "indeterminate", "none"] as const;
   /** Report, detail, lists and their totals say the same. */
-  const isEverywhere = async (wanted: "failed" | "indeterminate" | null, final: boolean, label: string) => {
+  const isEverywhere = async (expected: "failed" | "indeterminate" | null, final: boolean, label: string) => {
     const { quality_report: report } = await client.get("/runs/{run_id}/quality-report", { path });
-    t.strictSame(report && [report.status, report.final], wanted && [wanted, final], label);
-    t.equal((await client.get("/runs/{run_id}", { path })).quality_status, wanted, label);
-    t.equal((await client.get("/runs", { query: { limit } })).runs[0]?.quality_status, wanted, label);
+    t.strictSame(report && [report.status, report.final], expected && [expected, final], label);
+    t.equal((await client.get("/runs/{run_id}", { path })).quality_status, expected, label);
+    t.equal((await client.get("/runs", { query: { limit } })).runs[0]?.quality_status, expected, label);
     for (const status of statuses) {
       const ofCell = await client.get("/runs", { query: { quality_status: status, limit } });
       const query = { quality_status: status, limit };
       const ofProgram = await client.get("/programs/{program_id}/runs", { path: { program_id: PROGRAM }, query });
-      const isOfRun = status === (wanted ?? "none");
+      const isOfRun = status === (expected ?? "none");
       for (const { total, runs } of [ofCell, ofProgram]) {
         t.equal(runs[0]?.id === ACTIVE_RUN, isOfRun, `${label}: ${status}`);
         t.equal(total > 0, runs.length > 0, `${label}: ${status}`);

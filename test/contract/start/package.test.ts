@@ -82,7 +82,7 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
   const others = ["CHANGELOG.md", "LICENSE", "README.md", "package.json", "dist/core/webhook/verify-webhook.d.ts"];
   const workers = readdirSync("workers", { withFileTypes: true }).filter((entry) => entry.isDirectory());
   const guides = ["http", "http/commands", "http/demo", "storage", ...workers.map(({ name }) => `workers/${name}`)];
-  const wanted = [
+  const expected = [
     ...others,
     ...guides.map((folder) => `${folder}/README.md`),
     "http/server/nginx.conf",
@@ -93,7 +93,7 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
     "http/inspection-service.mjs",
     ...compiledModules(),
   ];
-  t.strictSame(paths, wanted.sort());
+  t.strictSame(paths, expected.sort());
   t.equal(
     readFileSync("dist/core/webhook/verify-webhook.d.ts", "utf8").includes("import"),
     false,

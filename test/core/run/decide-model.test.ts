@@ -62,7 +62,7 @@ t.test("random messages: accepted, refused and folded as a plain model does", as
       }
       for (const [id, run] of world.runs) {
         if (!isDeepStrictEqual(asModel(run), model.runs.get(id))) {
-          return void t.fail(where(at, message), { found: asModel(run), wanted: model.runs.get(id) });
+          return void t.fail(where(at, message), { found: asModel(run), expected: model.runs.get(id) });
         }
       }
       if (world.runs.size !== model.runs.size) return void t.fail(`runs: ${where(at, message)}`);

@@ -1,6 +1,6 @@
 import { readdirSync, readlinkSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { ArtefactWork, type ArtefactWorkOptions } from "../../../http/downloads/artefact-work.js";
 import { SYSTEM_TIMERS } from "../../../workers/artefacts/pool/artefact-pool.js";
@@ -188,7 +188,7 @@ onBothFronts("a client that goes while it waits or takes its bytes leaves nothin
   await isQuiet();
   if (process.platform === "linux") {
     const open = () => readdirSync("/proc/self/fd").filter((fd) => linkOf(fd) === captures);
-    while (open().length > 0) await turn();
+    while (open().length > 0) await eventLoopTurn();
     t.same(open(), [], "no file is open");
   }
   t.ok((await get(CLOUD))?.body.equals(whole), "the next is served");

@@ -96,9 +96,9 @@ t.test("a process that has no descriptor left waits, says so, and goes on", { sk
 });
 
 t.test("a limit that is too small for the service is refused at once", { skip: hasNoLimits }, async (t) => {
-  const wanted =
+  const expected =
     /may have 64 files and connections open, but the service needs at least 128: raise the limit with ulimit -n/;
   for (const command of ["serve", "demo"]) {
-    await t.rejects(ServiceProcess.start({ args: [command], descriptorLimit: "64" }), wanted, command);
+    await t.rejects(ServiceProcess.start({ args: [command], descriptorLimit: "64" }), expected, command);
   }
 });

@@ -34,8 +34,8 @@ import sys, numpy
 from PIL import Image
 for name in sys.argv[1:]:
     samples = numpy.array(Image.open(name)).astype("<u2")
-    wanted = numpy.fromfile(name + ".raw", dtype="<u2").reshape(samples.shape)
-    print(name, bool(numpy.array_equal(samples, wanted)))
+    expected = numpy.fromfile(name + ".raw", dtype="<u2").reshape(samples.shape)
+    print(name, bool(numpy.array_equal(samples, expected)))
 `;
 
 /** PIL reads the samples of each picture as they stand in `<name>.raw`. */

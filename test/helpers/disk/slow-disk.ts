@@ -2,14 +2,14 @@ import type { Random } from "../../../core/random.js";
 import type { FileSystem, StoreFile } from "../../../storage/disk/file-system-interface.js";
 
 /** Lets so many turns of the event loop go by. */
-export async function turns(count: number): Promise<void> {
+export async function eventLoopTurns(count: number): Promise<void> {
   for (let turn = 0; turn < count; turn++) await new Promise<void>((resolve) => setImmediate(resolve));
 }
 
 /** A disk whose operations take random time, so that things happen meanwhile; the same seed takes the same time. */
 export function slowDisk(disk: FileSystem, random: Random): FileSystem {
   const later = async <T>(operation: () => Promise<T>): Promise<T> => {
-    if (random.chance(0.5)) await turns(random.integer(1, 3));
+    if (random.chance(0.5)) await eventLoopTurns(random.integer(1, 3));
     return await operation();
   };
   const slowFile = (file: StoreFile): StoreFile => ({

@@ -41,7 +41,7 @@ function validatorOf(document: string): DocumentValidator {
 
 /** What the client needs of a tap test. */
 export interface Assert {
-  equal(found: unknown, wanted: unknown, message: string): unknown;
+  equal(found: unknown, expected: unknown, message: string): unknown;
   match(found: unknown, pattern: unknown, message: string): unknown;
 }
 
@@ -117,7 +117,7 @@ export class ContractClient {
     return { status: raw.status, headers: raw.headers, text: raw.body.toString(), data, error };
   }
 
-  /** Asks until the answer is as wanted; what a producer was told of may not be there yet (404). */
+  /** Asks until the answer is as expected; what a producer was told of may not be there yet (404). */
   async until<P extends PathOf<"get">>(
     path: P,
     isWanted: (answer: AnswerOf<"get", P>) => boolean,

@@ -88,8 +88,8 @@ t.test("a client with these types walks from the list to a run's parts", async (
 t.test("what the interface does not have is an error of the build, and holds no answer", async (t) => {
   const port = await served(t);
   const faults: unknown[] = [];
-  const note = (found: unknown, wanted: unknown, what: string) => {
-    if (found !== wanted) faults.push(what);
+  const note = (found: unknown, expected: unknown, what: string) => {
+    if (found !== expected) faults.push(what);
   };
   const client = new ContractClient({ equal: note, match() {} }, port);
   const path = { run_id: EXAMPLE_RUN };

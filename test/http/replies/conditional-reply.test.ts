@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import { gunzipSync } from "node:zlib";
 import t from "tap";
 import { accepts } from "../../../http/replies/accepted-coding.js";
@@ -194,7 +194,7 @@ onEveryFront(t, "a client that resets in the middle of a download leaks nothing"
   for (let count = 0; count < 30; count++) {
     const connection = await RawConnection.open(port);
     connection.send(request("/file", count % 2 === 0 ? [] : ["Range: bytes=100-"]));
-    for (let turns = count % 7; turns > 0; turns--) await turn();
+    for (let turns = count % 7; turns > 0; turns--) await eventLoopTurn();
     resetConnection(connection.socket);
   }
   // The last ones may still be on their way in.

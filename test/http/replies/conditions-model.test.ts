@@ -90,7 +90,7 @@ interface Case {
 }
 
 /** The steps of RFC 9110, section 13.2.2, one after the other; then the range of section 14.2. */
-function wantedStatus(resource: Resource, one: Case): { status: number; part?: readonly [number, number] } {
+function expectedOutcome(resource: Resource, one: Case): { status: number; part?: readonly [number, number] } {
   const { ifMatch, ifNoneMatch, ifUnmodifiedSince, ifModifiedSince, ifRange, range } = one;
   // 1 and 2.
   if (ifMatch !== undefined) {
@@ -186,23 +186,23 @@ onEveryFront(t, `conditions against a plain model of RFC 9110 (seed ${seed})`, a
     const own = resource.tag === "weak" ? jsonTag : STRONG;
     const one = randomCase(random, own);
     const headers = headersOf(random, one);
-    const wanted = wantedStatus(resource, one);
+    const outcome = expectedOutcome(resource, one);
     const what = `${front}, round ${round}: ${one.method} ${resource.path} ${JSON.stringify(headers)}`;
     connection.send(`${one.method} ${resource.path} HTTP/1.1\r\nHost: x\r\n${headers}\r\n`);
     const answer = await connection.response(one.method);
-    if (answer?.status !== wanted.status) return void t.equal(answer?.status, wanted.status, what);
-    seen.set(wanted.status, (seen.get(wanted.status) ?? 0) + 1);
+    if (answer?.status !== outcome.status) return void t.equal(answer?.status, outcome.status, what);
+    seen.set(outcome.status, (seen.get(outcome.status) ?? 0) + 1);
     const { etag } = answer.headers;
-    const isOfVersion = wanted.status < 400 && resource.tag !== "none";
+    const isOfVersion = outcome.status < 400 && resource.tag !== "none";
     if (isOfVersion && etag !== own) return void t.equal(etag, own, what);
-    if (one.method === "HEAD" || wanted.status === 304) continue;
-    if (wanted.status === 412) {
+    if (one.method === "HEAD" || outcome.status === 304) continue;
+    if (outcome.status === 412) {
       const field = one.ifMatch === undefined ? "if-unmodified-since" : "if-match";
       const fits = { code: "precondition_failed", params: { field, in: "header" } };
       if (!t.match(answer.json(), fits, what)) return;
     }
-    if (!resource.isDownload || wanted.status >= 400) continue;
-    const [first, last] = wanted.part ?? [0, resource.lengthBytes - 1];
+    if (!resource.isDownload || outcome.status >= 400) continue;
+    const [first, last] = outcome.part ?? [0, resource.lengthBytes - 1];
     const expected = BYTES.subarray(first, last + 1);
     if (!answer.body.equals(expected)) return void t.equal(String(answer.body), String(expected), what);
   }

@@ -1,7 +1,7 @@
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { ServiceError } from "../../../core/service-errors.js";
 import type { ServiceLog } from "../../../http/log/service-log.js";
@@ -88,7 +88,7 @@ t.test("a start that waits for the disk of the key file says so, and goes on whe
   const messages: string[] = [];
   const log = { warn: (_: object, message: string) => messages.push(message) } as unknown as ServiceLog;
   const reading = readFirstKeys(path, log, 5);
-  while (messages.length === 0) await turn();
+  while (messages.length === 0) await eventLoopTurn();
   t.match(messages, listOf(/key file does not answer/));
   answer();
   const keys = await reading;
@@ -104,11 +104,11 @@ t.test("a key file on a disk that does not answer refuses every key, until it an
   const note = (_: unknown, message: string) => messages.push(message);
   const timer = watchKeys(path, keys, { info: note, warn: note, error: note } as unknown as ServiceLog, 5);
   t.teardown(() => clearInterval(timer));
-  while (keys.fault === null) await turn();
+  while (keys.fault === null) await eventLoopTurn();
   t.match(keys.fault, /^since .*the key file keys\.json cannot be read \(ETIMEDOUT\)/);
   t.throws(() => keys.check(`Bearer ${key}`, "read"), ServiceError);
   answer();
-  while (keys.fault !== null) await turn();
+  while (keys.fault !== null) await eventLoopTurn();
   keys.check(`Bearer ${key}`, "read");
   t.match(messages, listOf(/cannot be used/, /can be used again/));
 });

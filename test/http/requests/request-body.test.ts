@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
 import { jsonReply } from "../../../http/replies/reply.js";
@@ -50,7 +50,7 @@ onEveryFront(
     connection.socket.setNoDelay(true);
     for (const byte of post(text, undefined, "PATCH")) {
       connection.send(byte);
-      await turn();
+      await eventLoopTurn();
     }
     t.same((await connection.response())?.json(), value);
     connection.send(post(text));
@@ -196,7 +196,7 @@ onEveryFront(
     const { port, lines } = await serve(t, HANDLERS, { deadlineMs: 50 });
     const gone = await RawConnection.open(port);
     gone.send("POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{");
-    await turn();
+    await eventLoopTurn();
     gone.close();
     const stalled = await RawConnection.open(port);
     stalled.send("POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{");
@@ -223,7 +223,7 @@ onEveryFront(
     t.match(refused?.json(), { code: "unavailable", retryable: true, params: { retry_after_seconds: 1 } });
     t.equal(refused?.headers["retry-after"], "1");
     for (const connection of waiting) connection.close();
-    while ((await rawRequest(port, post('{"name":"n"}')))?.status !== 201) await turn();
+    while ((await rawRequest(port, post('{"name":"n"}')))?.status !== 201) await eventLoopTurn();
     t.pass("there is room again");
   },
 );

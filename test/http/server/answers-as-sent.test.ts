@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { ServiceError } from "../../../core/service-errors.js";
 import { downloadReply, jsonBytesReply, jsonReply, type StreamBody } from "../../../http/replies/reply.js";
@@ -127,11 +127,11 @@ onEveryFront(t, "a request whose client goes before its answer counts once", asy
     await until(() => letGo !== undefined);
     connection.close();
     await connection.closed;
-    for (let turns = 0; turns < 20; turns++) await turn();
+    for (let turns = 0; turns < 20; turns++) await eventLoopTurn();
     (letGo as unknown as () => void)();
     await until(() => counted()[`GET ${path} 200`] !== undefined);
   }
-  for (let turns = 0; turns < 20; turns++) await turn();
+  for (let turns = 0; turns < 20; turns++) await eventLoopTurn();
   t.same(counted(), { "GET /read 200": 1, "GET /made 200": 1 });
 });
 

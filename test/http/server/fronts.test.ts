@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import pino from "pino";
 import t from "tap";
 import { ServiceError } from "../../../core/service-errors.js";
@@ -100,12 +100,12 @@ onEveryFront(t, "a request's line has its query, also when the answer comes late
   const handlers = {
     "/now": () => jsonReply({}),
     "/later": async () => {
-      await turn();
-      await turn();
+      await eventLoopTurn();
+      await eventLoopTurn();
       return jsonReply({});
     },
     "/fails": async () => {
-      await turn();
+      await eventLoopTurn();
       throw new ServiceError("run_not_found", "no such run", {});
     },
   };
@@ -126,7 +126,7 @@ onEveryFront(
         throw new TypeError("secret detail");
       },
       "/rejects": async () => {
-        await turn();
+        await eventLoopTurn();
         throw new RangeError("secret detail");
       },
       "/named": async () => {
@@ -205,7 +205,7 @@ onEveryFront(
   async (t, serve, front) => {
     const { port } = await serve(t, {
       "/slow": async () => {
-        await turn();
+        await eventLoopTurn();
         return jsonReply("slow");
       },
       "/fast": () => jsonReply("fast"),

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import t from "tap";
 import { ServiceError } from "../../../core/service-errors.js";
 import { jsonReply, type StreamBody } from "../../../http/replies/reply.js";
@@ -13,7 +13,7 @@ const MIB = 1024 * 1024;
 async function standstill(figure: () => number): Promise<void> {
   let last = figure();
   for (let turns = 0; turns < 2000; turns++) {
-    await turn();
+    await eventLoopTurn();
     if (figure() !== last) {
       last = figure();
       turns = 0;
@@ -62,7 +62,7 @@ onEveryFront(t, "an answer larger than the socket takes at once arrives whole", 
     const connection = await RawConnection.open(port);
     connection.socket.pause();
     connection.send(GET(path));
-    await turn();
+    await eventLoopTurn();
     connection.socket.resume();
     const response = await connection.response();
     t.ok(response?.body.equals(bytes), path);
@@ -115,7 +115,7 @@ onEveryFront(
           const from = half * (lengthBytes >> 1);
           const to = half === 0 ? lengthBytes >> 1 : lengthBytes;
           for (let i = from; i < to; i++) bytes[i] = byteOf(nth, position + i);
-          await turn();
+          await eventLoopTurn();
         }
         return bytes;
       },
@@ -130,7 +130,7 @@ onEveryFront(
         const connection = await RawConnection.open(port);
         connection.socket.pause();
         connection.send(GET(`/${nth}`));
-        for (let turns = 0; turns < 50 * nth; turns++) await turn();
+        for (let turns = 0; turns < 50 * nth; turns++) await eventLoopTurn();
         if (nth % 4 === 3) return connection.close();
         connection.socket.resume();
         const body = (await connection.response())?.body ?? Buffer.alloc(0);
@@ -160,7 +160,7 @@ onEveryFront(t, "a slow client holds two slices, and reading stops when it goes"
   await until(() => seen.released === 1);
   t.notOk(seen.releasedWhileReading);
   const { reads } = seen;
-  for (let i = 0; i < 200; i++) await turn();
+  for (let i = 0; i < 200; i++) await eventLoopTurn();
   t.equal(seen.reads, reads, "nothing is read after the client went");
   await server.close(1000);
 });
@@ -195,14 +195,14 @@ onEveryFront(
     await until(() => let_go !== undefined);
     connection.close();
     await connection.closed;
-    for (let i = 0; i < 100; i++) await turn();
+    for (let i = 0; i < 100; i++) await eventLoopTurn();
     t.equal(released, 0);
     let_go?.();
     await until(() => released > 0);
     t.equal(released, 1);
     const other = await RawConnection.open(port);
     other.send(GET("/b"));
-    await turn();
+    await eventLoopTurn();
     other.close();
     await until(() => replied);
     t.equal((await rawRequest(port, GET("/nowhere")))?.status, 404, "answering a client that is gone harms nobody");
@@ -269,12 +269,12 @@ onEveryFront(
     };
     const status = async (path: string) => (await rawRequest(port, GET(path)))?.status;
     const waiting = [await ask("/own"), await ask("/later")];
-    while ((await status("/own")) === 200) await turn();
+    while ((await status("/own")) === 200) await eventLoopTurn();
     for (const path of ["/own", "/later", "/shared"]) t.equal(await status(path), 503, path);
     t.match((await rawRequest(port, GET("/own")))?.json(), { code: "unavailable", retryable: true });
     t.equal(await status("/small"), 200);
     for (const connection of waiting) connection.close();
-    while ((await status("/later")) !== 200) await turn();
+    while ((await status("/later")) !== 200) await eventLoopTurn();
 
     for (let i = 0; i < 8; i++) await ask("/shared");
     for (let i = 0; i < 5; i++) t.equal(await status("/shared"), 200);

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { jsonReply } from "../../../http/replies/reply.js";
 import { declaredBody } from "../../helpers/http/declared-body.js";
@@ -15,7 +15,7 @@ const THING = declaredBody({
 });
 
 /** Plays a case that should have this outcome. @returns the outcome it had */
-async function play(t: Test, { chunks }: RawCase, wanted: Outcome, port: number): Promise<Outcome> {
+async function play(t: Test, { chunks }: RawCase, expected: Outcome, port: number): Promise<Outcome> {
   const connection = await RawConnection.open(port);
   connection.socket.setNoDelay(true);
   try {
@@ -23,12 +23,12 @@ async function play(t: Test, { chunks }: RawCase, wanted: Outcome, port: number)
       if (chunk === "end") connection.socket.end();
       else if (chunk === "reset") resetConnection(connection.socket);
       else connection.send(chunk);
-      await turn();
+      await eventLoopTurn();
     }
     const seen: string[] = [];
     let method = chunks[0]?.startsWith("HEAD") ? "HEAD" : "GET";
-    const end = wanted.split(" ").at(-1) as string;
-    for (let count = wanted.split(" ").length - 1; count > 0; count--) {
+    const end = expected.split(" ").at(-1) as string;
+    for (let count = expected.split(" ").length - 1; count > 0; count--) {
       const response = await connection.response(method);
       if (response === undefined) return [...seen, "closed too early"].join(" ");
       const { status, headers } = response;
@@ -53,7 +53,7 @@ onEveryFront(t, `${RAW_CASES.length} requests as no client library sends them`, 
     "/a": () => jsonReply(1),
     "/probe": () => jsonReply("probe"),
     "/until-gone": async (request) => {
-      while (!request.gone().aborted) await turn();
+      while (!request.gone().aborted) await eventLoopTurn();
       return jsonReply(1);
     },
     "POST /act": () => jsonReply(1),
@@ -68,8 +68,8 @@ onEveryFront(t, `${RAW_CASES.length} requests as no client library sends them`, 
   await Promise.all(
     RAW_CASES.map(async (one) => {
       const { outcome } = one;
-      const wanted = typeof outcome === "string" ? outcome : outcome[columnOf(here)];
-      t.equal(await play(t, one, wanted, port), wanted, one.name);
+      const expected = typeof outcome === "string" ? outcome : outcome[columnOf(here)];
+      t.equal(await play(t, one, expected, port), expected, one.name);
     }),
   );
   // uWebSockets.js takes an empty header name for the end of the head: what stands behind it, a Content-Length, it shows to nobody.

@@ -144,13 +144,13 @@ t.test("against a plain list: random runs, ends out of order, moves, removals fr
       const bytes = runs.reduce((sum, run) => sum + run.bytes, 0);
       const endedByUs = random.chance(0.3) ? null : random.integer(0, clock);
       const maximumBytes = random.chance(0.5) ? null : random.integer(0, bytes + 10);
-      const wanted =
+      const next =
         maximumBytes !== null && bytes > maximumBytes
           ? runs[0]
           : runs.find((run) => endedByUs !== null && run.completedAtUs <= endedByUs);
       queries++;
       const found = [captureIndex.next(endedByUs, maximumBytes, NOW_US), captureIndex.bytes, captureIndex.runs];
-      const expected = [wanted, bytes, runs.length];
+      const expected = [next, bytes, runs.length];
       if (JSON.stringify(found) !== JSON.stringify(expected)) mismatches++;
     }
   }

@@ -62,8 +62,8 @@ t.test("what is of the wrong kind in the place of something of the store's", asy
       rmSync(join(path, name), { recursive: true, force: true });
       kinds[kind](join(path, name));
       const before = namesIn(path);
-      const wanted = name.includes(".") ? "a file" : "a folder";
-      const message = `${join(path, name)} is ${kind}, but the store needs ${wanted} there: move it away`;
+      const expected = name.includes(".") ? "a file" : "a folder";
+      const message = `${join(path, name)} is ${kind}, but the store needs ${expected} there: move it away`;
       await t.rejects(openDataDirectory({ path, creates: true }), { code: "directory_unusable", message });
       t.equal(namesIn(path), before, "nothing was made");
       rmSync(join(path, name), { recursive: true });

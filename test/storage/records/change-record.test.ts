@@ -211,10 +211,10 @@ t.test("random runs come back as they were, and so do their summaries", async (t
     if (JSON.stringify(summary) !== JSON.stringify(expected.summary))
       return void t.fail(`round ${round}: summary alone`);
     if (JSON.stringify(index) !== JSON.stringify(expected))
-      return void t.fail(`round ${round}: index`, { found: index, wanted: expected });
+      return void t.fail(`round ${round}: index`, { found: index, expected });
     const back = change?.kind === "run_ended" ? change.run : undefined;
     if (JSON.stringify(back) !== JSON.stringify(run))
-      return void t.fail(`round ${round}: body`, { found: back, wanted: run });
+      return void t.fail(`round ${round}: body`, { found: back, expected: run });
   }
   for (const record of someRecords()) {
     const index = decodeIndex(record.type, record.index);

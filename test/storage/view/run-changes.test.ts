@@ -22,12 +22,12 @@ t.test(`the earliest updates after a mark are those of a plain sort (seed ${seed
     if (step % 20 > 0) continue;
     const afterUs = random.pick([0, random.integer(0, nowUs), nowUs - random.integer(0, 40)]);
     const limit = random.pick([1, 7, 128]);
-    const wanted = [...model.entries()]
+    const expected = [...model.entries()]
       .filter(([, timeUs]) => timeUs > afterUs)
       .sort(([, a], [, b]) => a - b)
       .slice(0, limit);
     queries++;
-    if (times.earliestAfter(afterUs, limit).join() !== wanted.map(([ordinal]) => ordinal).join()) wrong++;
+    if (times.earliestAfter(afterUs, limit).join() !== expected.map(([ordinal]) => ordinal).join()) wrong++;
   }
   t.equal(times.latestUs, nowUs);
   t.equal(wrong, 0);

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
 import { createRandom, type Random } from "../../../core/random.js";
@@ -166,7 +166,7 @@ class History {
 
 /** Long enough for what was written to arrive and be answered. */
 async function settled(): Promise<void> {
-  for (let turns = 0; turns < 4; turns++) await turn();
+  for (let turns = 0; turns < 4; turns++) await eventLoopTurn();
 }
 
 t.test(`${HISTORIES} histories of instances that share names: what was acknowledged is stored, once`, async (t) => {

@@ -182,9 +182,9 @@ export class StoreModel {
   }
 
   #judgeRun(id: string, run: RunState): void {
-    const wanted = this.#model.runs.get(id);
-    if (!isDeepStrictEqual(asModel(run), wanted)) {
-      this.faults.push(`run ${id} is ${JSON.stringify(asModel(run))}, not ${JSON.stringify(wanted)}`);
+    const expected = this.#model.runs.get(id);
+    if (!isDeepStrictEqual(asModel(run), expected)) {
+      this.faults.push(`run ${id} is ${JSON.stringify(asModel(run))}, not ${JSON.stringify(expected)}`);
     }
     if ((run.capturesRemovedAtUs !== null) !== this.#removed.has(id)) this.faults.push(`tombstone of ${id}`);
   }
@@ -204,12 +204,13 @@ export class StoreModel {
 
   #judgeStored(run: RunState, kind: StoredKind, bytesOf: (path: string) => Uint8Array | undefined): void {
     if (kind === "captures" && this.#removed.has(run.id)) return;
-    const wanted = Buffer.concat(this.#stored.get(`${run.id} ${kind}`) ?? []);
+    const expected = Buffer.concat(this.#stored.get(`${run.id} ${kind}`) ?? []);
     const end = storedEnd(run, kind);
-    if (end !== wanted.length) this.faults.push(`${kind} of ${run.id}: ${end} bytes named, ${wanted.length} stored`);
-    if (wanted.length === 0) return;
-    const found = bytesOf(capturePath(run.id, FILE_OF_KIND[kind]))?.subarray(0, wanted.length);
-    if (found === undefined || !wanted.equals(found))
+    if (end !== expected.length)
+      this.faults.push(`${kind} of ${run.id}: ${end} bytes named, ${expected.length} stored`);
+    if (expected.length === 0) return;
+    const found = bytesOf(capturePath(run.id, FILE_OF_KIND[kind]))?.subarray(0, expected.length);
+    if (found === undefined || !expected.equals(found))
       this.faults.push(`${kind} of ${run.id}: other bytes than were sent`);
   }
 }

@@ -1,7 +1,7 @@
 import { createRandom, type Random } from "../../../../core/random.js";
 import type { RecorderOptions } from "../../../../workers/recorder/recorder-messages.js";
 import { SimulatedDisk } from "../../disk/simulated-disk.js";
-import { turns } from "../../disk/slow-disk.js";
+import { eventLoopTurns } from "../../disk/slow-disk.js";
 import { SimulatedProducer } from "../../link/simulated-producer.js";
 import { checkDisk } from "../checked-disk.js";
 import { DamagedStore } from "./damaged-store.js";
@@ -223,7 +223,7 @@ class StoreSimulation {
       const producer = this.#anyProducer(life, 0.7);
       for (let count = random.integer(0, 5); count > 0; count--) this.#sendFrom(producer);
       if (random.chance(0.05)) producer.repeat();
-      await turns(random.integer(0, 6));
+      await eventLoopTurns(random.integer(0, 6));
       if (random.chance(0.15)) life.timers.advance(random.pick([250, 1_000, 5_000]));
       // Retention looks again.
       if (random.chance(isUpkeep ? 0.3 : 0.04)) life.timers.advance(60_000);
@@ -259,7 +259,7 @@ class StoreSimulation {
     life.disk.limitBytes = life.disk.usedBytes + this.#random.integer(0, 3_000);
     for (let step = 0; step < 8 && !life.isOver; step++) {
       this.#sendFrom(this.#anyProducer(life, 1));
-      await turns(5);
+      await eventLoopTurns(5);
       if (this.#random.chance(0.3)) life.timers.advance(1_000);
     }
     life.disk.limitBytes = Number.POSITIVE_INFINITY;
@@ -278,7 +278,7 @@ class StoreSimulation {
       if (this.#producers.every(({ waiting }) => waiting === 0)) return;
       for (const producer of this.#producers) if (!producer.isConnected) life.connect(producer);
       if (turn % 50 === 0) this.#pass(life);
-      await turns(1);
+      await eventLoopTurns(1);
     }
     if (!life.isOver) this.#faults.push(`not all was answered: ${this.#producers.map(({ waiting }) => waiting)}`);
   }
@@ -289,7 +289,7 @@ class StoreSimulation {
       this.#model.removedPaths().some((path) => life.disk.has(`${DIRECTORY}/captures/${path}`));
     for (let turn = 1; turn < MOST_TURNS && isLeft() && !life.isOver; turn++) {
       if (turn % 50 === 0) this.#pass(life);
-      await turns(1);
+      await eventLoopTurns(1);
     }
     if (isLeft() && !life.isOver) this.#faults.push("captures that retention removed are there still");
   }
@@ -301,7 +301,7 @@ class StoreSimulation {
     });
     for (let turn = 1; turn < MOST_TURNS && !isStopped && !life.isOver; turn++) {
       if (turn % 20 === 0) this.#pass(life);
-      await turns(1);
+      await eventLoopTurns(1);
     }
     if (!isStopped && !life.isOver) this.#faults.push("the recorder does not stop");
   }

@@ -46,7 +46,7 @@ async function cloudFile(memory: KernelMemory, frame: MadeFrame, mask: Uint8Arra
   return Buffer.concat([plyHeader({ id: FRAME_ID, ...frame, ...frame.geometry }, points, mask !== null), body]);
 }
 
-function wantedVertices(frame: MadeFrame, mask: Uint8Array | null): number[][] {
+function expectedVertices(frame: MadeFrame, mask: Uint8Array | null): number[][] {
   const { width, xOriginMm, yOriginMm, xPitchMm, yPitchMm } = frame.geometry;
   const rows: number[][] = [];
   for (const [at, z] of plainHeights(frame).entries()) {
@@ -103,7 +103,7 @@ t.test("vertices are the valid points in scan order, and those of the mask", asy
     const bits = random.bytes(Math.ceil((frame.geometry.width * frame.geometry.lines) / 8));
     for (const mask of [null, bits]) {
       const cloud = readPly(await cloudFile(memory, frame, mask));
-      t.same(cloud.vertices, wantedVertices(frame, mask), frame.name);
+      t.same(cloud.vertices, expectedVertices(frame, mask), frame.name);
       t.match(
         cloud.comments[0],
         new RegExp(`^frame ${FRAME_ID}, units mm, filter ${mask === null ? "none" : "stat.*20.*2.0"}`),
@@ -180,7 +180,7 @@ t.test("heights of every type, scale, offset and set of codes are the f32 that t
     }
     const mask = random.chance(0.5) ? null : random.bytes(Math.ceil(values.length / 8));
     const vertices = readPly(await cloudFile(memory, frame, mask)).vertices;
-    if (JSON.stringify(vertices) !== JSON.stringify(wantedVertices(frame, mask))) t.fail(frame.name);
+    if (JSON.stringify(vertices) !== JSON.stringify(expectedVertices(frame, mask))) t.fail(frame.name);
   }
 });
 
@@ -226,9 +226,9 @@ async function blocksAreTheWhole(t: Test, frame: MadeFrame, random: Random): Pro
   const { vertices } = readPly(
     Buffer.concat([plyHeader({ id: FRAME_ID, ...frame, ...frame.geometry }, points, true), whole]),
   );
-  const wanted = wantedVertices(frame, mask);
-  t.equal(vertices.length, wanted.length);
-  t.equal(JSON.stringify(vertices), JSON.stringify(wanted), "all of them");
+  const expected = expectedVertices(frame, mask);
+  t.equal(vertices.length, expected.length);
+  t.equal(JSON.stringify(vertices), JSON.stringify(expected), "all of them");
 }
 
 t.test("any lines joined are the whole", async (t) => {
@@ -268,8 +268,8 @@ t.test(
   },
 );
 
-/** As wantedVertices, in one array a property: a row for each of a million points would take seconds. */
-function wantedColumns(frame: MadeFrame, mask: Uint8Array | null): { xyz: Float32Array; intensity: Uint8Array } {
+/** As expectedVertices, in one array a property: a row for each of a million points would take seconds. */
+function expectedColumns(frame: MadeFrame, mask: Uint8Array | null): { xyz: Float32Array; intensity: Uint8Array } {
   const { width, xOriginMm, yOriginMm, xPitchMm, yPitchMm } = frame.geometry;
   const light = frame.planes.luminance;
   const zs = plainHeights(frame);
@@ -289,13 +289,13 @@ function wantedColumns(frame: MadeFrame, mask: Uint8Array | null): { xyz: Float3
   return { xyz: xyz.subarray(0, 3 * points), intensity: intensity.subarray(0, light === undefined ? 0 : points) };
 }
 
-/** Both read x, y, z and, where the header has it, intensity; `wanted` is `<name>.xyz` and `<name>.light`. */
+/** Both read x, y, z and, where the header has it, intensity; `expected` is `<name>.xyz` and `<name>.light`. */
 const COMPARISON = `
 def compare(name, xyz, light):
-    wanted = numpy.fromfile(name + ".xyz", dtype="<f4").reshape(-1, 3)
+    expected = numpy.fromfile(name + ".xyz", dtype="<f4").reshape(-1, 3)
     bright = numpy.fromfile(name + ".light", dtype="u1")
     same_light = light is None if bright.size == 0 else light is not None and light.dtype == numpy.uint8 and numpy.array_equal(light, bright)
-    print(name, len(xyz), bool(xyz.dtype == numpy.float32 and numpy.array_equal(xyz, wanted) and same_light))
+    print(name, len(xyz), bool(xyz.dtype == numpy.float32 and numpy.array_equal(xyz, expected) and same_light))
 `;
 /** Of a binary PLY nothing but its own header says what the rows are. */
 const NUMPY = `
@@ -341,7 +341,7 @@ t.test("other readers read the same points, all of them and those of the filter"
       [null, points],
       [bits, inliers],
     ] as const) {
-      const { xyz, intensity } = wantedColumns(frame, mask);
+      const { xyz, intensity } = expectedColumns(frame, mask);
       t.equal(xyz.length, 3 * count, `${frame.name}: ${count} points`);
       if (intensity.length > 0) intensities++;
       const file = join(folder, `${files.length}.ply`);

@@ -72,16 +72,16 @@ t.test("the table of offsets has the nearest ones there are, each beside the opp
     t.equal(seen.size, count, "each once");
     for (let k = -reach; k <= reach; k++) {
       const squares = memory.singles(grid.squares + 4 * k * grid.squaresPitch, width);
-      const wanted = Float32Array.from(
+      const expected = Float32Array.from(
         { length: width },
         (_, at) => ((xs[at + PADDING + k] as number) - (xs[at + PADDING] as number)) ** 2,
       );
-      if (!Buffer.from(squares.slice().buffer).equals(Buffer.from(wanted.buffer))) t.fail(`${what}: squares of ${k}`);
+      if (!Buffer.from(squares.slice().buffer).equals(Buffer.from(expected.buffer))) t.fail(`${what}: squares of ${k}`);
     }
     const whole = (all: Float32Array): number => (all.at(-1) as number) - (all[0] as number);
     const { leastSquaredMm, greatestSquaredMm } = grid;
-    const wanted = [Math.min(leastGap(xs, 1), leastGap(ys, 1)) ** 2, whole(xs) ** 2 + whole(ys) ** 2];
-    t.same([leastSquaredMm, greatestSquaredMm], wanted, "the range of lateral distances");
+    const expected = [Math.min(leastGap(xs, 1), leastGap(ys, 1)) ** 2, whole(xs) ** 2 + whole(ys) ** 2];
+    t.same([leastSquaredMm, greatestSquaredMm], expected, "the range of lateral distances");
   }
 });
 
@@ -112,11 +112,11 @@ t.test("heights have nothing around them, and tiles are bounded by those that ar
       if (around.some((z) => z !== Number.POSITIVE_INFINITY)) t.fail(`${what}: around line ${line}`);
     }
     const points = memory.kernels.boundTiles(grid.address);
-    const wanted = Array.from({ length: grid.tiles.count }, () => ({ points: 0, least: Infinity, most: -Infinity }));
+    const expected = Array.from({ length: grid.tiles.count }, () => ({ points: 0, least: Infinity, most: -Infinity }));
     for (let line = 0; line < lines; line++) {
       for (let column = 0; column < width; column++) {
         const z = heightsOf(line)[PADDING + column] as number;
-        const tile = wanted[Math.floor(line / 8) * Math.ceil(width / 8) + Math.floor(column / 8)];
+        const tile = expected[Math.floor(line / 8) * Math.ceil(width / 8) + Math.floor(column / 8)];
         if (z === Number.POSITIVE_INFINITY || tile === undefined) continue;
         tile.points++;
         tile.least = Math.min(tile.least, z);
@@ -125,11 +125,11 @@ t.test("heights have nothing around them, and tiles are bounded by those that ar
     }
     t.equal(
       points,
-      wanted.reduce((sum, tile) => sum + tile.points, 0),
+      expected.reduce((sum, tile) => sum + tile.points, 0),
       what,
     );
     const { count, minima, maxima } = grid.tiles;
-    const [least, most] = [wanted.map((tile) => tile.least), wanted.map((tile) => tile.most)];
+    const [least, most] = [expected.map((tile) => tile.least), expected.map((tile) => tile.most)];
     t.same([[...memory.singles(minima, count)], [...memory.singles(maxima, count)]], [least, most], what);
   }
 });

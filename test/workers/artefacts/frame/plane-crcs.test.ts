@@ -17,16 +17,16 @@ t.test("the CRCs of batches and of the heights behind each tell those of each pl
     const { height, luminance } = lineBytes(planes, width);
     let heightCrc32 = 0;
     let lightCrc32 = 0;
-    const wanted: number[] = [];
+    const expected: number[] = [];
     const batches = Array.from({ length: random.integer(0, 12) }, () => {
       const lineCount = random.pick([1, 4, 4, 4, random.integer(1, 20)]);
       const [heights, lights] = [random.bytes(lineCount * height), random.bytes(lineCount * luminance)];
       heightCrc32 = crc32(heights, heightCrc32);
       lightCrc32 = crc32(lights, lightCrc32);
-      wanted.push(crc32(heights));
+      expected.push(crc32(heights));
       return { lineCount, crc32: crc32(lights, crc32(heights)), heightCrc32 };
     });
-    t.same(heightCrcs(planes, width, batches), wanted, `heights of ${batches.length} batches`);
+    t.same(heightCrcs(planes, width, batches), expected, `heights of ${batches.length} batches`);
     t.equal(luminanceCrc(planes, width, batches), lightCrc32, "luminance");
   }
 });

@@ -36,7 +36,7 @@ function luminance(memory: KernelMemory, frame: MadeFrame): Promise<Uint8Array> 
 }
 
 /** What the contract says of the samples. */
-function wantedSamples(frame: MadeFrame): Uint16Array {
+function expectedSamples(frame: MadeFrame): Uint16Array {
   const zs = plainHeights(frame);
   const { dtype, invalid } = frame.planes.height;
   if (dtype === "u16" && invalid.includes(0)) {
@@ -104,7 +104,7 @@ function smallFrames(): MadeFrame[] {
 }
 
 /** What the contract says of the luminance: more bits than 8 are shifted down; and what has more than it is said to have is as bright as can be. */
-function wantedLuminance({ planes, luminance }: MadeFrame): Uint16Array {
+function expectedLuminance({ planes, luminance }: MadeFrame): Uint16Array {
   const raw = Uint8Array.from(luminance ?? []);
   if (planes.luminance?.dtype === "u8") return Uint16Array.from(raw);
   const bits = planes.luminance?.bits ?? 8;
@@ -126,14 +126,14 @@ function deepFrames(): MadeFrame[] {
 
 t.test("height maps hold the samples that they should", async (t) => {
   for (const frame of smallFrames()) {
-    const wanted = wantedSamples(frame);
+    const expected = expectedSamples(frame);
     const picture = readGreyPng(await heightMap(memory, frame));
     t.same(
       [picture.width, picture.height, picture.bitDepth],
       [frame.geometry.width, frame.geometry.lines, 16],
       frame.name,
     );
-    t.ok(Buffer.from(picture.samples.buffer).equals(Buffer.from(wanted.buffer)), `${frame.name}: samples`);
+    t.ok(Buffer.from(picture.samples.buffer).equals(Buffer.from(expected.buffer)), `${frame.name}: samples`);
   }
 });
 
@@ -175,9 +175,9 @@ t.test("heights far from zero keep their steps: half a step of the picture at mo
   t.comment(`seed ${seed}`);
   for (const frame of farFrames(createRandom(seed))) {
     const { scale_mm, offset_mm, invalid } = frame.planes.height;
-    const wanted = wantedSamples(frame);
+    const expected = expectedSamples(frame);
     const { samples, texts } = readGreyPng(await heightMap(memory, frame));
-    t.ok(Buffer.from(samples.buffer).equals(Buffer.from(wanted.buffer)), frame.name);
+    t.ok(Buffer.from(samples.buffer).equals(Buffer.from(expected.buffer)), frame.name);
     const [lowest, highest] = [Number(texts.z_min_mm), Number(texts.z_max_mm)];
     const step = (highest - lowest) / 65_534;
     // What f64 has of such a height.
@@ -194,9 +194,9 @@ t.test("heights far from zero keep their steps: half a step of the picture at mo
 
 t.test("luminance is shifted down to 8 bits", async (t) => {
   for (const frame of [surfaceFrame(4, 333, 100), ...deepFrames()]) {
-    const wanted = wantedLuminance(frame);
+    const expected = expectedLuminance(frame);
     const { samples } = readGreyPng(await luminance(memory, frame));
-    t.ok(Buffer.from(samples.buffer).equals(Buffer.from(wanted.buffer)), `${frame.planes.luminance?.bits}`);
+    t.ok(Buffer.from(samples.buffer).equals(Buffer.from(expected.buffer)), `${frame.planes.luminance?.bits}`);
   }
 });
 
@@ -243,9 +243,9 @@ for name in sys.argv[1:]:
     z = raw.astype("f8") * plane["scale_mm"] + plane["offset_mm"]
     valid = ~np.isin(raw.astype("f8"), plane["invalid"])
     bounds = [float(picture.text[key]) for key in ("z_min_mm", "z_max_mm")] if valid.any() else [0, 0]
-    wanted = np.where(valid, np.floor((z - bounds[0]) * (65534 / max(bounds[1] - bounds[0], 1e-300)) + 1.5), 0)
+    expected = np.where(valid, np.floor((z - bounds[0]) * (65534 / max(bounds[1] - bounds[0], 1e-300)) + 1.5), 0)
     exact = not valid.any() or bounds == [z[valid].min(), z[valid].max()]
-    print(name, bool(exact and np.array_equal(samples, wanted)))
+    print(name, bool(exact and np.array_equal(samples, expected)))
 `;
 
 t.test("numpy finds the same samples and bounds far from zero", { skip: skipWithout(pil, "PIL") }, async (t) => {
@@ -276,8 +276,8 @@ t.test("other decoders read the same samples", async (t) => {
   for (const frame of [...(await realFrames(t)), ...smallFrames(), ...deepFrames()]) {
     const light = frame.planes.luminance;
     if (light?.dtype === "u16") deepLuminances++;
-    const pictures: [Uint8Array, Uint16Array][] = [[await heightMap(memory, frame), wantedSamples(frame)]];
-    if (light !== undefined) pictures.push([await luminance(memory, frame), wantedLuminance(frame)]);
+    const pictures: [Uint8Array, Uint16Array][] = [[await heightMap(memory, frame), expectedSamples(frame)]];
+    if (light !== undefined) pictures.push([await luminance(memory, frame), expectedLuminance(frame)]);
     for (const [png, samples] of pictures) {
       const file = join(folder, `${files.length}.png`);
       files.push(file);

@@ -33,7 +33,7 @@ function percentile(sorted: Float32Array, share: number): number {
 }
 
 /** What the contract says of a preview, in the plainest code there is. */
-function wanted(frame: MadeFrame): { width: number; samples: Uint8Array; range: [number, number] | undefined } {
+function expected(frame: MadeFrame): { width: number; samples: Uint8Array; range: [number, number] | undefined } {
   const { width, lines } = frame.geometry;
   const zs = plainHeights(frame);
   const sorted = zs.filter(Number.isFinite).sort();
@@ -91,7 +91,7 @@ const sampleCount = (picture: PalettePicture, sample: number): number =>
 
 t.test("a preview shows the mean heights of blocks between two percentiles, in viridis", async (t) => {
   for (const frame of frames()) {
-    const { width, samples, range } = wanted(frame);
+    const { width, samples, range } = expected(frame);
     const picture = readPalettePng(await preview(memory, frame));
     t.same([picture.width, picture.height, picture.bitDepth], [width, samples.length / width, 8], frame.name);
     t.ok(picture.palette.equals(VIRIDIS) && picture.alphas.equals(Buffer.of(0)), "only sample 0 is transparent");

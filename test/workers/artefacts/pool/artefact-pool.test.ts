@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setImmediate as turn } from "node:timers/promises";
+import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import t, { type Test } from "tap";
 import { failureMessage } from "../../../../core/capture/artefact.js";
@@ -310,7 +310,7 @@ t.test("an error that a task leaves behind costs its thread, not the process", a
   const file = join(t.testdir(), "stray");
   t.equal(await codeOf(pool.run("indexSeries", odd(`stray:${file}`), background)), "done");
   writeFileSync(`${file}.go`, "");
-  while (reports.length === 0) await turn();
+  while (reports.length === 0) await eventLoopTurn();
   t.same(reports, ["left behind"]);
   t.equal(await codeOf(pool.run("indexSeries", odd("fine"), background)), "done");
 });

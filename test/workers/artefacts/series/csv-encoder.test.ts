@@ -55,10 +55,10 @@ t.test("times of any period from 1970 on", (t) => {
   for (const firstTimestampUs of [...days, START_US]) {
     for (const samplePeriodUs of [1e-3, 0.5, 1.5, 333.3333, 1e6, 59_999_999.5, 86_400_000_000]) {
       const rows = rowsOf(append("i32", { firstTimestampUs, samplePeriodUs }), 1, new Int32Array(100), 7).split("\n");
-      const wanted = Array.from({ length: 100 }, (_, row) => {
+      const expected = Array.from({ length: 100 }, (_, row) => {
         return `${formatTimeUs(firstTimestampUs + Math.round((row + 7) * samplePeriodUs))},0`;
       });
-      t.same(rows, [...wanted, ""], `${firstTimestampUs} every ${samplePeriodUs} us`);
+      t.same(rows, [...expected, ""], `${firstTimestampUs} every ${samplePeriodUs} us`);
     }
   }
   t.end();
@@ -110,8 +110,8 @@ t.test("with a power of ten that is larger, or has more decimals, integers are t
     for (const [nth, value] of values.entries()) {
       const text = texts[nth] as string;
       const [digits, last] = decimalOf(text);
-      const [wanted, zeros] = decimalOf(String(value));
-      if (digits === wanted && last === zeros + exponent && text.startsWith("-") === value < 0) continue;
+      const [expected, zeros] = decimalOf(String(value));
+      if (digits === expected && last === zeros + exponent && text.startsWith("-") === value < 0) continue;
       t.fail(`${value} x 10^${exponent} is ${text}`);
     }
   }
@@ -137,9 +137,9 @@ t.test("so are they with an offset, where sixteen digits hold the sum; else the 
     const scaling = { valueScale: Number(`1e-${decimals}`), valueOffset: Number(`${offset}e-${ofOffset}`) };
     const [text = ""] = cells(append("i32", scaling), [raw]);
     const [whole = "", fraction = ""] = text.split(".");
-    const wanted = BigInt(raw) * 10n ** BigInt(12 - decimals) + BigInt(offset) * 10n ** BigInt(12 - ofOffset);
+    const expected = BigInt(raw) * 10n ** BigInt(12 - decimals) + BigInt(offset) * 10n ** BigInt(12 - ofOffset);
     const read = BigInt(whole + fraction) * 10n ** BigInt(12 - fraction.length);
-    if (read !== wanted || fraction.length < decimals || /^-?0\d/.test(text)) {
+    if (read !== expected || fraction.length < decimals || /^-?0\d/.test(text)) {
       t.fail(`${raw} x 10^-${decimals} + ${scaling.valueOffset} is ${text}`);
     }
   }
@@ -191,13 +191,13 @@ t.test(
         continue;
       }
       counts.exact++;
-      const wanted = BigInt(raw) * factor + offset;
+      const expected = BigInt(raw) * factor + offset;
       const [mantissa = "", power] = text.split("e");
       const decimals = mantissa.split(".")[1]?.length ?? 0;
       if (power !== undefined) counts.exponents++;
       const isConventional =
         unit > 0 || unit < -15 ? !/\.\d*0(e|$)/.test(text) : decimals === -unit && power === undefined;
-      if (wholeOf(text, unit) !== wanted || !isConventional || /^-?0\d/.test(text)) {
+      if (wholeOf(text, unit) !== expected || !isConventional || /^-?0\d/.test(text)) {
         t.fail(`${raw} x ${valueScale} + ${valueOffset} is ${text}`);
       }
       // As JavaScript writes it, where a f64 has it.

@@ -36,8 +36,8 @@ for one in json.loads(sys.argv[1]):
     if "source" in one:
         said = one["source"]
         rows = pandas.read_csv(said["file"], sep=said["separator"], skiprows=range(1, 1 + said["unitRows"]), float_precision="round_trip")
-        wanted = rows[said["columns"]].to_numpy(dtype="f8")
-        same = numpy.array_equal(values.astype("<f4"), wanted.astype("<f4"), equal_nan=True) if dtype == "<f4" else numpy.array_equal(values, wanted, equal_nan=True)
+        expected = rows[said["columns"]].to_numpy(dtype="f8")
+        same = numpy.array_equal(values.astype("<f4"), expected.astype("<f4"), equal_nan=True) if dtype == "<f4" else numpy.array_equal(values, expected, equal_nan=True)
     elif dtype == "<f4":
         same = numpy.array_equal(values.astype("<f4"), raw, equal_nan=True)
     elif dtype == "<i4":
