@@ -13,8 +13,7 @@ const CLEAR_SCREEN = "GET /runs?limit=\u009b2J HTTP/1.1\r\nHost: x\r\n\r\n";
 const WRONG_LIMIT = "GET /runs?limit=x HTTP/1.1\r\nHost: x\r\n\r\n";
 
 async function stderrWith(t: Test, ...args: string[]): Promise<string> {
-  const service = await ServiceProcess.start({ args: ["serve", ...args] });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { args: ["serve", ...args] });
   await rawRequest(service.port, WRONG_LIMIT);
   await rawRequest(service.port, CLEAR_SCREEN);
   return (await service.end()).stderr;
@@ -46,8 +45,7 @@ t.test("--log-format pretty: lines to read, without colours where stderr is no t
 t.test("--log-format pretty: a disk that is full behind stderr keeps no answer and no end waiting", async (t) => {
   const stderrFd = openSync("/dev/full", "w");
   t.teardown(() => closeSync(stderrFd));
-  const service = await ServiceProcess.start({ args: ["serve", "--log-format", "pretty"], stderrFd });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { args: ["serve", "--log-format", "pretty"], stderrFd });
   for (let n = 0; n < 100; n++) t.equal((await rawRequest(service.port, WRONG_LIMIT))?.status, 422);
   t.equal((await service.end()).code, 0);
 });

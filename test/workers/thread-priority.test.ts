@@ -29,8 +29,7 @@ function schedulingOf(processId: number): Map<string, ThreadScheduling> {
 }
 
 t.test("a service that has started leaves all its threads the priority that it was given", { skip }, async (t) => {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const threads = [...schedulingOf(service.pid).values()];
   t.ok(threads.length > 8, `${threads.length} threads: main, V8's, libuv's, recorder, dispatcher`);
   const own = getPriority();

@@ -10,35 +10,22 @@ import { readGreyPng } from "../../helpers/captures/png-reader.js";
 import {
   BLIND,
   DARK,
+  overProcessedCell,
   PROCESSED_RUN,
   type ProcessedCell,
   processedCell,
   SERIES_CHANNELS,
   SURFACE,
+  sharedProcessedCell,
 } from "../../helpers/captures/processed-cell.js";
 import { pythonWith, runPython, skipWithout } from "../../helpers/captures/python-checker.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
-import { someFronts } from "../../helpers/http/fronts-here.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { listOf } from "../../helpers/list-of.js";
 
 const CSV = `/runs/${PROCESSED_RUN}/steps/2/cl_sweep.csv`;
 const frameFile = (frame: string, format: string): string => `/sensor/frames/${frame}/file.${format}`;
 const byName = (name: string): string => `/runs/${PROCESSED_RUN}/files/${name}`;
-
-let processed: Promise<ProcessedCell> | undefined;
-t.teardown(async () => (await processed)?.cell.close());
-
-/** All tests over one cell, in full size on every front. */
-function overOneCell(name: string, run: (t: Test, client: ContractClient, cell: ProcessedCell) => Promise<void>): void {
-  for (const here of someFronts(t)) {
-    t.test(`${name} (${here.name})`, async (t) => {
-      processed ??= processedCell();
-      const cell = await processed;
-      await run(t, new ContractClient(t, await cell.cell.listen(here)), cell);
-    });
-  }
-}
 
 /** Vertices of a frame, by the plainest code there is; of those that `keeps` says. */
 function plainVertices(frame: MadeFrame, keeps: (position: number) => boolean): number[][] {
@@ -71,7 +58,7 @@ async function plainClouds({ frames }: ProcessedCell): Promise<Map<string, numbe
   return clouds;
 }
 
-overOneCell("the clouds are the points that the plainest code gives, whole", async (t, client, cell) => {
+overProcessedCell("the clouds are the points that the plainest code gives, whole", async (t, client, cell) => {
   expectedClouds ??= plainClouds(cell);
   for (const [name, expected] of await expectedClouds) {
     const [frameId, format] = name.split(" ") as [string, string];
@@ -91,7 +78,7 @@ overOneCell("the clouds are the points that the plainest code gives, whole", asy
   t.equal((await expectedClouds).get(`${BLIND} ply`)?.length, 0);
 });
 
-overOneCell("the pictures are the planes", async (t, client, { frames }) => {
+overProcessedCell("the pictures are the planes", async (t, client, { frames }) => {
   for (const [frameId, frame] of frames) {
     const png = await client.raw("GET", frameFile(frameId, "png"));
     t.equal(png.headers["content-type"], "image/png");
@@ -103,7 +90,7 @@ overOneCell("the pictures are the planes", async (t, client, { frames }) => {
   }
 });
 
-overOneCell("the CSV is the series", async (t, client, { series, appends }) => {
+overProcessedCell("the CSV is the series", async (t, client, { series, appends }) => {
   const response = await client.raw("GET", CSV);
   t.equal(response.status, 200);
   t.equal(response.headers["content-type"], "text/csv");
@@ -123,7 +110,7 @@ overOneCell("the CSV is the series", async (t, client, { series, appends }) => {
   t.equal(lines.length, rows + 2, "and a newline at the end");
 });
 
-overOneCell("the manifest has every file, with its size, and gives the same bytes", async (t, client) => {
+overProcessedCell("the manifest has every file, with its size, and gives the same bytes", async (t, client) => {
   const files = (await client.get("/runs/{run_id}/files", { path: { run_id: PROCESSED_RUN } })) as {
     name: string;
     href: string;
@@ -158,7 +145,7 @@ overOneCell("the manifest has every file, with its size, and gives the same byte
   }
 });
 
-overOneCell("ranges at every boundary, and what their conditions say", async (t, client) => {
+overProcessedCell("ranges at every boundary, and what their conditions say", async (t, client) => {
   for (const path of [frameFile(SURFACE, "ply"), frameFile(DARK, "raw.ply"), frameFile(SURFACE, "png"), CSV]) {
     const whole = await client.raw("GET", path);
     const { length } = whole.body;
@@ -199,7 +186,7 @@ overOneCell("ranges at every boundary, and what their conditions say", async (t,
   }
 });
 
-overOneCell("what there is not: a format, a step, a series, a frame", async (t, client) => {
+overProcessedCell("what there is not: a format, a step, a series, a frame", async (t, client) => {
   const absent = await client.rawRefusal(frameFile(DARK, "luminance.png"), 404, "format_not_available");
   t.equal(absent.retryable, false, "the frame has no luminance");
   t.strictSame(absent.params, {
@@ -245,8 +232,7 @@ overOneCell("what there is not: a format, a step, a series, a frame", async (t, 
 
 /** Downloads of the frame with luminance, and of the series, in a folder. */
 async function downloaded(t: Test, paths: Record<string, string>): Promise<string> {
-  processed ??= processedCell();
-  const client = new ContractClient(t, await (await processed).cell.listen());
+  const client = new ContractClient(t, await (await sharedProcessedCell()).cell.listen());
   const files = Object.entries(paths).map(
     async ([name, path]) => [name, (await client.raw("GET", path)).body] as const,
   );
@@ -266,7 +252,7 @@ light = numpy.array(PIL.Image.open(folder + "/light"))
 rows = numpy.genfromtxt(folder + "/csv", delimiter=",", skip_header=1, usecols=(1, 2, 3))
 print(height.shape, png.shape == height.shape and bool((png == height).all()), light.shape, hashlib.sha1(light.astype("u1").tobytes()).hexdigest())
 print(rows.shape, hashlib.sha1(numpy.nan_to_num(rows.astype("f4"), nan=-1).tobytes()).hexdigest())`;
-  const { frames, series } = (await processed) as ProcessedCell;
+  const { frames, series } = await sharedProcessedCell();
   const luminance = frames.get(SURFACE)?.luminance as Uint8Array;
   const values = series.map((value) => (Number.isNaN(value) ? -1 : value));
   t.equal(
@@ -288,7 +274,7 @@ print(len(raw.points) > len(kept.points) > 0, numpy.array_equal(numpy.asarray(ow
 });
 
 t.test("nothing is open any more", async (t) => {
-  t.equal((await processed)?.cell.openFiles, 0);
+  t.equal((await sharedProcessedCell()).cell.openFiles, 0);
 });
 
 t.test("what retention has removed: formats and CSV 404, files 410", async (t) => {

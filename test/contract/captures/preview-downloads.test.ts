@@ -1,36 +1,22 @@
-import t, { type Test } from "tap";
+import t from "tap";
 import type { FrameState, LineBatch } from "../../../core/capture/capture.js";
 import { type MadeFrame, plainHeights } from "../../helpers/captures/made-frames.js";
 import { readPalettePng } from "../../helpers/captures/png-reader.js";
 import {
   BLIND,
   DARK,
+  overProcessedCell,
   PROCESSED_RUN,
-  type ProcessedCell,
   processedCell,
   SURFACE,
+  sharedProcessedCell,
 } from "../../helpers/captures/processed-cell.js";
 import { pythonWith, runPython, skipWithout } from "../../helpers/captures/python-checker.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
-import { someFronts } from "../../helpers/http/fronts-here.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 
 const previewOf = (frame: string): string => `/sensor/frames/${frame}/preview.png`;
 const overviewOf = (frame: string, points = ""): string => `/sensor/frames/${frame}/overview.npy${points}`;
-
-let processed: Promise<ProcessedCell> | undefined;
-t.teardown(async () => (await processed)?.cell.close());
-
-/** All tests over one cell, in full size on every front. */
-function overOneCell(name: string, run: (t: Test, client: ContractClient, cell: ProcessedCell) => Promise<void>): void {
-  for (const here of someFronts(t)) {
-    t.test(`${name} (${here.name})`, async (t) => {
-      processed ??= processedCell();
-      const cell = await processed;
-      await run(t, new ContractClient(t, await cell.cell.listen(here)), cell);
-    });
-  }
-}
 
 /** What an overview is, in the plainest code there is: its array and its headers. */
 function plainOverview({ geometry, ...frame }: MadeFrame, stride: number) {
@@ -53,7 +39,7 @@ function plainOverview({ geometry, ...frame }: MadeFrame, stride: number) {
   return { heights: Float32Array.from(expected), headers };
 }
 
-overOneCell("the preview: kept, and listed", async (t, client, { frames }) => {
+overProcessedCell("the preview: kept, and listed", async (t, client, { frames }) => {
   for (const [frameId, { geometry }] of frames) {
     const { status, headers, body } = await client.raw("GET", previewOf(frameId));
     t.equal(status, 200);
@@ -81,7 +67,7 @@ overOneCell("the preview: kept, and listed", async (t, client, { frames }) => {
   }
 });
 
-overOneCell("the overview: heights in mm at the stride", async (t, client, { frames }) => {
+overProcessedCell("the overview: heights in mm at the stride", async (t, client, { frames }) => {
   // 400 x 420 points: the default takes all, 10,000 every fifth of every fifth line.
   for (const [frameId, query, stride] of [
     [SURFACE, "", 1],
@@ -103,7 +89,7 @@ overOneCell("the overview: heights in mm at the stride", async (t, client, { fra
   }
 });
 
-overOneCell("ranges, conditions and HEAD of an overview", async (t, client) => {
+overProcessedCell("ranges, conditions and HEAD of an overview", async (t, client) => {
   const path = overviewOf(SURFACE);
   const whole = await client.raw("GET", path);
   const { etag } = whole.headers;
@@ -131,7 +117,7 @@ overOneCell("ranges, conditions and HEAD of an overview", async (t, client) => {
   t.not(other, etag, "another stride is another file");
 });
 
-overOneCell("what is refused", async (t, client) => {
+overProcessedCell("what is refused", async (t, client) => {
   for (const points of ["9999", "4000001", "0", "-1", "1e5", "many", "10000&points=10000"]) {
     const { params } = await client.rawRefusal(overviewOf(SURFACE, `?points=${points}`), 422, "invalid_parameter");
     t.match(params, { field: "points", in: "query" }, points);
@@ -190,7 +176,7 @@ print(overview.dtype, overview.shape, np.array_equal(z[::k, ::k].astype("f4"), o
 `;
 
 t.test("numpy reads it: file.npy in mm, every k-th", { skip: skipWithout(numpy, "numpy") }, async (t) => {
-  const { cell, frames } = await (processed ?? processedCell());
+  const { cell, frames } = await sharedProcessedCell();
   const client = new ContractClient(t, await cell.listen());
   const overview = await client.raw("GET", overviewOf(SURFACE, "?points=50000"));
   const file = await client.raw("GET", `/sensor/frames/${SURFACE}/file.npy`);

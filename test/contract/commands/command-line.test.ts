@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import t from "tap";
@@ -7,22 +6,9 @@ import { ContractClient } from "../../helpers/http/contract-client.js";
 import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from "../../helpers/http/test-certificate.js";
 import { listOf } from "../../helpers/list-of.js";
-import { type Ended, type ProcessOptions, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { type Ended, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { isFullSize } from "../../helpers/test-size.js";
-
-type Tap = { teardown(undo: () => unknown): unknown };
-
-async function start(t: Tap, options?: ProcessOptions): Promise<ServiceProcess> {
-  const service = await ServiceProcess.start(options);
-  t.teardown(() => service.dispose());
-  return service;
-}
-
-function temporaryFolder(t: Tap): string {
-  const folder = mkdtempSync(join(tmpdir(), "inspection-command-"));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 t.test("--help lists every option with its variable and default; --version is the release", async (t) => {
   const help = await runCommand(["--help"]);
@@ -59,7 +45,7 @@ t.test("--help lists every option with its variable and default; --version is th
 });
 
 t.test("wrong use ends with 1 and one line that says what is wrong", async (t) => {
-  const folder = temporaryFolder(t);
+  const folder = temporaryDirectory(t);
   const token = join(folder, "token");
   writeFileSync(token, "two words\n");
   const zeros = join(folder, "zeros");
@@ -116,14 +102,16 @@ t.test("wrong use ends with 1 and one line that says what is wrong", async (t) =
 });
 
 t.test("keys are made, listed and removed, and a service beyond loopback asks for them", async (t) => {
-  const file = join(temporaryFolder(t), "keys.json");
+  const file = join(temporaryDirectory(t), "keys.json");
   const key = (await runCommand(["keys", "add", "--file", file])).stdout.trim();
   const manage = (await runCommand(["keys", "add", "--file", file, "--scope", "manage"])).stdout.trim();
   t.equal(statSync(file).mode & 0o777, 0o600, "for its owner only");
   const listed = await runCommand(["keys", "list", "--file", file]);
   t.match(listed.stdout, /^[0-9a-f]{12} read \S+\n[0-9a-f]{12} manage \S+\n$/);
   t.notMatch(listed.stdout, key.slice(17));
-  const service = await start(t, { args: ["serve", "--host", "0.0.0.0", "--api-keys", file, "--log-level", "trace"] });
+  const service = await ServiceProcess.startFor(t, {
+    args: ["serve", "--host", "0.0.0.0", "--api-keys", file, "--log-level", "trace"],
+  });
   const status = async (path: string, authorization = "") =>
     (await rawRequest(service.port, `GET ${path} HTTP/1.1\r\nHost: x\r\n${authorization}\r\n`))?.status;
   t.equal(await status("/livez"), 200);
@@ -140,13 +128,13 @@ t.test("keys are made, listed and removed, and a service beyond loopback asks fo
 });
 
 t.test("on node:http it serves without the native binary, and over TLS", async (t) => {
-  const folder = temporaryFolder(t);
+  const folder = temporaryDirectory(t);
   const [certPath, keyPath] = ["cert.pem", "key.pem"].map((name) => join(folder, name)) as [string, string];
   writeFileSync(certPath, TEST_CERTIFICATE);
   writeFileSync(keyPath, TEST_PRIVATE_KEY);
   const environment = { UWS_USE_FALLBACK: "1" };
   const args = ["serve", "--front", "node", "--tls-cert", certPath, "--tls-key", keyPath];
-  const service = await start(t, { args, environment });
+  const service = await ServiceProcess.startFor(t, { args, environment });
   t.match(service.stdout, /^listening on https:\/\/127\.0\.0\.1:\d+ \(front: .+\)\n$/);
   const connection = await RawConnection.open(service.port, TEST_CERTIFICATE);
   connection.send("GET /system/version HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -162,7 +150,9 @@ function logLines(stderr: string): Record<string, unknown>[] {
 const requestLines = (stderr: string) => logLines(stderr).filter(({ msg }) => msg === "request");
 
 t.test("--open serves on every address; one line on stdout says where, and JSON lines go to stderr", async (t) => {
-  const service = await start(t, { args: ["serve", "--host", "0.0.0.0", "--open", "--log-level", "debug"] });
+  const service = await ServiceProcess.startFor(t, {
+    args: ["serve", "--host", "0.0.0.0", "--open", "--log-level", "debug"],
+  });
   t.match(service.stdout, /^listening on http:\/\/0\.0\.0\.0:\d+ \(front: .+\)\n$/);
   const response = await rawRequest(service.port, "GET /runs?limit=1 HTTP/1.1\r\nHost: x\r\n\r\n");
   const { stdout, stderr } = await service.end();
@@ -173,7 +163,7 @@ t.test("--open serves on every address; one line on stdout says where, and JSON 
 });
 
 t.test("options come from the environment and the file too; variables of others are named in one line", async (t) => {
-  const config = join(temporaryFolder(t), "config.json");
+  const config = join(temporaryDirectory(t), "config.json");
   writeFileSync(config, JSON.stringify({ "base-url": "https://results.factory/cell-1/", host: "127.0.0.2" }));
   // As Kubernetes sets them for services called "inspection" and "inspection-console".
   const links = Object.fromEntries(
@@ -187,7 +177,7 @@ t.test("options come from the environment and the file too; variables of others 
   );
   const ours = { INSPECTION_CONFIG: config, INSPECTION_HOST: "127.0.0.1" };
   const environment = { ...links, ...ours, INSPECTION_PROT: "9", NODE_TLS_REJECT_UNAUTHORIZED: "0" };
-  const service = await start(t, { environment });
+  const service = await ServiceProcess.startFor(t, { environment });
   t.match(service.stdout, /http:\/\/127\.0\.0\.1:/);
   const client = new ContractClient(t, service.port);
   const version = (await runCommand(["--version"])).stdout.trim();
@@ -212,7 +202,7 @@ t.test("options come from the environment and the file too; variables of others 
 t.test("an IPv6 loopback", async (t) => {
   let service: ServiceProcess;
   try {
-    service = await start(t, { args: ["serve", "--host", "::1"] });
+    service = await ServiceProcess.startFor(t, { args: ["serve", "--host", "::1"] });
   } catch (error) {
     // A machine without IPv6 says that it cannot listen; that message is the contract then.
     t.match((error as Error).message, /cannot listen on ::1/);

@@ -99,8 +99,7 @@ function tellsLoss(t: Test, exported: Exported, lost: Inspected, says: RegExp): 
 }
 
 t.test("what damage to the log took of a run is told, and the rest of the run written", async (t) => {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const data = service.dataDirectory;
   const client = new ContractClient(t, service.port);
   const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
@@ -192,8 +191,7 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
 });
 
 t.test("what a recovery copied on, or cut since nobody was told of it, is no loss", async (t) => {
-  const owner = await ServiceProcess.start();
-  t.teardown(() => owner.dispose());
+  const owner = await ServiceProcess.startFor(t);
   const data = owner.dataDirectory;
   const meta = join(data, "meta");
   const { id } = await startRun(owner);
@@ -202,15 +200,13 @@ t.test("what a recovery copied on, or cut since nobody was told of it, is no los
   let before: Buffer;
   let newest: string;
   do {
-    const service = await ServiceProcess.start({ dataDirectory: data });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, { dataDirectory: data });
     const link = await RawProducer.connect({ path: service.cellSocketPath }, "p");
     await link.accept({ type: "event.add", run_id: id, event_type: "told", data: {} });
     await service.end("SIGKILL");
     newest = readdirSync(meta).sort().at(-1) as string;
     before = readFileSync(join(meta, newest));
-    const next = await ServiceProcess.start({ dataDirectory: data });
-    t.teardown(() => next.dispose());
+    const next = await ServiceProcess.startFor(t, { dataDirectory: data });
     t.match(await next.end(), { code: 0 });
   } while (readdirSync(meta).sort().at(-1) === newest);
   // As a crash within that recovery leaves it, torn bytes behind all.
@@ -223,8 +219,7 @@ t.test("what a recovery copied on, or cut since nobody was told of it, is no los
 });
 
 t.test("a segment and captures that the disk does not open: the rest comes out, they are named, exit 1", async (t) => {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const data = service.dataDirectory;
   const { id } = await startRun(service);
   t.match(await service.end(), { code: 0 });
@@ -262,8 +257,7 @@ t.test("a segment and captures that the disk does not open: the rest comes out, 
 });
 
 t.test("deliveries and the names of their webhooks", async (t) => {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const receiver = await startReceiver();
   t.teardown(() => receiver.close());
   const data = service.dataDirectory;

@@ -37,8 +37,7 @@ async function untilMade(client: ContractClient, frameId: string): Promise<void>
 }
 
 t.test("export writes the interface's answers with relative links, and the bytes that are there", async (t) => {
-  const service = await ServiceProcess.start({ args: ["serve", "--retain-bytes", String(PROCESSED_BYTES)] });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { args: ["serve", "--retain-bytes", String(PROCESSED_BYTES)] });
   const data = service.dataDirectory;
   const client = new ContractClient(t, service.port);
   const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
@@ -129,8 +128,7 @@ t.test("export writes the interface's answers with relative links, and the bytes
 
 /** A store that nobody serves any more, with one run that has ended. */
 async function endedStore(): Promise<{ data: string; run: { id: string } }> {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
   const run = await runWithCaptures(producer, 1);
   await producer.accept({ type: "run.finish", id: run.id });

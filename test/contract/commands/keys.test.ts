@@ -2,7 +2,6 @@ import {
   chmodSync,
   chownSync,
   lstatSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
@@ -11,7 +10,6 @@ import {
   truncateSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import t from "tap";
@@ -19,20 +17,13 @@ import { rawRequest } from "../../helpers/http/raw-http.js";
 import { listOf } from "../../helpers/list-of.js";
 import { giveToOther, runAsOther, runsAsOther } from "../../helpers/process/other-account.js";
 import { type Ended, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { isFullSize, sized } from "../../helpers/test-size.js";
-
-type Tap = { teardown(undo: () => unknown): unknown };
-
-function temporaryFolder(t: Tap): string {
-  const folder = mkdtempSync(join(tmpdir(), "inspection-keys-"));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 const keysOf = (file: string) => (JSON.parse(readFileSync(file, "utf8")) as { keys: { id: string }[] }).keys;
 
 t.test("commands that change one file at once lose nothing, and leave no other file", async (t) => {
-  const folder = temporaryFolder(t);
+  const folder = temporaryDirectory(t);
   const file = join(folder, "keys.json");
   const link = join(folder, "link.json");
   symlinkSync("keys.json", link);
@@ -50,7 +41,7 @@ t.test("commands that change one file at once lose nothing, and leave no other f
 });
 
 t.test("a key has a name if it is given one", async (t) => {
-  const file = join(temporaryFolder(t), "keys.json");
+  const file = join(temporaryDirectory(t), "keys.json");
   await runCommand(["keys", "add", "--file", file, "--name", "MES Halle 3 – Prüfer"]);
   await runCommand(["keys", "add", "--file", file, "--scope", "manage"]);
   const listed = await runCommand(["keys", "list", "--file", file]);
@@ -69,7 +60,7 @@ t.test("a key has a name if it is given one", async (t) => {
 });
 
 t.test("the file keeps its mode", async (t) => {
-  const file = join(temporaryFolder(t), "keys.json");
+  const file = join(temporaryDirectory(t), "keys.json");
   await runCommand(["keys", "add", "--file", file]);
   t.equal(statSync(file).mode & 0o7777, 0o600, "a new one is for its owner");
   for (const mode of isFullSize ? [0o640, 0o604] : [0o604]) {
@@ -83,7 +74,7 @@ t.test(
   "the file keeps its owner when root changes it; an account that cannot do that changes nothing",
   { skip: process.getuid?.() === 0 ? runsAsOther() : "the tests are not root's" },
   async (t) => {
-    const folder = temporaryFolder(t);
+    const folder = temporaryDirectory(t);
     const file = join(folder, "keys.json");
     await runCommand(["keys", "add", "--file", file]);
     chownSync(file, 1234, 2345);
@@ -107,12 +98,11 @@ t.test(
 );
 
 t.test("while the file is no key file, keys are refused and health says why, until it is right again", async (t) => {
-  const folder = temporaryFolder(t);
+  const folder = temporaryDirectory(t);
   const file = join(folder, "keys of the line.json");
   const key = (await runCommand(["keys", "add", "--file", file])).stdout.trim();
   const right = readFileSync(file);
-  const service = await ServiceProcess.start({ args: ["serve", "--api-keys", file] });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { args: ["serve", "--api-keys", file] });
   const ask = async (path: string) =>
     rawRequest(service.port, `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`);
   const untilStatus = async (status: number) => {

@@ -6,8 +6,7 @@ const INSTANCE = "7d0e2f41-6b1c-4c58-9a55-0f2d7c4b8e13";
 const component = (key: string) => ({ type: "component.put", key, status: "healthy" });
 
 t.test("producers lists the names of a store and removes one, whose numbers then begin anew", async (t) => {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const { dataDirectory } = service;
   const data = ["--data", dataDirectory];
   for (const [name, count] of [
@@ -34,8 +33,7 @@ t.test("producers lists the names of a store and removes one, whose numbers then
   t.match((await runCommand(["producers", "list", ...data])).stdout, /^robot 1 \S+\n$/);
   t.match(await runCommand(["check", ...data]), { code: 0 });
 
-  const again = await ServiceProcess.start({ dataDirectory });
-  t.teardown(() => again.dispose());
+  const again = await ServiceProcess.startFor(t, { dataDirectory });
   const address = { path: again.cellSocketPath };
   const fresh = await RawProducer.connect(address, "gone.sensor", { instance: INSTANCE });
   t.match(fresh.welcome, { committed: 0, yours: 0 });

@@ -8,8 +8,7 @@ const PREFIX_OPTIONS = ["serve", "--base-url", "https://mes.example/cells/7"];
 
 for (const { name: front, environment } of someFronts(t)) {
   t.test(`the console's files need no key and come in the client's coding (${front})`, async (t) => {
-    const service = await ServiceProcess.start({ environment });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, { environment });
     const get = async (path: string, headers: Readonly<Record<string, string>> = {}, method = "GET") => {
       const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
       const answer = await rawRequest(
@@ -94,8 +93,7 @@ for (const { name: front, environment } of someFronts(t)) {
 }
 
 t.test("below a path of a proxy the page finds its files and the interface there", async (t) => {
-  const service = await ServiceProcess.start({ args: PREFIX_OPTIONS });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { args: PREFIX_OPTIONS });
   const page = await rawRequest(service.port, "GET /console HTTP/1.1\r\nHost: x\r\n\r\n");
   t.match(page?.body.toString(), /<base href="\/cells\/7\/console\/"\s*\/?>/);
 });

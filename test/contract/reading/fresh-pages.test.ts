@@ -12,8 +12,7 @@ interface Page {
 
 for (const { name, environment } of someFronts(t)) {
   t.test(`a page is never older than what its run showed before, and its tag goes with it (${name})`, async (t) => {
-    const service = await ServiceProcess.start({ args: ["serve"], environment });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, { args: ["serve"], environment });
     const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
     await producer.accept(programPut());
     const connection = await RawConnection.open(service.port);

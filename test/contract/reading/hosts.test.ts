@@ -5,12 +5,11 @@ import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 
 async function serve(t: Test, args: readonly string[], environment: Record<string, string> = {}): Promise<number> {
-  const service = await ServiceProcess.start({
+  const service = await ServiceProcess.startFor(t, {
     args: ["serve", "--log-level", "error", ...args],
     // Without the names that other tests ask by.
     environment: { INSPECTION_ALLOWED_HOST: "", ...environment },
   });
-  t.teardown(() => service.dispose());
   return service.port;
 }
 

@@ -85,8 +85,7 @@ t.test("downloads take their ids in either case", async (t) => {
 });
 
 t.test("a log line spells an id as all others do; the command line takes either case", async (t) => {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const client = new ContractClient(t, service.port);
   await client.rawRefusal(`/runs/${EXAMPLE_RUN.toUpperCase()}`, 404, "run_not_found");
   await client.rawRefusal(`/runs?limit=0&program_id=${EXAMPLE_RUN.toUpperCase()}`, 422, "invalid_parameter");

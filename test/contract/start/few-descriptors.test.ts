@@ -69,8 +69,7 @@ function idle(port: number) {
 for (const { name, environment } of frontsHere(t)) {
   t.test(`idle clients beyond ${DESCRIPTORS} descriptors hold up no recording (${name})`, { skip }, async (t) => {
     const wrap = ["prlimit", `--nofile=${DESCRIPTORS}`];
-    const service = await ServiceProcess.start({ wrap, environment });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, { wrap, environment });
     const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "honest" });
     const produced = produce(producer);
     const crowd = idle(service.port);
@@ -105,8 +104,7 @@ async function ask(port: number, path: string) {
 
 for (const { name, environment } of frontsHere(t)) {
   t.test(`--max-connections bounds the clients, and those that wait get in when others leave (${name})`, async (t) => {
-    const service = await ServiceProcess.start({ args: ["serve", "--max-connections", "20"], environment });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, { args: ["serve", "--max-connections", "20"], environment });
     const crowd = idle(service.port);
     let refused: unknown = true;
     while (refused !== undefined) refused = await ask(service.port, "/livez");

@@ -11,8 +11,7 @@ import { type ProcessOptions, runCommand, ServiceProcess } from "../../helpers/p
 const OBEYED = /(?!\n)[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 
 async function start(t: Test, options?: ProcessOptions): Promise<ServiceProcess> {
-  const service = await ServiceProcess.start(options);
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, options);
   return service;
 }
 

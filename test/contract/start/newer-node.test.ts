@@ -34,8 +34,11 @@ t.test("every newer Node serves by itself, on uWebSockets.js where a build of it
   }
   for (const binary of BINARIES) {
     const version = versionOf(binary);
-    const service = await ServiceProcess.start({ args: ["serve"], binary, environment: { INSPECTION_FRONT: "auto" } });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, {
+      args: ["serve"],
+      binary,
+      environment: { INSPECTION_FRONT: "auto" },
+    });
     const front = frontOf(service);
     t.comment(`${version}: ${front}`);
     await checkAnswers(t, service, version);
@@ -66,13 +69,12 @@ t.test(
     // On a newer Node and this library `.ci/run` proves the front's own tests.
     for (const node of [process.execPath, ...(isFullSize ? BINARIES : [])]) {
       const version = versionOf(node);
-      const service = await ServiceProcess.start({
+      const service = await ServiceProcess.startFor(t, {
         binary: LOADER,
         script: "--library-path",
         args: [dirname(LOADER), node, "dist/http/main.js", "serve"],
         environment: { INSPECTION_FRONT: "auto" },
       });
-      t.teardown(() => service.dispose());
       const isBuilt = /^v(20|22|24|25)\./.test(version);
       const front = frontOf(service);
       if (isBuilt) t.equal(front, NEWER_UWS, version);

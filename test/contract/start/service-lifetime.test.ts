@@ -1,28 +1,12 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import t from "tap";
 import { FRONTS_HERE, type FrontHere, frontsHere } from "../../helpers/http/fronts-here.js";
 import { RawConnection } from "../../helpers/http/raw-http.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
-import { type ProcessOptions, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { checkDirectory } from "../../helpers/store/checked-directory.js";
 import { isFullSize } from "../../helpers/test-size.js";
-
-type Tap = { teardown(undo: () => unknown): unknown };
-
-async function start(t: Tap, options?: ProcessOptions): Promise<ServiceProcess> {
-  const service = await ServiceProcess.start(options);
-  t.teardown(() => service.dispose());
-  return service;
-}
-
-function temporaryFolder(t: Tap): string {
-  const folder = mkdtempSync(join(tmpdir(), "inspection-command-"));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 /** Ten seconds are promised, where nothing else runs. */
 const STOPS_WITHIN_MS = isFullSize ? 10_000 : 30_000;
@@ -32,7 +16,7 @@ const SIGNALS = isFullSize ? (["SIGTERM", "SIGINT", "SIGHUP"] as const) : (["SIG
 for (const [at, signal] of SIGNALS.entries()) {
   const { name, environment } = frontsHere(t)[at % FRONTS_HERE.length] as FrontHere;
   t.test(`${signal} ends it cleanly with 0, and its directory is free (${name})`, async (t) => {
-    const service = await start(t, { args: ["serve"], environment });
+    const service = await ServiceProcess.startFor(t, { args: ["serve"], environment });
     const idle = await RawConnection.open(service.port);
     idle.send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
     t.equal((await idle.response())?.status, 200);
@@ -48,7 +32,7 @@ t.test(
   "a stop with clients that take nothing, and others that never stop asking, ends with 0 within 10 s",
   async (t) => {
     const stop = async ({ name, environment }: FrontHere) => {
-      const service = await start(t, { args: ["serve"], environment });
+      const service = await ServiceProcess.startFor(t, { args: ["serve"], environment });
       const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
       const id = nextId();
       await producer.accept(programPut());
@@ -84,8 +68,8 @@ t.test(
 t.test(
   "a second service on the port or the directory ends with 1 and says why, also right after a kill -9",
   async (t) => {
-    const service = await start(t);
-    const folder = temporaryFolder(t);
+    const service = await ServiceProcess.startFor(t);
+    const folder = temporaryDirectory(t);
     const onPort = await runCommand(["serve", "--data", folder, "--port", String(service.port)]);
     t.match(onPort, { code: 1, stderr: `cannot listen on 127.0.0.1 port ${service.port}` });
     t.match(await checkDirectory(folder), { ok: true }, "its directory is free");
@@ -101,7 +85,7 @@ t.test(
       t.match(other.stderr, new RegExp(`\\b${service.pid}\\b`));
     }
     t.match(await service.end("SIGKILL"), { signal: "SIGKILL" });
-    const third = await start(t, { dataDirectory: service.dataDirectory });
+    const third = await ServiceProcess.startFor(t, { dataDirectory: service.dataDirectory });
     const fourth = await runCommand(["check", "--data", service.dataDirectory]);
     t.equal(fourth.code, 1);
     t.match(fourth.stderr, new RegExp(`\\b${third.pid}\\b`));

@@ -12,8 +12,7 @@ interface Fault {
 }
 type CreateWebhook = components["schemas"]["CreateWebhookRequest"];
 
-const service = await ServiceProcess.start();
-t.teardown(() => service.dispose());
+const service = await ServiceProcess.startFor(t);
 
 t.test("management: every field, default and rule", async (t) => {
   const client = new ContractClient(t, service.port);

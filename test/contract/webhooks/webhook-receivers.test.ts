@@ -20,8 +20,7 @@ const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 const SECRET = "a secret";
 
 async function start(t: Test, args: readonly string[] = [], environment: Record<string, string> = {}) {
-  const service = await ServiceProcess.start({ args: ["serve", ...args], environment });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { args: ["serve", ...args], environment });
   return { service, client: new ContractClient(t, service.port) };
 }
 
@@ -99,8 +98,9 @@ t.test(
   { skip: hasNoCompiler },
   async (t) => {
     // The service with all its threads and processes.
-    const service = await ServiceProcess.start({ environment: { LD_PRELOAD: preloadedLibrary(t, "stuck-names") } });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, {
+      environment: { LD_PRELOAD: preloadedLibrary(t, "stuck-names") },
+    });
     const client = new ContractClient(t, service.port);
     const fine = await startReceiver();
     t.teardown(() => fine.close());
@@ -123,8 +123,7 @@ t.test(
 
 for (const { name, environment } of someFronts(t)) {
   t.test(`the nine endpoints, a delivery and its metrics (${name})`, async (t) => {
-    const service = await ServiceProcess.start({ args: ["serve"], environment });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, { args: ["serve"], environment });
     const client = new ContractClient(t, service.port);
     let status = 500;
     const receiver = await startReceiver((_, response) => response.writeHead(status).end());

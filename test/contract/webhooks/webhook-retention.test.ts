@@ -25,11 +25,10 @@ t.test("events that are read from the store go out, also after retention took th
     else response.writeHead(204).end();
   });
   t.teardown(() => receiver.close());
-  const service = await ServiceProcess.start({
+  const service = await ServiceProcess.startFor(t, {
     script: SCRIPT,
     environment: { NODE_OPTIONS: `--import ${PRELOAD}` },
   });
-  t.teardown(() => service.dispose());
   const client = new ContractClient(t, service.port);
   const settings = { delivery_timeout_seconds: 9, max_retries: 0 };
   const { id: hookId } = await client.post("/webhooks", {

@@ -15,8 +15,7 @@ async function untilWaiting(service: ServiceProcess, count: number): Promise<voi
 
 for (const { name, environment } of frontsHere(t)) {
   t.test(`a retry whose client is gone is not begun; one under way is finished (${name})`, async (t) => {
-    const service = await ServiceProcess.start({ args: ["serve"], environment });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, { args: ["serve"], environment });
     const client = new ContractClient(t, service.port);
     const open: ServerResponse[] = [];
     let isHeld = false;
@@ -64,8 +63,7 @@ for (const { name, environment } of frontsHere(t)) {
     // Side by side: each waits for most of the time that a stop may take.
     { buffered: true },
     async (t) => {
-      const service = await ServiceProcess.start({ args: ["serve"], environment });
-      t.teardown(() => service.dispose());
+      const service = await ServiceProcess.startFor(t, { args: ["serve"], environment });
       const client = new ContractClient(t, service.port);
       const held: ServerResponse[] = [];
       let isSilent = false;

@@ -57,11 +57,10 @@ class Cell {
   }
 
   static async start(t: Test, dataDirectory?: string, ...args: string[]): Promise<Cell> {
-    const service = await ServiceProcess.start({
+    const service = await ServiceProcess.startFor(t, {
       args: ["serve", ...args],
       ...(dataDirectory !== undefined && { dataDirectory }),
     });
-    t.teardown(() => service.dispose());
     return new Cell(t, service, await RawProducer.connect({ path: service.cellSocketPath }, "cell"));
   }
 

@@ -56,8 +56,7 @@ function fileIn(directory: string, suffix: string): string {
 
 /** A store with one run: a frame of two batches and what was made of it, two reports; and what its files are before any damage. */
 async function storedRun() {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const producer = await RawProducer.connect({ path: service.cellSocketPath }, "cell");
   const [run, frame] = [nextId(), nextId()];
   await producer.accept(programPut());
@@ -103,8 +102,7 @@ t.test("a flipped bit in stored bytes reaches no client, however it asks, and he
   flipBit(reports, batchBytes + 600_000);
 
   for (const { name, environment } of someFronts(t)) {
-    const service = await ServiceProcess.start({ dataDirectory: directory, args: ["serve"], environment });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, { dataDirectory: directory, args: ["serve"], environment });
     const refused = async (path: string, range: string | undefined, file: string, offset: number): Promise<void> => {
       const { status, body } = await download(service, path, range);
       t.equal(status, 500, `${name}: ${path} ${range}`);

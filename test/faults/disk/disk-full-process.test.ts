@@ -64,8 +64,7 @@ t.test(
   "a real process whose files may grow no further (RLIMIT_FSIZE) waits, and goes on when they may",
   { skip: limitsFiles() },
   async (t) => {
-    const service = await ServiceProcess.start();
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t);
     const { producer, runId } = await startRun(t, service);
     t.ok(succeeds("prlimit", ["--pid", String(service.pid), `--fsize=${4 * MIB}:unlimited`]));
     let acknowledged = 0;
@@ -92,8 +91,7 @@ t.test(
 );
 
 t.test("a stop while everything waits for room exits 0", { skip: limitsFiles() }, async (t) => {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const { producer, runId } = await startRun(t, service);
   t.ok(succeeds("prlimit", ["--pid", String(service.pid), `--fsize=${2 * MIB}:unlimited`]));
   let acknowledged = 0;
@@ -106,8 +104,7 @@ t.test("a stop while everything waits for room exits 0", { skip: limitsFiles() }
   t.notMatch(service.stderr, /a write or sync failed/);
   // It would connect to the next service by itself, and deliver what this one did not take.
   producer.destroy();
-  const again = await ServiceProcess.start({ dataDirectory: service.dataDirectory });
-  t.teardown(() => again.dispose());
+  const again = await ServiceProcess.startFor(t, { dataDirectory: service.dataDirectory });
   const files = await filesOf(again, runId);
   t.ok(files >= acknowledged && files < 6, `${files} of 6 files, ${acknowledged} acknowledged: lost 0`);
   await again.end();
@@ -121,8 +118,7 @@ t.test(
     const dataDirectory = join(mount, "data");
     mkdirSync(dataDirectory);
     const args = ["serve", "--disk-low-bytes", "6MiB", "--disk-critical-bytes", "1MiB"];
-    const service = await ServiceProcess.start({ dataDirectory, args });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, { dataDirectory, args });
     const { producer, runId } = await startRun(t, service);
     let acknowledged = 0;
     const deliveries = Array.from({ length: 20 }, (_, at) =>

@@ -12,8 +12,7 @@ t.test(
   "an export that meets a full disk says so in one line and leaves nothing that looks finished",
   { skip: mountsDisks() },
   async (t) => {
-    const service = await ServiceProcess.start();
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t);
     const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
     const id = nextId();
     await producer.accept(programPut());

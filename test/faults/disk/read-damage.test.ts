@@ -12,8 +12,7 @@ const RUNS = 5;
 const DAMAGED = 2;
 
 t.test("a record that rots under the running service costs its run's detail, not the lists it stands in", async (t) => {
-  const first = await ServiceProcess.start();
-  t.teardown(() => first.dispose());
+  const first = await ServiceProcess.startFor(t);
   const producer = new ProducerClient({ address: { path: first.cellSocketPath }, producer: "cell" });
   await producer.deliver(programPut());
   const ids: string[] = [];
@@ -33,8 +32,7 @@ t.test("a record that rots under the running service costs its run's detail, not
   t.match(await first.end(), { code: 0 });
 
   // Opened before the damage, and with nothing cached.
-  const service = await ServiceProcess.start({ dataDirectory: first.dataDirectory });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { dataDirectory: first.dataDirectory });
   const [segment] = readdirSync(join(first.dataDirectory, "meta")) as [string];
   const path = join(first.dataDirectory, "meta", segment);
   const at = readFileSync(path).lastIndexOf(`M${DAMAGED}M`);
@@ -75,8 +73,7 @@ t.test("a record that rots under the running service costs its run's detail, not
 });
 
 t.test("a delivery whose run's record rots is an internal error to whoever wants it, and stays as it is", async (t) => {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const client = new ContractClient(t, service.port);
   const target = await startReceiver((_, response) => response.writeHead(500).end());
   t.teardown(() => target.close());

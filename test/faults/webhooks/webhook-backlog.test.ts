@@ -17,8 +17,7 @@ t.test(
   async (t) => {
     const directory = mkdtempSync(join(tmpdir(), "webhook-backlog-"));
     t.teardown(() => rmSync(directory, { recursive: true, force: true }));
-    const first = await ServiceProcess.start({ args: ["serve"], dataDirectory: directory });
-    t.teardown(() => first.dispose());
+    const first = await ServiceProcess.startFor(t, { args: ["serve"], dataDirectory: directory });
     let isHolding = true;
     const receiver = await startReceiver((_, response) => {
       if (!isHolding) response.writeHead(204).end();
@@ -51,8 +50,7 @@ t.test(
     isHolding = false;
     receiver.requests.length = 0;
     const startMs = performance.now();
-    const second = await ServiceProcess.start({ args: ["serve"], dataDirectory: directory });
-    t.teardown(() => second.dispose());
+    const second = await ServiceProcess.startFor(t, { args: ["serve"], dataDirectory: directory });
     const startedMs = performance.now() - startMs;
     const after = new ContractClient(t, second.port);
     await after.get("/health");

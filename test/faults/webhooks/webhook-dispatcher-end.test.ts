@@ -18,10 +18,9 @@ t.test(
     const receiver = await startReceiver((_, response) => response.writeHead(status).end());
     t.teardown(() => receiver.close());
     const file = join(t.testdir(), "end");
-    const first = await ServiceProcess.start({
+    const first = await ServiceProcess.startFor(t, {
       environment: { NODE_OPTIONS: `--import ${PRELOAD}`, TEST_END_DISPATCHER: file },
     });
-    t.teardown(() => first.dispose());
     const client = new ContractClient(t, first.port);
     const settings = { max_retries: 1, retry_backoff_seconds: 9 };
     const { id: hookId } = await client.post("/webhooks", {
@@ -54,8 +53,7 @@ t.test(
     await first.end();
 
     status = 204;
-    const second = await ServiceProcess.start({ dataDirectory: first.dataDirectory });
-    t.teardown(() => second.dispose());
+    const second = await ServiceProcess.startFor(t, { dataDirectory: first.dataDirectory });
     const again = new ContractClient(t, second.port);
     const done = await again.until(
       "/webhook-deliveries/{delivery_id}",

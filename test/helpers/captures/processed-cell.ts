@@ -1,4 +1,5 @@
 import { crc32 } from "node:zlib";
+import t, { type Test } from "tap";
 import type {
   Extent,
   LineBatch,
@@ -11,6 +12,8 @@ import type { FileSystem, StoreFile } from "../../../storage/disk/file-system-in
 import { frameSource } from "../../../workers/artefacts/frame/frame-source.js";
 import { artefactTasks } from "../../../workers/artefacts/pool/artefact-tasks.js";
 import { memoryFile } from "../disk/memory-file.js";
+import { ContractClient } from "../http/contract-client.js";
+import { someFronts } from "../http/fronts-here.js";
 import { frameOf, type MadeFrame, surfaceFrame } from "./made-frames.js";
 import { RecordedCell } from "./recorded-cell.js";
 
@@ -148,5 +151,29 @@ class GrowingFile {
 
   open(): StoreFile {
     return memoryFile(this.bytes());
+  }
+}
+
+let shared: Promise<ProcessedCell> | undefined;
+
+/** The one of all tests of a file. */
+export function sharedProcessedCell(): Promise<ProcessedCell> {
+  if (shared === undefined) {
+    shared = processedCell();
+    t.teardown(async () => (await shared)?.cell.close());
+  }
+  return shared;
+}
+
+/** A test over the shared cell, in full size on every front. */
+export function overProcessedCell(
+  name: string,
+  run: (t: Test, client: ContractClient, cell: ProcessedCell) => Promise<void>,
+): void {
+  for (const here of someFronts(t)) {
+    t.test(`${name} (${here.name})`, async (t) => {
+      const cell = await sharedProcessedCell();
+      await run(t, new ContractClient(t, await cell.cell.listen(here)), cell);
+    });
   }
 }

@@ -136,6 +136,16 @@ export class ServiceProcess {
     return service;
   }
 
+  /** As `start`; the end of the test disposes of it. */
+  static async startFor(
+    t: { teardown(undo: () => unknown): unknown },
+    options: ProcessOptions = {},
+  ): Promise<ServiceProcess> {
+    const service = await ServiceProcess.start(options);
+    t.teardown(() => service.dispose());
+    return service;
+  }
+
   get port(): number {
     return this.#port;
   }

@@ -52,6 +52,15 @@ export class SchedulerBench {
   #timeUs: number;
   #ids: number;
 
+  /** One that serves, with these webhooks. */
+  static serving(...webhooks: ReturnType<typeof webhookOf>[]): SchedulerBench {
+    const bench = new SchedulerBench();
+    for (const webhook of webhooks) bench.putWebhook(webhook);
+    bench.settle();
+    bench.scheduler.serving(1);
+    return bench;
+  }
+
   /** @param records the durable ones, at a start */
   constructor(records: SchedulerRecord[] = [], options: Partial<DeliverySchedulerOptions> = {}) {
     this.records = [...records];

@@ -32,8 +32,7 @@ t.test("elsewhere a line comes every ten seconds, and none of a check that is so
 });
 
 t.test("the command tells how far it is, up to the end of the store", async (t) => {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const producer = await RawProducer.connect({ path: service.cellSocketPath }, "cell");
   await producer.accept(programPut());
   for (let run = 0; run < 20; run++) {

@@ -29,8 +29,7 @@ t.test("the page of /docs and all that it loads come from the service", async (t
 t.test(
   "/metrics tells of requests, ingest, log and process in the Prometheus format, with bounded labels",
   async (t) => {
-    const service = await ServiceProcess.start();
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t);
     const ask = (path: string, method = "GET") =>
       rawRequest(service.port, request(path).replace("GET", method), method);
     for (let n = 0; n < 20; n++) {

@@ -59,8 +59,7 @@ async function storeFile(service: ServiceProcess): Promise<string> {
 
 for (const { name, environment } of frontsHere(t)) {
   t.test(`${IDLE} idle connections and ${SLOW} slow readers of 20 MB hold bounded memory (${name})`, async (t) => {
-    const service = await ServiceProcess.start({ args: ["serve"], environment });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, { args: ["serve"], environment });
     const path = await storeFile(service);
     const count = sized(50, 500);
     await latencies(service.port, "/runs", count);

@@ -5,17 +5,9 @@ import type { Webhook } from "../../../../core/webhook/webhook.js";
 import { listOf } from "../../../helpers/list-of.js";
 import { SchedulerBench, webhookOf } from "../../../helpers/webhooks/scheduler-bench.js";
 
-function bench(...webhooks: ReturnType<typeof webhookOf>[]): SchedulerBench {
-  const one = new SchedulerBench();
-  for (const webhook of webhooks) one.putWebhook(webhook);
-  one.settle();
-  one.scheduler.serving(1);
-  return one;
-}
-
 t.test("nothing is sent before the view has the record with the event", async (t) => {
   const webhook = webhookOf(1);
-  const one = bench(webhook);
+  const one = SchedulerBench.serving(webhook);
   const { deliveries } = one.emit([webhook]);
   t.equal(one.jobs.size, 0, "appended");
   one.commit(one.records.length);
@@ -25,7 +17,7 @@ t.test("nothing is sent before the view has the record with the event", async (t
 });
 
 t.test("what is on its way to the log is answered by the log, also once there is no dispatcher", (t) => {
-  const one = bench(webhookOf(1));
+  const one = SchedulerBench.serving(webhookOf(1));
   const answers: boolean[] = [];
   one.scheduler.commits.add(one.committed + 1, (isCommitted) => answers.push(isCommitted));
   one.scheduler.commits.add(one.committed + 2, (isCommitted) => answers.push(isCommitted));
@@ -42,7 +34,7 @@ t.test("what is on its way to the log is answered by the log, also once there is
 
 t.test("payloads are held once for an event, as long as one of its deliveries is not at its end", async (t) => {
   const webhooks = [webhookOf(1), webhookOf(2), webhookOf(3)];
-  const one = bench(...webhooks);
+  const one = SchedulerBench.serving(...webhooks);
   const event = one.emit(webhooks);
   const bytes = Buffer.byteLength(event.payload);
   one.settle();
@@ -64,7 +56,7 @@ t.test(
   "a slow receiver: all wait, with bounded bytes in memory, and go out in order, also behind a start",
   async (t) => {
     const [slow, fine] = [webhookOf(1), webhookOf(2)];
-    const first = bench(slow, fine);
+    const first = SchedulerBench.serving(slow, fine);
     // 80 of 1 MiB each: more than is kept.
     const padding = "x".repeat(1024 * 1024);
     const ids = Array.from({ length: 80 }, () => first.emit([slow], padding).deliveries[0]?.id as string);
@@ -108,7 +100,7 @@ t.test(
   "1,000 webhooks and 100,000 deliveries: those of each event in order, and a dead receiver holds up none",
   async (t) => {
     const webhooks = Array.from({ length: 1000 }, (_, n) => webhookOf(n + 1));
-    const one = bench(...webhooks);
+    const one = SchedulerBench.serving(...webhooks);
     const events = Array.from({ length: 100 }, () => one.emit(webhooks));
     one.settle();
     one.timers.advance(0);
@@ -122,7 +114,7 @@ t.test(
 
 t.test("many wait for a webhook that is deleted: they fail in slices, and nothing else waits for that", async (t) => {
   const [dead, fine] = [webhookOf(1), webhookOf(2)];
-  const one = bench(dead, fine);
+  const one = SchedulerBench.serving(dead, fine);
   const count = 10_000;
   for (let nth = 0; nth < count; nth++) one.emit([dead]);
   one.settle();
@@ -140,7 +132,7 @@ t.test("many wait for a webhook that is deleted: they fail in slices, and nothin
 
 t.test("when a further attempt is due is stored for as long as the pause lasts", async (t) => {
   const webhook = webhookOf(1, { maxRetries: 3, retryBackoffSeconds: 2 });
-  const one = bench(webhook);
+  const one = SchedulerBench.serving(webhook);
   const id = one.emit([webhook]).deliveries[0]?.id as string;
   one.settle();
   one.attempt(id, false);
@@ -164,7 +156,7 @@ t.test("a webhook that changes between two attempts", async (t) => {
   const settings = { maxRetries: 3, retryBackoffSeconds: 2 };
   const webhook = webhookOf(1, settings);
   const paused = () => {
-    const one = bench(webhook);
+    const one = SchedulerBench.serving(webhook);
     const id = one.emit([webhook]).deliveries[0]?.id as string;
     one.settle();
     one.attempt(id, false);
@@ -217,7 +209,7 @@ t.test("a webhook that changes between two attempts", async (t) => {
 
 t.test("an outcome that cannot be appended is appended later, and nobody is told before", async (t) => {
   const webhook = webhookOf(1);
-  const one = bench(webhook);
+  const one = SchedulerBench.serving(webhook);
   let answer: unknown;
   one.scheduler.test(webhook.id, (outcome) => {
     answer = outcome;
@@ -240,7 +232,7 @@ t.test(
   "what cannot be read after a restart stays as it is stored, is told, and goes on once it can be read",
   async (t) => {
     const [flaky, fine] = [webhookOf(1), webhookOf(2)];
-    const first = bench(flaky, fine);
+    const first = SchedulerBench.serving(flaky, fine);
     const [stuck, other] = first.emit([flaky, fine]).deliveries.map(({ id }) => id) as [string, string];
     first.settle();
     first.attempt(stuck, false);

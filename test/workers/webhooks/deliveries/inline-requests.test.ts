@@ -4,14 +4,6 @@ import type { InlineAnswer } from "../../../../workers/webhooks/deliveries/track
 import { listOf } from "../../../helpers/list-of.js";
 import { countedId, SchedulerBench, webhookOf } from "../../../helpers/webhooks/scheduler-bench.js";
 
-function bench(...webhooks: ReturnType<typeof webhookOf>[]): SchedulerBench {
-  const one = new SchedulerBench();
-  for (const webhook of webhooks) one.putWebhook(webhook);
-  one.settle();
-  one.scheduler.serving(1);
-  return one;
-}
-
 /** What a retry was answered: its delivery or the error's code; `waiting` before it is. */
 function retried(one: SchedulerBench, id: string) {
   const seen = { answer: "waiting", params: {} as object };
@@ -38,7 +30,7 @@ t.test(
   "a test of a webhook that is deleted before its attempt begins is told that there is no such webhook",
   async (t) => {
     const webhook = webhookOf(1);
-    const one = bench(webhook);
+    const one = SchedulerBench.serving(webhook);
     let answer: Parameters<InlineAnswer>[0] | undefined;
     one.scheduler.test(webhook.id, (outcome) => {
       answer = outcome;
@@ -57,7 +49,7 @@ t.test(
   "a retry of what cannot be read is an internal error and changes nothing; unknown is what is not there",
   async (t) => {
     const webhook = webhookOf(1);
-    const first = bench(webhook);
+    const first = SchedulerBench.serving(webhook);
     const [failed] = failedOnes(first, webhook, 1) as [string];
     const pending = first.emit([webhook]).deliveries[0]?.id as string;
     first.settle();
@@ -88,7 +80,7 @@ t.test(
 
 t.test("retries are bounded for each receiver, and a slow one takes nothing from others", async (t) => {
   const [slow, fine] = [webhookOf(1), webhookOf(2)];
-  const one = bench(slow, fine);
+  const one = SchedulerBench.serving(slow, fine);
   const ids = failedOnes(one, slow, 256);
   const [other] = failedOnes(one, fine, 1) as [string];
   const all = ids.map((id) => retried(one, id));
@@ -133,7 +125,7 @@ t.test("retries are bounded for each receiver, and a slow one takes nothing from
 
 t.test("a delivery keeps its latest attempts, however often it is retried, and counts all", async (t) => {
   const webhook = webhookOf(1, { maxRetries: 3 });
-  const one = bench(webhook);
+  const one = SchedulerBench.serving(webhook);
   const [id] = failedOnes(one, webhook, 1) as [string];
   const before = one.stored(id)?.delivery.attempts ?? 0;
   for (let nth = 0; nth < 40; nth++) {
@@ -154,7 +146,7 @@ t.test("a delivery keeps its latest attempts, however often it is retried, and c
 
 t.test("a client that goes away takes back what was not begun; what was is finished and recorded", async (t) => {
   const webhook = webhookOf(1, { maxRetries: 3, retryBackoffSeconds: 5 });
-  const one = bench({ ...webhook, maxRetries: 0 });
+  const one = SchedulerBench.serving({ ...webhook, maxRetries: 0 });
   const [id] = failedOnes(one, webhook, 1) as [string];
   one.putWebhook(webhook);
   const { request, seen } = retried(one, id);
