@@ -64,6 +64,66 @@ const RUN_BEGINS: readonly RunChange[] = [
   { kind: "run_started", runId: EXAMPLE_RUN },
 ];
 
+const HEIGHTS = Buffer.from(Uint16Array.from({ length: 6 }, (_, at) => 500 + at).buffer);
+
+const RUN_GOES_ON: readonly [second: number, change: RunChange][] = [
+  [11, { kind: "step_started", runId: EXAMPLE_RUN, index: 1 }],
+  [12, { kind: "step_finished", runId: EXAMPLE_RUN, index: 1, status: "completed", result: null, error: null }],
+  [12, { kind: "step_started", runId: EXAMPLE_RUN, index: 2 }],
+  [
+    12,
+    {
+      kind: "frame_begun",
+      runId: EXAMPLE_RUN,
+      frame: {
+        id: EXAMPLE_FRAME,
+        stepIndex: 2,
+        sessionId: "session-1",
+        frameType: "heightmap",
+        width: 3,
+        declaredLines: 2,
+        planes: { height: { dtype: "u16", scale_mm: 0.01, offset_mm: -5, invalid: [0] } },
+        xPitchMm: 0.1,
+        yPitchMm: 0.2,
+        xOriginMm: 0,
+        yOriginMm: 0,
+        sequenceNumber: 1,
+        sensorId: "ljx-1",
+        jointPositions: [0, 1.5, -2, 0, 0.7, 0],
+        tcpPosition: null,
+        captureTimestampUs: us(12),
+        metadata: null,
+      },
+    },
+  ],
+  [
+    13,
+    {
+      kind: "frame_lines_stored",
+      runId: EXAMPLE_RUN,
+      frameId: EXAMPLE_FRAME,
+      batch: { offset: 64, lengthBytes: 12, crc32: crc32(HEIGHTS), lineCount: 2, heightCrc32: crc32(HEIGHTS) },
+    },
+  ],
+  [14, { kind: "frame_ended", runId: EXAMPLE_RUN, frameId: EXAMPLE_FRAME }],
+  [
+    14,
+    {
+      kind: "step_finished",
+      runId: EXAMPLE_RUN,
+      index: 2,
+      status: "completed",
+      result: {
+        frame_id: EXAMPLE_FRAME,
+        checks: [{ name: "flatness", status: "passed", value: 0.12, nominal: 0, delta: 0.12, threshold: 0.2 }],
+        defects: [{ id: "d1", type: "scratch", confidence: 0.82, severity: "low" }],
+      },
+      error: null,
+    },
+  ],
+  [15, { kind: "run_finalizing", runId: EXAMPLE_RUN, summary: "1 of 1 checks passed", results: null }],
+];
+
 /**
  * A cell with one program, one run of it and one webhook, whose receiver was not up when it was tested and took the end of the run at
  * the second attempt: what the interface's document shows as examples.
@@ -78,73 +138,14 @@ export function exampleCell(): RecordedCell {
   webhooks.timeUs = us(3);
   webhooks.refusals = 1;
   void webhooks.request({ op: "test", webhookId: EXAMPLE_WEBHOOK });
-  const heights = Buffer.alloc(12);
-  for (let at = 0; at < 6; at++) heights.writeUInt16LE(500 + at, at * 2);
-  const changes: [second: number, change: RunChange][] = [
-    ...RUN_BEGINS.map((change): [number, RunChange] => [10, change]),
-    [11, { kind: "step_started", runId, index: 1 }],
-    [12, { kind: "step_finished", runId, index: 1, status: "completed", result: null, error: null }],
-    [12, { kind: "step_started", runId, index: 2 }],
-    [
-      12,
-      {
-        kind: "frame_begun",
-        runId,
-        frame: {
-          id: EXAMPLE_FRAME,
-          stepIndex: 2,
-          sessionId: "session-1",
-          frameType: "heightmap",
-          width: 3,
-          declaredLines: 2,
-          planes: { height: { dtype: "u16", scale_mm: 0.01, offset_mm: -5, invalid: [0] } },
-          xPitchMm: 0.1,
-          yPitchMm: 0.2,
-          xOriginMm: 0,
-          yOriginMm: 0,
-          sequenceNumber: 1,
-          sensorId: "ljx-1",
-          jointPositions: [0, 1.5, -2, 0, 0.7, 0],
-          tcpPosition: null,
-          captureTimestampUs: us(12),
-          metadata: null,
-        },
-      },
-    ],
-    [
-      13,
-      {
-        kind: "frame_lines_stored",
-        runId,
-        frameId: EXAMPLE_FRAME,
-        batch: { offset: 64, lengthBytes: 12, crc32: crc32(heights), lineCount: 2, heightCrc32: crc32(heights) },
-      },
-    ],
-    [14, { kind: "frame_ended", runId, frameId: EXAMPLE_FRAME }],
-    [
-      14,
-      {
-        kind: "step_finished",
-        runId,
-        index: 2,
-        status: "completed",
-        result: {
-          frame_id: EXAMPLE_FRAME,
-          checks: [{ name: "flatness", status: "passed", value: 0.12, nominal: 0, delta: 0.12, threshold: 0.2 }],
-          defects: [{ id: "d1", type: "scratch", confidence: 0.82, severity: "low" }],
-        },
-        error: null,
-      },
-    ],
-    [15, { kind: "run_finalizing", runId, summary: "1 of 1 checks passed", results: null }],
-  ];
-  for (const [second, change] of changes) cell.apply(us(second), change);
+  for (const change of RUN_BEGINS) cell.apply(us(10), change);
+  for (const [second, change] of RUN_GOES_ON) cell.apply(us(second), change);
   const ending: RunEnding = { status: "completed", errorMessage: null, notes: [] };
   const event = webhooks.emit("ProgramCompleted", endRun(cell.state(runId), ending, us(16)), us(16));
   cell.end(us(16), runId, ending, { emitted: [event] });
   webhooks.refusals = 1;
   webhooks.emitted(event, runId);
-  cell.files.set(`${runId}/capture`, Buffer.concat([Buffer.alloc(64), heights]));
+  cell.files.set(`${runId}/capture`, Buffer.concat([Buffer.alloc(64), HEIGHTS]));
   webhooks.timeUs = us(60);
   cell.healthRows = [
     { key: "log", status: "healthy", id: null, detail: null, enabled: null, required: true },

@@ -31,6 +31,8 @@ const ALLOWED: Record<Status, string> = {
   cancelled: "",
 };
 
+type CaptureMessage = Extract<CellMessage, { type: `frame.${string}` | "series.append" }>;
+
 /** The cell link as plain maps and tables, written from the contract and from nothing else. */
 export class CellLinkModel {
   readonly runs = new Map<string, ModelRun>();
@@ -130,6 +132,41 @@ export class CellLinkModel {
         };
       }
       case "frame.begin":
+      case "frame.lines":
+      case "frame.end":
+      case "series.append":
+        return this.#takeCapture(run, message, payloadBytes, faults);
+      case "check.add":
+        return () => run.checks.push(message.check);
+      case "defect.add":
+        return () => run.defects.push(message.defect);
+      case "job.start":
+        if (run.jobs.has(message.id)) faults.push("already_exists");
+        return () => run.jobs.set(message.id, "running");
+      case "job.finish":
+        if (!run.jobs.has(message.id)) faults.push("not_found");
+        else if (run.jobs.get(message.id) !== "running") faults.push("illegal_transition");
+        return () => {
+          run.jobs.set(message.id, message.status);
+          if (message.status === "failed") return;
+          run.checks.push(...(message.checks ?? []));
+          run.defects.push(...(message.defects ?? []));
+        };
+      case "file.put":
+        if (message.name.includes("/")) faults.push("invalid_message");
+        if (run.files.includes(message.name) || message.name.endsWith("cl_sweep.csv")) faults.push("name_taken");
+        if (message.step_index && run.steps[message.step_index - 1] === undefined) faults.push("not_found");
+        return () => run.files.push(message.name);
+      case "event.add":
+        return () => run.events.push(message.event_type);
+      default:
+        throw new Error(`not about a run: ${message.type}`);
+    }
+  }
+
+  #takeCapture(run: ModelRun, message: CaptureMessage, payloadBytes: number, faults: string[]): () => void {
+    switch (message.type) {
+      case "frame.begin":
         if (this.frames.has(message.id)) faults.push("already_exists");
         if (run.steps[message.step_index - 1] === undefined) faults.push("not_found");
         return () => {
@@ -169,31 +206,6 @@ export class CellLinkModel {
           else series.appends++;
         };
       }
-      case "check.add":
-        return () => run.checks.push(message.check);
-      case "defect.add":
-        return () => run.defects.push(message.defect);
-      case "job.start":
-        if (run.jobs.has(message.id)) faults.push("already_exists");
-        return () => run.jobs.set(message.id, "running");
-      case "job.finish":
-        if (!run.jobs.has(message.id)) faults.push("not_found");
-        else if (run.jobs.get(message.id) !== "running") faults.push("illegal_transition");
-        return () => {
-          run.jobs.set(message.id, message.status);
-          if (message.status === "failed") return;
-          run.checks.push(...(message.checks ?? []));
-          run.defects.push(...(message.defects ?? []));
-        };
-      case "file.put":
-        if (message.name.includes("/")) faults.push("invalid_message");
-        if (run.files.includes(message.name) || message.name.endsWith("cl_sweep.csv")) faults.push("name_taken");
-        if (message.step_index && run.steps[message.step_index - 1] === undefined) faults.push("not_found");
-        return () => run.files.push(message.name);
-      case "event.add":
-        return () => run.events.push(message.event_type);
-      default:
-        throw new Error(`not about a run: ${message.type}`);
     }
   }
 

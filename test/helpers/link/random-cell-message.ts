@@ -45,12 +45,23 @@ function randomProgram(random: Random): CellMessage {
   return { type: "program.put", program: { id: idOf(random.integer(1, 3)), name, status: "active", steps } };
 }
 
-/** Mostly what has an effect on what there is, sometimes what has not: valid in itself in either case. */
-export function randomCellMessage(random: Random, model: CellLinkModel): [CellMessage, payloadBytes: number] {
-  if (model.programs.size === 0) return [randomProgram(random), 0];
+function checksOf(random: Random): QualityCheck[] {
+  return Array.from({ length: random.integer(0, 2) }, (_, n) => ({
+    name: `c${n}`,
+    status: random.pick(["passed", "failed", "error"]),
+    value: random.normal(),
+    metadata: randomObject(random),
+  }));
+}
+
+function defectsOf(random: Random): Defect[] {
+  return Array.from({ length: random.integer(0, 2) }, () => ({ type: "dent", confidence: random.next() }));
+}
+
+/** What a message is about: mostly what there is, so that something happens; sometimes what there is not. */
+function pickSubject(random: Random, model: CellLinkModel) {
   const newest = [...model.runs.keys()].sort();
   if (newest.length === 0) newest.push(idOf(100));
-  // Mostly what there is, so that something happens; sometimes what there is not.
   const active = newest.filter((id) => /pending|running|finalizing/.test(model.runs.get(id)?.status ?? ""));
   let runId = random.chance(0.5) ? (newest.at(-1) as string) : random.pick(newest);
   if (active.length > 0 && random.chance(0.9)) runId = random.pick(active.slice(-3));
@@ -59,17 +70,6 @@ export function randomCellMessage(random: Random, model: CellLinkModel): [CellMe
   const frameId = frames.length > 0 && random.chance(0.8) ? random.pick(frames) : idOf(random.integer(200, 400));
   const jobId = idOf(random.integer(300, 304));
   const index = random.integer(1, 4);
-  const checks = () =>
-    Array.from({ length: random.integer(0, 2) }, (_, n): QualityCheck => {
-      return {
-        name: `c${n}`,
-        status: random.pick(["passed", "failed", "error"]),
-        value: random.normal(),
-        metadata: randomObject(random),
-      };
-    });
-  const defects = () =>
-    Array.from({ length: random.integer(0, 2) }, (): Defect => ({ type: "dent", confidence: random.next() }));
   const frame = model.runs.get(model.frames.get(frameId) ?? "")?.frames.get(frameId);
   const count = random.integer(1, 3);
   const text = random.pick(TEXTS);
@@ -78,13 +78,25 @@ export function randomCellMessage(random: Random, model: CellLinkModel): [CellMe
   const steps = [{ type: "wait" as const, params: randomObject(random) }, { type: "gripper" as const }];
   const newRun = random.chance(0.9) ? 100 + model.runs.size * 2 : random.integer(98, 98 + model.runs.size * 2);
   const first_line = (frame?.lines ?? 0) + (random.chance(0.1) ? 1 : 0);
-  type Made = [CellMessage, payloadBytes: number];
-  const makers: [weight: number, () => Made][] = [
+  return { runId, frameId, jobId, index, count, text, off, name, steps, newRun, first_line };
+}
+
+type Subject = ReturnType<typeof pickSubject>;
+type Made = [CellMessage, payloadBytes: number];
+type Maker = [weight: number, () => Made];
+
+function cellMakers(random: Random): Maker[] {
+  return [
     [2, () => [randomProgram(random), 0]],
     [0.3, () => [{ type: "program.delete", id: idOf(random.integer(1, 3)) }, 0]],
     [1, () => [{ type: "component.put", key: random.pick(["log", "plc", "r1"]), status: "healthy" }, 0]],
     [1, () => [{ type: "component.delete", key: random.pick(["plc", "r1"]) }, 0]],
     [1, () => [{ type: "cell.put", kiosk_serial_number: random.pick([null, "K"]) }, 0]],
+  ];
+}
+
+function runMakers(random: Random, { runId, newRun, index, text, steps }: Subject): Maker[] {
+  return [
     [
       2,
       () => {
@@ -100,11 +112,20 @@ export function randomCellMessage(random: Random, model: CellLinkModel): [CellMe
       4,
       () => {
         const status = random.pick(["completed", "completed", "failed", "skipped"] as const);
-        const result = { ...randomObject(random), checks: checks(), defects: defects() } as unknown as JsonObject;
+        const result = {
+          ...randomObject(random),
+          checks: checksOf(random),
+          defects: defectsOf(random),
+        } as unknown as JsonObject;
         const more = { ...(random.chance(0.5) ? { result } : {}), ...(random.chance(0.3) ? { error: text } : {}) };
         return [{ type: "step.finish", run_id: runId, index, status, ...more }, 0];
       },
     ],
+  ];
+}
+
+function captureMakers(random: Random, { runId, frameId, index, first_line, count, off }: Subject): Maker[] {
+  return [
     [
       3,
       () => {
@@ -123,6 +144,11 @@ export function randomCellMessage(random: Random, model: CellLinkModel): [CellMe
         return [{ type: "series.append", run_id: runId, step_index: index, channels, ...samples }, 24 + off];
       },
     ],
+  ];
+}
+
+function resultMakers(random: Random, { runId, jobId, index, text, name }: Subject): Maker[] {
+  return [
     [1, () => [{ type: "check.add", run_id: runId, check: { name: "c", status: "warning", nominal: null } }, 0]],
     [1, () => [{ type: "defect.add", run_id: runId, defect: { metadata: randomObject(random) } }, 0]],
     [2, () => [{ type: "job.start", run_id: runId, id: jobId, name: "j" }, 0]],
@@ -130,7 +156,17 @@ export function randomCellMessage(random: Random, model: CellLinkModel): [CellMe
       3,
       () => {
         const status = random.pick(["completed", "failed"] as const);
-        return [{ type: "job.finish", run_id: runId, id: jobId, status, checks: checks(), defects: defects() }, 0];
+        return [
+          {
+            type: "job.finish",
+            run_id: runId,
+            id: jobId,
+            status,
+            checks: checksOf(random),
+            defects: defectsOf(random),
+          },
+          0,
+        ];
       },
     ],
     [
@@ -145,6 +181,18 @@ export function randomCellMessage(random: Random, model: CellLinkModel): [CellMe
     [0.6, () => [{ type: "run.finish", id: runId, summary: text, results: randomObject(random) }, 0]],
     [0.15, () => [{ type: "run.fail", id: runId, error_message: text }, 0]],
     [0.15, () => [{ type: "run.cancel", id: runId }, random.chance(0.1) ? 1 : 0]],
+  ];
+}
+
+/** Mostly what has an effect on what there is, sometimes what has not: valid in itself in either case. */
+export function randomCellMessage(random: Random, model: CellLinkModel): Made {
+  if (model.programs.size === 0) return [randomProgram(random), 0];
+  const subject = pickSubject(random, model);
+  const makers = [
+    ...cellMakers(random),
+    ...runMakers(random, subject),
+    ...captureMakers(random, subject),
+    ...resultMakers(random, subject),
   ];
   let at = random.next() * makers.reduce((sum, [weight]) => sum + weight, 0);
   for (const [weight, make] of makers) {
