@@ -132,7 +132,7 @@ t.test("a shortage while the key file is read leaves the keys as they are", asyn
   };
   const timer = watchKeys("keys.json", keys, { warn, error: () => {} } as unknown as ServiceLog, 1);
   t.teardown(() => clearInterval(timer));
-  while (keys.fault === null) await turn();
+  while (keys.fault === null) await eventLoopTurn();
   t.match(keys.fault, /EACCES/, "another error does not");
   t.same(warned, codes.slice(0, -1));
 });
