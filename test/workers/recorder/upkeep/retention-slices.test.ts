@@ -303,14 +303,11 @@ t.test("by age: a clock that is wrong for certain makes nothing old, however lon
   stage.nowUs = TIME_LIMIT_US;
   stage.start({ policy: { days: 1, bytes: null }, monotonicMs: () => nowMs });
   await stage.passEnded();
-  const look = async (): Promise<void> => {
+  nowMs = 48 * 3_600_000;
+  for (const isWrong of [true, false]) {
+    stage.nowUs = isWrong ? TIME_LIMIT_US : TIME_LIMIT_US - 1;
     stage.timers.advance(60_000);
     await stage.passEnded();
-  };
-  nowMs += 48 * 3_600_000;
-  await look();
-  t.same(stage.steps, []);
-  stage.nowUs = TIME_LIMIT_US - 1;
-  await look();
-  t.equal(removed(stage).length, 1, "any other clock is trusted after a day");
+    t.equal(removed(stage).length, isWrong ? 0 : 1, "any other clock is trusted after a day");
+  }
 });
