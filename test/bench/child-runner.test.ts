@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -6,6 +6,7 @@ import t from "tap";
 import type { BenchmarkJob } from "../../bench/harness/benchmark-process.js";
 import { runInProcess } from "../../bench/harness/child-runner.js";
 import { untilGone } from "../helpers/process/until-gone.js";
+import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
 import { exampleResult, OURS, PEER } from "./example-run.js";
 
 const MEASURED = exampleResult(OURS, PEER);
@@ -23,8 +24,7 @@ function job(name: string): BenchmarkJob {
 }
 
 t.test("the process of a benchmark: its result, its failure, its time limit, its interruption", async (t) => {
-  const directory = mkdtempSync(join(tmpdir(), "bench-harness-test-"));
-  t.teardown(() => rmSync(directory, { recursive: true }));
+  const directory = temporaryDirectory(t);
   const program = (name: string, source: string): string => {
     const path = join(directory, `${name}.mjs`);
     writeFileSync(path, source);

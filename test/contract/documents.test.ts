@@ -1,17 +1,7 @@
 /** Runs what the documents tell their readers to type: every request, command and option that they name works as they say. */
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import t, { type Test } from "tap";
@@ -22,6 +12,7 @@ import { NPY_IN_MILLIMETRES } from "../../http/openapi/frame-millimetres.js";
 import { type Command, commandsOf, fencesOf, inlineCodeOf } from "../helpers/documents/document-text.js";
 import { documentedCell, type Names } from "../helpers/documents/documented-cell.js";
 import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
+import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
 
 const README = "README.md";
 const GUIDE = "http/README.md";
@@ -127,8 +118,7 @@ async function freePort(): Promise<number> {
 
 /** A folder that looks like a clone in which the service runs. */
 function cloneFolder(t: Test, service: ServiceProcess): string {
-  const folder = mkdtempSync(join(tmpdir(), "inspection-documents-"));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryDirectory(t);
   mkdirSync(join(folder, "node_modules"));
   symlinkSync(resolve("."), join(folder, "node_modules/inspection-results-service"));
   symlinkSync(resolve("dist"), join(folder, "dist"));

@@ -1,7 +1,5 @@
 import { execFile, spawnSync } from "node:child_process";
-import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { closeSync, openSync } from "node:fs";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
 import { rawRequest } from "../helpers/http/raw-http.js";
@@ -64,12 +62,13 @@ try:
 except OSError: pass # Linux's way to say that it has ended.
 `;
 
+import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
+
 const withTerminal =
   spawnSync("python3", ["-c", "import pty"]).status === 0 ? {} : { skip: "no python3 with its module pty" };
 
 t.test("auto on a terminal: lines to read, in colours unless NO_COLOR says otherwise", withTerminal, async (t) => {
-  const data = mkdtempSync(join(tmpdir(), "inspection-terminal-"));
-  t.teardown(() => rmSync(data, { recursive: true }));
+  const data = temporaryDirectory(t);
   const shown = async (environment: Record<string, string>, ...args: string[]): Promise<string> => {
     const command = [process.execPath, "dist/http/main.js", "serve", "--port", "0", "--data", data, ...args];
     const { stdout } = await promisify(execFile)("python3", ["-c", AT_TERMINAL, ...command], {

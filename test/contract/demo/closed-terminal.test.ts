@@ -1,11 +1,11 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import t, { type Test } from "tap";
 import { untilGone } from "../../helpers/process/until-gone.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 // Of util-linux: runs a command on a terminal of its own, which closes when it is killed.
 const hasScript = spawnSync("script", ["--version"]).status === 0;
@@ -13,8 +13,7 @@ const options = { skip: !hasScript && "script is absent" };
 
 /** How Node ends with these arguments when its terminal closes after it has shown `line`. */
 async function codeAfterClosing(t: Test, args: (folder: string) => string, line: string): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), "inspection-terminal-"));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryDirectory(t);
   // The shell hands the signal on, as one that a person types in does, and says how Node ended.
   const node = `"${process.execPath}" ${args(folder)}`;
   const forward = `trap 'kill -HUP $child' HUP; ${node} & child=$!; wait $child; wait $child; echo $? >&3`;

@@ -19,17 +19,11 @@ import { encodeSegmentHeader } from "../../../storage/log/segment.js";
 import { listOf } from "../../helpers/list-of.js";
 import { giveToOther, runAsOther, runsAsOther } from "../../helpers/process/other-account.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
-import { RecorderHarness } from "../../helpers/recorder/recorder-harness.js";
+import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { checkDirectory } from "../../helpers/store/checked-directory.js";
 import { isFullSize } from "../../helpers/test-size.js";
 
 const RUN_ID = "019bb000-0000-7000-8000-000000000002";
-
-function temporaryFolder(t: Test): string {
-  const folder = mkdtempSync(join(tmpdir(), "inspection-bad-data-"));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 const COMMANDS: Record<string, (data: string) => string[]> = {
   serve: (data) => ["serve", "--data", data, "--port", "0"],
@@ -68,7 +62,7 @@ async function refused(t: Test, data: string, message: RegExp, by = [...SERVING,
 
 /** A store with an empty segment, that nobody has open. */
 async function madeStore(t: Test): Promise<string> {
-  const data = join(temporaryFolder(t), "data");
+  const data = join(temporaryDirectory(t), "data");
   const recorder = await RecorderHarness.start(t, data);
   await recorder.stop();
   return data;
@@ -86,7 +80,7 @@ function contentOf(folder: string): string {
 }
 
 t.test("a data directory that is a file, or below one", async (t) => {
-  const file = join(temporaryFolder(t), "file");
+  const file = join(temporaryDirectory(t), "file");
   writeFileSync(file, "not a folder");
   const message = /the data directory .*file is not a folder \(/;
   await refused(t, file, message);
@@ -98,14 +92,14 @@ t.test("a data directory that is a file, or below one", async (t) => {
 });
 
 t.test("a folder with somebody's files is left alone", async (t) => {
-  const folder = temporaryFolder(t);
+  const folder = temporaryDirectory(t);
   for (const name of ["a.txt", "b.txt", "c.txt", "d.txt"]) writeFileSync(join(folder, name), name);
   const message =
     /holds no store, but other files \(a\.txt, b\.txt, c\.txt, … \(4 in all\)\): give the store a folder of its own/;
   await refused(t, folder, message, SERVING);
   await refused(t, folder, /holds no store/, LOOKING);
   t.same(readdirSync(folder).sort(), ["a.txt", "b.txt", "c.txt", "d.txt"], "nothing was made in it");
-  const captures = temporaryFolder(t);
+  const captures = temporaryDirectory(t);
   mkdirSync(join(captures, "captures", "holiday"), { recursive: true });
   await refused(t, captures, /other files \(captures\)/, ["serve"]);
 });
@@ -113,7 +107,7 @@ t.test("a folder with somebody's files is left alone", async (t) => {
 t.test(
   "what a first start left before it had made the store, and the root of a file system, are no other files",
   async (t) => {
-    const folder = temporaryFolder(t);
+    const folder = temporaryDirectory(t);
     for (const name of ["lock", "meta", "captures", "quarantine", "lost+found"]) mkdirSync(join(folder, name));
     writeFileSync(join(folder, "format.json.tmp"), "{");
     await (await openDataDirectory({ path: folder, creates: true })).release();
@@ -192,7 +186,7 @@ t.test("a data directory that this account may not write", { skip: runsAsOther()
 });
 
 t.test("links to a disk that is not mounted, and links that come back to themselves", async (t) => {
-  const folder = temporaryFolder(t);
+  const folder = temporaryDirectory(t);
   const at = (name: string): string => join(folder, name);
   symlinkSync(at("unmounted"), at("away"));
   const nowhere =
@@ -213,7 +207,7 @@ t.test("links to a disk that is not mounted, and links that come back to themsel
   await refused(t, data, /\/data\/captures is a symbolic link whose target does not exist: mount the target/);
   mkdirSync(at("unmounted"));
   await (await openDataDirectory({ path: data, creates: true })).release();
-  const linked = join(temporaryFolder(t), "linked");
+  const linked = join(temporaryDirectory(t), "linked");
   symlinkSync(data, linked);
   t.match(await checkDirectory(linked), { ok: true }, "once it is mounted; the directory itself may be a link");
 });

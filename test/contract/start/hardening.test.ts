@@ -1,28 +1,17 @@
-import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import t, { type Test } from "tap";
+import t from "tap";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
-import { type ProcessOptions, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const OBEYED = /(?!\n)[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 
-async function start(t: Test, options?: ProcessOptions): Promise<ServiceProcess> {
-  const service = await ServiceProcess.startFor(t, options);
-  return service;
-}
-
-function temporaryFolder(t: Test): string {
-  const folder = mkdtempSync(join(tmpdir(), "inspection-hard-"));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
 t.test("SIGUSR1 opens no inspector, in no process of the service", async (t) => {
-  const service = await start(t);
+  const service = await ServiceProcess.startFor(t);
   // Threads have children too: the processes that look names up.
   const tasks = `/proc/${service.pid}/task`;
   const children = readdirSync(tasks).flatMap((task) => readFileSync(`${tasks}/${task}/children`, "utf8").split(" "));
@@ -34,20 +23,23 @@ t.test("SIGUSR1 opens no inspector, in no process of the service", async (t) => 
 });
 
 t.test("what the service makes is its account's from its first moment on, the link's socket too", async (t) => {
-  const service = await start(t);
+  const service = await ServiceProcess.startFor(t);
   t.match(readFileSync(`/proc/${service.pid}/status`, "utf8"), /^Umask:\s*0077$/m);
   t.equal(statSync(service.cellSocketPath).mode & 0o777, 0o600);
 });
 
 t.test("folders that others may write are told of", async (t) => {
-  const folder = temporaryFolder(t);
+  const folder = temporaryDirectory(t);
   const warnings = async (dataMode: number, socketMode: number) => {
     const [data, sockets] = ["data", "sockets"].map((name) => join(folder, name)) as [string, string];
     for (const path of [data, sockets]) mkdirSync(path, { recursive: true });
     if (process.getuid?.() === 0) chownSync(sockets, 0, 4242);
     chmodSync(data, dataMode);
     chmodSync(sockets, socketMode);
-    const service = await start(t, { dataDirectory: data, args: ["serve", "--cell-socket", join(sockets, "s")] });
+    const service = await ServiceProcess.startFor(t, {
+      dataDirectory: data,
+      args: ["serve", "--cell-socket", join(sockets, "s")],
+    });
     const { stderr } = await service.end();
     const lines = stderr
       .trim()
@@ -67,7 +59,7 @@ t.test("folders that others may write are told of", async (t) => {
 });
 
 t.test("no command sends what a terminal obeys", async (t) => {
-  const service = await start(t);
+  const service = await ServiceProcess.startFor(t);
   const raw = await RawProducer.connect({ path: service.cellSocketPath }, "cell");
   const id = nextId();
   const metadata = { note: "\u001b[2J \u009b2J \u202etxt.exe\u2066 \u2028 \u007f \r\n é \u{1f600}" };

@@ -1,11 +1,11 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const run = promisify(execFile);
 
@@ -13,12 +13,6 @@ const run = promisify(execFile);
 const environment = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^npm_(lifecycle|package|command)/.test(name)),
 );
-
-function temporaryFolder(t: Test): string {
-  const folder = mkdtempSync(join(tmpdir(), "inspection-package-"));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 /** What the sources of the product become. The client is a part of the console; assembly/ becomes kernels.wasm; .d.ts files declare modules that the build makes. */
 function compiledModules(): string[] {
@@ -76,7 +70,7 @@ async function install(tarball: string, folder: string): Promise<string | undefi
 }
 
 t.test("the package has what runs the service, and nothing else", async (t) => {
-  const folder = temporaryFolder(t);
+  const folder = temporaryDirectory(t);
   const packed = await pack(folder);
   const paths = packed.files.map(({ path }) => path).sort();
   const others = ["CHANGELOG.md", "LICENSE", "README.md", "package.json", "dist/core/webhook/verify-webhook.d.ts"];

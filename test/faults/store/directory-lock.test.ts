@@ -1,16 +1,6 @@
 import { once } from "node:events";
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
-import { tmpdir } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { openDataDirectory } from "../../../storage/disk/data-directory.js";
@@ -19,12 +9,7 @@ import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import { checkStore } from "../../../storage/repair/check-store.js";
 import { startHelper } from "../../helpers/process/child-lines.js";
 import { runCommand } from "../../helpers/process/service-process.js";
-
-function temporaryDirectory(t: { teardown(callback: () => void): void }): string {
-  const path = mkdtempSync(`${tmpdir()}/directory-lock-`);
-  t.teardown(() => rmSync(path, { recursive: true }));
-  return path;
-}
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 t.test("a second process is refused and told who holds the directory", async (t) => {
   const path = temporaryDirectory(t);

@@ -1,11 +1,11 @@
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync } from "node:fs";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
 import { openDataDirectory } from "../../../storage/disk/data-directory.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import { checkStore } from "../../../storage/repair/check-store.js";
 import { startHelper } from "../../helpers/process/child-lines.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { openLog } from "../../helpers/store/log-harness.js";
 import { sized } from "../../helpers/test-size.js";
 
@@ -15,8 +15,7 @@ const CYCLES = sized(4, 300);
 t.test("a process killed at any moment loses no record that it acknowledged", async (t) => {
   t.comment(`seed ${SEED}`);
   const random = createRandom(SEED);
-  const path = mkdtempSync(`${tmpdir()}/log-kill-`);
-  t.teardown(() => rmSync(path, { recursive: true }));
+  const path = temporaryDirectory(t);
   const acknowledged = new Set<string>();
   for (let cycle = 0; cycle < CYCLES; cycle++) {
     const writer = startHelper("store/log-writer-process", [path, `${cycle}.`]);

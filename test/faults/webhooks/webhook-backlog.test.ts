@@ -1,10 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import t from "tap";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { sized } from "../../helpers/test-size.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
 
@@ -15,8 +13,7 @@ const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 t.test(
   "many deliveries pending at a start: all go out, while requests are answered and pages of the past hold still",
   async (t) => {
-    const directory = mkdtempSync(join(tmpdir(), "webhook-backlog-"));
-    t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+    const directory = temporaryDirectory(t);
     const first = await ServiceProcess.startFor(t, { args: ["serve"], dataDirectory: directory });
     let isHolding = true;
     const receiver = await startReceiver((_, response) => {

@@ -1,13 +1,11 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
 import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { sized } from "../../helpers/test-size.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
 
@@ -50,8 +48,7 @@ t.test(
   async (t) => {
     t.comment(`TEST_SEED=${SEED}`);
     const random = createRandom(SEED);
-    const directory = mkdtempSync(join(tmpdir(), "webhook-kill-"));
-    t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+    const directory = temporaryDirectory(t);
     let service = await ServiceProcess.start({ args: ["serve"], dataDirectory: directory });
     t.teardown(() => service.dispose());
 

@@ -1,12 +1,12 @@
 import { execFileSync } from "node:child_process";
-import { closeSync, constants, mkdtempSync, openSync, readSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, constants, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { type LineSink, LogDestination } from "../../../http/log/log-destination.js";
 import { someFronts } from "../../helpers/http/fronts-here.js";
 import { RawConnection } from "../../helpers/http/raw-http.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const failure = (code: string): NodeJS.ErrnoException => Object.assign(new Error(code), { code });
 
@@ -144,8 +144,7 @@ for (const { name, environment } of someFronts(t)) {
   });
 
   t.test(`a pipe behind stderr that nobody reads keeps no answer and no end waiting (${name})`, async (t) => {
-    const directory = mkdtempSync(join(tmpdir(), "inspection-pipe-"));
-    t.teardown(() => rmSync(directory, { recursive: true }));
+    const directory = temporaryDirectory(t);
     const path = join(directory, "stderr");
     execFileSync("mkfifo", [path]);
     const reader = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);

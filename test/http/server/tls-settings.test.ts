@@ -1,13 +1,13 @@
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { connect as connectTcp } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ConnectionOptions, connect } from "node:tls";
 import t, { type Test } from "tap";
 import { jsonReply } from "../../../http/replies/reply.js";
 import { onEveryFront, type Serve } from "../../helpers/http/handler-server.js";
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from "../../helpers/http/test-certificate.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 /** Self-signed, for an RSA key: only such a certificate could do without ECDHE. Undefined where openssl is not here. */
 function rsaCertificate(folder: string): { certPath: string; keyPath: string } | undefined {
@@ -20,8 +20,7 @@ function rsaCertificate(folder: string): { certPath: string; keyPath: string } |
 }
 
 async function serveTls(t: Test, serve: Serve, certificate: "ECDSA" | "RSA"): Promise<number | undefined> {
-  const folder = mkdtempSync(join(tmpdir(), "tls-settings-"));
-  t.teardown(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryDirectory(t);
   const own = { certPath: join(folder, "cert.pem"), keyPath: join(folder, "key.pem") };
   const tls = certificate === "RSA" ? rsaCertificate(folder) : own;
   if (tls === undefined) return undefined;

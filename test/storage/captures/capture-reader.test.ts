@@ -1,7 +1,6 @@
 import { spawnSync } from "node:child_process";
-import fs, { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import fs, { mkdirSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
-import { tmpdir } from "node:os";
 import t from "tap";
 import { generateUuidV7 } from "../../../core/identifiers.js";
 import { createRandom } from "../../../core/random.js";
@@ -9,6 +8,7 @@ import { CaptureReader, verifyExtents } from "../../../storage/captures/capture-
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import { createCaptureDisk, openCaptures } from "../../helpers/captures/capture-disk.js";
 import { listOf } from "../../helpers/list-of.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
 const random = createRandom(SEED);
@@ -126,8 +126,7 @@ t.test("verification names each damaged extent", async (t) => {
 });
 
 t.test("a FIFO or a folder in place of a capture file is damage of that file, and keeps nobody waiting", async (t) => {
-  const folder = mkdtempSync(`${tmpdir()}/capture-store-`);
-  t.teardown(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryDirectory(t);
   const extent = { offset: 0, lengthBytes: 1, crc32: 0 };
   spawnSync("mkfifo", [`${folder}/fifo`]);
   mkdirSync(`${folder}/folder`);

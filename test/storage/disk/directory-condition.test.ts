@@ -1,18 +1,17 @@
 import { spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { openDataDirectory } from "../../../storage/disk/data-directory.js";
 import { giveToOther, runAsOther, runsAsOther } from "../../helpers/process/other-account.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const SEGMENT = "meta/0000000000000001.seg";
 /** Of this month, where a run's first capture would end the log. */
 const MONTH = `captures/${new Date().toISOString().slice(0, 7).replace("-", "")}`;
 
 async function madeStore(t: Test): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), "directory-condition-"));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryDirectory(t);
   const path = join(folder, "data");
   await (await openDataDirectory({ path, creates: true })).release();
   writeFileSync(join(path, SEGMENT), "");

@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
 import { type MessageRefusedError, ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { FakeLinkServer } from "../../helpers/link/fake-link-server.js";
 import { listOf } from "../../helpers/list-of.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 t.comment(`TEST_SEED=${seed}`);
@@ -13,8 +12,7 @@ t.comment(`TEST_SEED=${seed}`);
 const quickly = { reconnectFirstMs: 1, reconnectLongestMs: 5, producer: "test-1" };
 
 function socketPath(t: Test): string {
-  const directory = mkdtempSync(join(tmpdir(), "link-"));
-  t.teardown(() => rmSync(directory, { recursive: true, force: true }));
+  const directory = temporaryDirectory(t);
   return join(directory, "cell.sock");
 }
 

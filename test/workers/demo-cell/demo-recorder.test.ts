@@ -1,5 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
 import { lineBytes } from "../../../core/capture/capture.js";
@@ -14,6 +13,7 @@ import { startDemoCell } from "../../../workers/demo-cell/demo-cell-process.js";
 import { readNpy } from "../../../workers/demo-cell/part/npy-reader.js";
 import { startRecorder } from "../../../workers/recorder/recorder-handle.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS, type RecorderOptions } from "../../../workers/recorder/recorder-messages.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const HEIGHTMAPS = "../shared/data/heightmaps";
 const skip = !existsSync(HEIGHTMAPS) && `${HEIGHTMAPS} is absent`;
@@ -22,8 +22,7 @@ t.test(
   "the recorder takes all that the demo cell says, across its own restarts, and stores it bit by bit",
   { skip },
   async (t) => {
-    const folder = mkdtempSync(join(tmpdir(), "demo-recorder-"));
-    t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+    const folder = temporaryDirectory(t);
     const options: RecorderOptions = {
       dataDirectory: folder,
       durability: "full",
