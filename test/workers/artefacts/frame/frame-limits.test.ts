@@ -48,34 +48,42 @@ function peaks(folder: string) {
   };
 }
 
+/** Turns of the event loop after which a buffer that is still there is held. */
+const TURNS = 5;
+
 /** The file system of a task: at the first read into a buffer it looks at what the task holds of those that it read into. */
 function heldAtReads(): { fileSystem: FileSystem; most(): number } {
   let most = 0;
   const seen = new WeakSet<ArrayBufferLike>();
   const buffers: WeakRef<ArrayBufferLike>[] = [];
-  const look = ({ buffer }: Uint8Array): void => {
+  const isNew = ({ buffer }: Uint8Array): boolean => {
     // The kernels' memory, which others measure, is shared.
-    if (seen.has(buffer) || buffer instanceof SharedArrayBuffer) return;
+    if (seen.has(buffer) || buffer instanceof SharedArrayBuffer) return false;
     seen.add(buffer);
     buffers.push(new WeakRef(buffer));
+    return true;
+  };
+  const held = (): number => {
     collectGarbage();
-    most = Math.max(
-      most,
-      buffers.reduce((sum, one) => sum + (one.deref()?.byteLength ?? 0), 0),
-    );
+    return buffers.reduce((sum, one) => sum + (one.deref()?.byteLength ?? 0), 0);
   };
   const looked = (file: StoreFile): StoreFile =>
     ({
       close: () => file.close(),
       closeSync: () => file.closeSync(),
       read: async (into: Uint8Array, position: number) => {
-        // A reference that was just looked at, or is still on the stack, keeps its buffer for this turn.
-        await eventLoopTurn();
-        look(into);
+        if (!isNew(into)) return file.read(into, position);
+        // A buffer that was looked at, or is on the stack or in a finished read, goes in a later turn.
+        let bytes = Number.POSITIVE_INFINITY;
+        for (let turn = 0; turn < TURNS && bytes > into.buffer.byteLength; turn++) {
+          await eventLoopTurn();
+          bytes = Math.min(bytes, held());
+        }
+        most = Math.max(most, bytes);
         return file.read(into, position);
       },
       readSync: (into: Uint8Array, position: number) => {
-        look(into);
+        if (isNew(into)) most = Math.max(most, held());
         return file.readSync(into, position);
       },
     }) as StoreFile;
