@@ -3,6 +3,7 @@ import t, { type Test } from "tap";
 import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
 import { listOf } from "../helpers/list-of.js";
+import { lastingPort } from "../helpers/process/lasting-port.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 
 t.test("what a page hears of changes", inBrowser, async (t) => {
@@ -12,7 +13,8 @@ t.test("what a page hears of changes", inBrowser, async (t) => {
 });
 
 async function heal(t: Test, browser: Browser): Promise<void> {
-  const first = await ServiceProcess.start();
+  const args = ["serve", "--port", String(await lastingPort())];
+  const first = await ServiceProcess.start({ args });
   t.teardown(() => first.dispose());
   const { port, dataDirectory } = first;
   const cell = await ConsoleCell.start(first);
@@ -58,7 +60,7 @@ async function heal(t: Test, browser: Browser): Promise<void> {
   const told = await runs.page.locator(".fault-box").allTextContents();
   t.match(told, listOf(/^Connection lost\. What you see may be old\./), "it is said once");
   await runs.page.getByRole("link", { name: "Runs", exact: true }).click();
-  const next = await ServiceProcess.start({ args: ["serve", "--port", String(port)], dataDirectory });
+  const next = await ServiceProcess.start({ args, dataDirectory });
   t.teardown(() => next.dispose());
   // The cell is as quick as the page: some of these are made before the page is back.
   for (let n = 2; n < 8; n++) await cell.play({ serialNumber: `SN-${n}`, checks: [check("depth", "passed", 10)] });
