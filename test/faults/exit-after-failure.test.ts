@@ -30,8 +30,9 @@ t.test("a process that records no more says so and exits with 1, for its supervi
   t.match(stderr, /^inspection-service: nothing was recorded since \d{4}-.*somebody removed or replaced/m);
   // Its recording ended at about the same time.
   t.match(await health(stays), { status: 503, recorder: { status: "down", detail: /^since \d{4}-/ } });
-  t.notMatch(stays.stderr, /a supervisor/);
-  t.equal((await stays.end()).code, 1, "what a stop says of it is as before");
+  const stayed = await stays.end();
+  t.notMatch(stayed.stderr, /a supervisor/);
+  t.equal(stayed.code, 1, "what a stop says of it is as before");
 });
 
 t.test("a time that is none is refused", async (t) => {

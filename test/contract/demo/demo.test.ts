@@ -34,7 +34,8 @@ t.test("one run: what is shown answers, and the next start has the same receiver
   const service = await start(t, { args: ONE_RUN });
   const client = new ContractClient(t, service.port);
   await endedRuns(client, 1);
-  t.match(service.stdout, /^open http:\/\/127\.0\.0\.1:\d+$/m);
+  await service.untilStdout(/^open http:\/\/127\.0\.0\.1:\d+$/m);
+  await service.untilStdout(/^run /m);
   t.equal(service.stdout.match(/http:/g)?.length, 2, "it listens, and one address to open");
   const webhookId = String((await client.get("/webhooks"))[0]?.id);
   await untilDelivered(t, client, webhookId, 2);

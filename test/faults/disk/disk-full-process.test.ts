@@ -148,12 +148,11 @@ t.test(
     await Promise.all([...deliveries, late]);
     await untilDisk(service, "healthy");
     t.equal(await untilFiles(service, runId, 20), 20);
-    const lines = service.stderr.match(/"the disk [^"]*"/g) ?? [];
+    const lines = (await service.end()).stderr.match(/"the disk [^"]*"/g) ?? [];
     t.same(new Set(lines).size, 3, lines.join());
     t.comment(
       `${before} of 20 captures on the small disk, ${acknowledged} once there was room: lost 0; ${lines.length} lines`,
     );
-    await service.end();
     const check = spawnSync(process.execPath, ["dist/http/main.js", "check", "--data", dataDirectory]);
     t.equal(check.status, 0, check.stdout.toString());
   },
