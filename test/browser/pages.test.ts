@@ -210,6 +210,15 @@ t.test("the console", inBrowser, async (t) => {
     t.same(faults, []);
     await page.context().close();
   });
+
+  t.test("a series without any value says so", async (t) => {
+    const runId = await cell.play({ withCaptures: true, sample: Number.NaN });
+    const { page, faults } = await open(`/console/runs/${runId}`);
+    await page.getByText("No channel measured a value.").waitFor();
+    t.equal(await page.locator(".plot").count(), 0);
+    t.same(faults, []);
+    await page.context().close();
+  });
 });
 
 async function firstPicture(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {

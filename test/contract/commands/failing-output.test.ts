@@ -1,25 +1,18 @@
 import { spawn } from "node:child_process";
-import { closeSync, mkdtempSync, openSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import t, { type Test } from "tap";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { runCommand } from "../../helpers/process/service-process.js";
-import { RecorderHarness } from "../../helpers/recorder/recorder-harness.js";
+import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { isFullSize } from "../../helpers/test-size.js";
 
 const MAIN = "dist/http/main.js";
 
-function temporaryFolder(t: Test): string {
-  const folder = mkdtempSync(join(tmpdir(), "inspection-output-"));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
-
 /** A store with a run that has ended. */
 async function madeStore(t: Test): Promise<{ data: string; runId: string }> {
-  const data = join(temporaryFolder(t), "data");
+  const data = join(temporaryDirectory(t), "data");
   const recorder = await RecorderHarness.start(t, data);
   const raw = await recorder.connect("cell");
   const runId = nextId();
@@ -45,7 +38,7 @@ async function runWithout(stdout: "full" | "gone", args: readonly string[]) {
 
 t.test("a command whose output is lost does not exit 0, and says so in a line", async (t) => {
   const { data, runId } = await madeStore(t);
-  const folder = temporaryFolder(t);
+  const folder = temporaryDirectory(t);
   const keys = join(folder, "keys.json");
   await runCommand(["keys", "add", "--file", keys]);
   const { stdout: before } = await runCommand(["keys", "list", "--file", keys]);
@@ -81,7 +74,7 @@ t.test(
   async (t) => {
     for (const stdout of ["full", "gone"] as const) {
       const full = openSync("/dev/full", "w");
-      const args = [MAIN, "serve", "--data", join(temporaryFolder(t), "data"), "--port", "0"];
+      const args = [MAIN, "serve", "--data", join(temporaryDirectory(t), "data"), "--port", "0"];
       const child = spawn(process.execPath, args, { stdio: ["ignore", stdout === "full" ? full : "pipe", "pipe"] });
       closeSync(full);
       child.stdout?.destroy();

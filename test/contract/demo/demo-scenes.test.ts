@@ -1,20 +1,12 @@
 import t from "tap";
 import { SCENES } from "../../../workers/demo-cell/scenes.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
-import { endedRuns, QUICK_CELL, settledDeliveries } from "../../helpers/process/demo-results.js";
-import { type ProcessOptions, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
-
-type Tap = { teardown(undo: () => unknown): unknown };
-
-async function start(t: Tap, options?: ProcessOptions): Promise<ServiceProcess> {
-  const service = await ServiceProcess.start({ ...options, environment: QUICK_CELL });
-  t.teardown(() => service.dispose());
-  return service;
-}
+import { endedRuns, settledDeliveries, startDemo } from "../../helpers/process/demo-results.js";
+import { runCommand } from "../../helpers/process/service-process.js";
 
 t.test("the first two minutes show a whole cell", async (t) => {
   const startedMs = performance.now();
-  const service = await start(t, { args: ["demo", "--seed", "7", "--runs", String(SCENES.length + 1)] });
+  const service = await startDemo(t, { args: ["demo", "--seed", "7", "--runs", String(SCENES.length + 1)] });
   const client = new ContractClient(t, service.port);
   const [opening = "", ...ids] = await endedRuns(client, SCENES.length + 1);
   const tookSeconds = (performance.now() - startedMs) / 1000;
@@ -99,7 +91,7 @@ t.test("the first two minutes show a whole cell", async (t) => {
   t.match(await runCommand(["check", "--data", service.dataDirectory]), { code: 0, stdout: /\nok\n$/ });
 
   // The next start is in the demo's own store: it makes no such run again, and finds what is removed.
-  const next = await start(t, { args: ["demo", "--runs", "1"], dataDirectory: service.dataDirectory });
+  const next = await startDemo(t, { args: ["demo", "--runs", "1"], dataDirectory: service.dataDirectory });
   await next.untilStdout(/^run /m);
   t.notMatch(next.stdout, /did not make this store/);
   t.equal((await new ContractClient(t, next.port).get("/runs")).total, SCENES.length + 2);

@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
@@ -10,28 +9,15 @@ import { ContractClient } from "../../helpers/http/contract-client.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
-import { endedRuns, QUICK_CELL, settledDeliveries } from "../../helpers/process/demo-results.js";
-import { type ProcessOptions, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { endedRuns, settledDeliveries, startDemo } from "../../helpers/process/demo-results.js";
+import { runCommand } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { checkDirectory } from "../../helpers/store/checked-directory.js";
-
-type Tap = { teardown(undo: () => unknown): unknown };
-
-async function start(t: Tap, options?: ProcessOptions): Promise<ServiceProcess> {
-  const service = await ServiceProcess.start({ ...options, environment: QUICK_CELL });
-  t.teardown(() => service.dispose());
-  return service;
-}
-
-function temporaryFolder(t: Tap): string {
-  const folder = mkdtempSync(join(tmpdir(), "inspection-demo-"));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
 
 const ONE_RUN = ["demo", "--runs", "1", "--seed", "7"];
 
 t.test("one run: what is shown answers, and the next start has the same receivers", async (t) => {
-  const service = await start(t, { args: ONE_RUN });
+  const service = await startDemo(t, { args: ONE_RUN });
   const client = new ContractClient(t, service.port);
   await endedRuns(client, 1);
   await service.untilStdout(/^open http:\/\/127\.0\.0\.1:\d+$/m);
@@ -46,7 +32,7 @@ t.test("one run: what is shown answers, and the next start has the same receiver
   );
   t.equal(webhooks[0]?.id, webhookId);
   t.match(await service.end("SIGINT"), { code: 0 });
-  const next = await start(t, { args: ONE_RUN, dataDirectory: service.dataDirectory });
+  const next = await startDemo(t, { args: ONE_RUN, dataDirectory: service.dataDirectory });
   await next.untilStdout(/^run /m);
   const nextClient = new ContractClient(t, next.port);
   const again = await nextClient.get("/webhooks");
@@ -94,7 +80,7 @@ t.test("one run: what is shown answers, and the next start has the same receiver
 });
 
 t.test("a recorded capture is served as it was recorded", async (t) => {
-  const folder = temporaryFolder(t);
+  const folder = temporaryDirectory(t);
   const [rows, columns] = [40, 60];
   const heights = Uint16Array.from({ length: rows * columns }, (_, at) => (at % 53 === 0 ? 0 : 1_000 + (at % columns)));
   const npy = Buffer.concat([npyHeader("u16", rows, columns), new Uint8Array(heights.buffer)]);
@@ -102,7 +88,7 @@ t.test("a recorded capture is served as it was recorded", async (t) => {
   const pitches = { x_pitch_mm: 0.1, y_pitch_mm: 0.1, z_scale_mm_per_count: 0.01, z_offset_mm: 0 };
   const capture = { name: "plate", sensor: "made", height_file: "plate.npy", rows, cols: columns, ...pitches };
   writeFileSync(join(folder, "index.json"), JSON.stringify([{ ...capture, invalid: [0] }]));
-  const service = await start(t, { args: ["demo", "--runs", "1", "--seed", "7", "--captures", folder] });
+  const service = await startDemo(t, { args: ["demo", "--runs", "1", "--seed", "7", "--captures", folder] });
   const client = new ContractClient(t, service.port);
   const [runId = ""] = await endedRuns(client, 1);
   const { results } = await client.get("/runs/{run_id}", { path: { run_id: runId } });
@@ -122,9 +108,9 @@ async function untilDelivered(t: Test, client: ContractClient, webhookId: string
 }
 
 t.test("it has no receivers where the interface wants a key", async (t) => {
-  const keys = join(temporaryFolder(t), "keys.json");
+  const keys = join(temporaryDirectory(t), "keys.json");
   t.match(await runCommand(["keys", "add", "--file", keys, "--scope", "manage"]), { code: 0 });
-  const closed = await start(t, { args: [...ONE_RUN, "--api-keys", keys] });
+  const closed = await startDemo(t, { args: [...ONE_RUN, "--api-keys", keys] });
   await closed.untilStdout(/the demo's webhooks could not be registered: GET \/webhooks answered 401\n/);
   await closed.untilStdout(/^run /m);
   t.notMatch(closed.stdout, /deliver/);
@@ -132,7 +118,7 @@ t.test("it has no receivers where the interface wants a key", async (t) => {
 });
 
 t.test("somebody else's store: its webhooks, programs, captures and cell stay as they are", async (t) => {
-  const owner = await start(t);
+  const owner = await startDemo(t);
   const producer = await RawProducer.connect({ path: owner.cellSocketPath }, "controller");
   await producer.accept({ type: "cell.put", kiosk_serial_number: "KIOSK-9", unit_system: "imperial" });
   await producer.accept({ type: "component.put", key: "plc", status: "healthy", detail: "the real one" });
@@ -151,7 +137,7 @@ t.test("somebody else's store: its webhooks, programs, captures and cell stay as
   const program = await client.get("/programs/{program_id}", { path: { program_id: PROGRAM_ID } });
   t.match(await owner.end(), { code: 0 });
 
-  const demo = await start(t, { args: ["demo", "--runs", "1"], dataDirectory: owner.dataDirectory });
+  const demo = await startDemo(t, { args: ["demo", "--runs", "1"], dataDirectory: owner.dataDirectory });
   await demo.untilStdout(/^run /m);
   t.match(
     demo.stdout,
@@ -173,13 +159,13 @@ t.test("somebody else's store: its webhooks, programs, captures and cell stay as
   t.match(event?.payload, { kiosk_serial_number: "KIOSK-9", data: { unit_system: "imperial" } });
   t.match(await demo.end(), { code: 0 });
   t.notOk(existsSync(join(owner.dataDirectory, "demo.json")), "and stays somebody else's");
-  const after = await start(t, { dataDirectory: owner.dataDirectory });
+  const after = await startDemo(t, { dataDirectory: owner.dataDirectory });
   const left = await new ContractClient(t, after.port).get("/webhooks");
   t.strictSame(left, [kept], "the demo's own webhooks are gone with it");
 });
 
 t.test("a folder that is no store is refused, and what is in it stays", async (t) => {
-  const folder = temporaryFolder(t);
+  const folder = temporaryDirectory(t);
   writeFileSync(join(folder, "notes.txt"), "mine");
   const ended = await runCommand(["demo", "--data", folder, "--port", "0"]);
   t.match(ended, { code: 1, stderr: /holds no store, but other files \(notes\.txt\)/ });
@@ -187,7 +173,7 @@ t.test("a folder that is no store is refused, and what is in it stays", async (t
 });
 
 t.test("a cell that cannot start ends both with 1, saying why, and leaves the directory free", async (t) => {
-  const folder = temporaryFolder(t);
+  const folder = temporaryDirectory(t);
   const absent = join(folder, "absent");
   const data = join(folder, "data");
   const ended = await runCommand(["demo", "--data", data, "--port", "0", "--captures", absent, "--runs", "1"]);
@@ -198,7 +184,7 @@ t.test("a cell that cannot start ends both with 1, saying why, and leaves the di
 
 // A terminal that closes has a test beside this one.
 t.test("a reader that leaves ends it cleanly", async (t) => {
-  const folder = temporaryFolder(t);
+  const folder = temporaryDirectory(t);
   const command = [process.execPath, "dist/http/main.js", "demo", "--port", "0", "--runs", "1"].join(" ");
   const line = `(${command} --data ${folder}/one 2>${folder}/log; echo $? >${folder}/code) | head -n 1`;
   const { stdout } = await promisify(execFile)("/bin/sh", ["-c", line]);

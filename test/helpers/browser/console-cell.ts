@@ -15,6 +15,8 @@ export interface PlayedRun {
   defects?: readonly object[];
   /** With a frame in step 1 and a series in step 2. */
   withCaptures?: boolean;
+  /** Of every sample of the series; a sine without it. */
+  sample?: number;
   end?: "finish" | "fail" | "cancel" | "none";
   message?: string;
   metadata?: object;
@@ -64,7 +66,7 @@ export class ConsoleCell {
     });
     await this.say("run.start", { id });
     await this.say("step.start", { run_id: id, index: 1 });
-    if (run.withCaptures) await this.#capture(id);
+    if (run.withCaptures) await this.#capture(id, run.sample);
     for (const event of run.events ?? []) await this.say("event.add", { run_id: id, ...event });
     if (checks.length + defects.length > 0) {
       // A message has a megabyte at most.
@@ -82,7 +84,7 @@ export class ConsoleCell {
     return id;
   }
 
-  async #capture(runId: string): Promise<void> {
+  async #capture(runId: string, sample?: number): Promise<void> {
     const frame = nextId();
     await this.say("frame.begin", { ...frameBegin(frame, runId, 1, LINES) });
     const bytes = Uint8Array.from({ length: LINES * LINE_BYTES }, (_, at) => (at * 31) % 251);
@@ -90,7 +92,7 @@ export class ConsoleCell {
     await this.say("frame.end", { id: frame });
     await this.say("step.finish", { run_id: runId, index: 1, status: "completed", result: { frame_id: frame } });
     await this.say("step.start", { run_id: runId, index: 2 });
-    const values = Float32Array.from({ length: 2 * SAMPLES }, (_, at) => Math.sin(at / 9));
+    const values = Float32Array.from({ length: 2 * SAMPLES }, (_, at) => sample ?? Math.sin(at / 9));
     await this.say("series.append", seriesAppend(runId, 2), new Uint8Array(values.buffer));
     await this.say("step.finish", { run_id: runId, index: 2, status: "completed" });
   }

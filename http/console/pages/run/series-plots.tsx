@@ -69,7 +69,15 @@ function SeriesPlot({ path }: { path: string }) {
   const series = useResource<Series>(path, async (signal) =>
     parseSeries(await (await apiFetch(path, { signal })).text()),
   );
-  return <Loaded of={series}>{(data) => <Plot series={data} />}</Loaded>;
+  return <Loaded of={series}>{(data) => (hasValue(data) ? <Plot series={data} /> : <NoValue />)}</Loaded>;
+}
+
+function hasValue({ columns: [, ...channels] }: Series): boolean {
+  return channels.some((values) => values.some((value) => value !== null));
+}
+
+function NoValue() {
+  return <p class="note">No channel measured a value.</p>;
 }
 
 const HEIGHT_PX = 200;
