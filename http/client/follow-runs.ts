@@ -47,6 +47,8 @@ export class ServiceRequestError extends Error {
 /** Pause before the next attempt, if the service has said nothing. It doubles with each attempt that fails, up to the longest. */
 const RETRY_MS = 2_000;
 const LONGEST_RETRY_MS = 10_000;
+/** Request Timeout and Too Many Requests: below 500, but a proxy's answer that passes by itself. */
+const PASSING = new Set([408, 429]);
 /** The service says something every 15 s. After so long a silence the connection is dead. */
 const SILENCE_MS = 45_000;
 
@@ -120,7 +122,7 @@ class Attempt {
     });
     if (response.ok) return response;
     const body = (await response.json().catch(() => undefined)) as Schemas["ErrorResponse"] | undefined;
-    if (response.status < 500) throw new ServiceRequestError(response.status, body);
+    if (response.status < 500 && !PASSING.has(response.status)) throw new ServiceRequestError(response.status, body);
     const seconds = Number(response.headers.get("Retry-After"));
     return seconds > 0 ? seconds * 1000 : RETRY_MS;
   }

@@ -84,10 +84,15 @@ export class LiveClients {
     else this.#wakeTimer = setTimeout(() => this.#wake(), pauseMs);
   }
 
+  /** All clients must connect anew, since what they were admitted for may have changed. */
+  endAll(): void {
+    for (const client of [...this.#clients]) client.end();
+  }
+
   /** All clients must go, and no further one is admitted. */
   close(): void {
     this.#cut.abort();
-    for (const client of [...this.#clients]) client.end();
+    this.endAll();
     clearTimeout(this.#wakeTimer);
   }
 

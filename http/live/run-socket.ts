@@ -25,7 +25,7 @@ export interface RunSocketOptions {
 
 /** The states of one run as messages, up to its terminal one. */
 export class RunSocket implements LiveSocket {
-  ending = { code: 1001, reason: "the service is stopping" };
+  ending = { code: 1001, reason: "the service is stopping, or an API key was removed" };
   readonly #options: RunSocketOptions;
   #sentUpdateUs = -1;
   #sentMs = Number.NEGATIVE_INFINITY;

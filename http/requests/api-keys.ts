@@ -105,6 +105,8 @@ const NOBODY = Buffer.alloc(32);
 export class ApiKeys {
   #keys = new Map<string, { scope: KeyScope; sha256: Buffer }>();
   #fault: string | null = null;
+  /** Called when a key that was accepted is so no longer: what it has opened must end. */
+  onRemoved = (): void => {};
 
   constructor(keys: readonly StoredKey[]) {
     this.replace(keys);
@@ -116,13 +118,17 @@ export class ApiKeys {
   }
 
   replace(keys: readonly StoredKey[]): void {
+    const before = this.#keys;
     this.#keys = new Map(keys.map(({ id, scope, sha256 }) => [id, { scope, sha256: Buffer.from(sha256, "hex") }]));
     this.#fault = null;
+    const isRemoved = ([id, { sha256 }]: [string, { sha256: Buffer }]) => !this.#keys.get(id)?.sha256.equals(sha256);
+    if ([...before].some(isRemoved)) this.onRemoved();
   }
 
   /** Refuses every key until `replace`, as nobody knows which keys are still valid. @param fault why, for people */
   suspend(fault: string): void {
     this.#fault = fault;
+    this.onRemoved();
   }
 
   /**

@@ -153,7 +153,8 @@ Connect first, wait for \`ready\`, then list the runs, then apply the changes by
 connect again with the last event's \`id\` in \`Last-Event-ID\`. If there is a filter, remove a run from your list when it no longer matches. Such a
 run can come although you never had it.
 
-A comment line comes at least every 15 s. A stream ends when the client leaves, and at a stop of the service. A client that reads nothing for a
+A comment line comes at least every 15 s. A stream ends when the client leaves, at a stop of the service, and when
+an API key is removed: connect again. A client that reads nothing for a
 minute while events wait for it is cut off.
 `.trim();
 
@@ -162,7 +163,8 @@ const SOCKET_TEXT = `
 \`{"type": "run", "run": ProgramRunResponse}\`, always the newest state. After the terminal state the service closes with code 1000 and the
 status as the reason.
 
-Other codes: 1001 at a stop of the service; 1009 after a message of more than 1 KiB, other messages are ignored; 1011 if the run cannot be
+Other codes: 1001 at a stop of the service, or when an API key is removed; 1009 after a message of more than 1 KiB (some builds of
+uWebSockets.js close without a code after one of more than 128 KiB), other messages are ignored; 1011 if the run cannot be
 read; 1013 if it cannot be read just now, if there are too many live clients, or if the client reads a large message too slowly while the run
 changes. The service pings every 30 s, and drops a client that did not answer the last ping. A large message comes in several frames.
 

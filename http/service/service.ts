@@ -104,6 +104,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       onStrayError: (error) => log.warn({ err: error }, "the thread of large documents failed without a task"),
     });
     const live = new LiveClients({ limit: options.liveStreams ?? LIMITS.liveStreams });
+    if (options.apiKeys !== undefined) options.apiKeys.onRemoved = () => live.endAll();
     readers.view.onApplied = () => live.viewChanged();
     const front = await serveHttp(options, { readers, recorder, large, slices, live });
     recorder.serving(front.server.port);

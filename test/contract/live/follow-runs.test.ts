@@ -17,6 +17,7 @@ for (const { name, front, uwsPackage } of frontsHere(t)) {
     });
     const asked: { url: string; headers: Headers }[] = [];
     let breaks = 0;
+    let isBusy = false;
     const client = createServiceClient({
       baseUrl: `http://127.0.0.1:${port}`,
       apiKey: key,
@@ -24,6 +25,10 @@ for (const { name, front, uwsPackage } of frontsHere(t)) {
         const request = new Request(input, init);
         asked.push({ url: request.url, headers: request.headers });
         const response = await fetch(request);
+        if (request.url.includes("/changes") && isBusy) {
+          isBusy = false;
+          return new Response("a proxy's", { status: 429, headers: { "Retry-After": "0.01" } });
+        }
         if (breaks-- <= 0 || response.body === null) return response;
         // The first piece, and then a break.
         const reader = response.body.getReader();
@@ -72,8 +77,10 @@ for (const { name, front, uwsPackage } of frontsHere(t)) {
     t.strictSame(await changes.next(), { done: true, value: undefined });
     t.equal(toldBreaks, 1, "leaving is no break");
 
+    isBusy = true;
     const reset = client.changes({ since: "2030-01-01T00:00:00Z", signal: AbortSignal.timeout(60_000) });
-    t.match((await reset.next()).value, { type: "ready" });
+    t.match((await reset.next()).value, { type: "ready" }, "a proxy's 429 passes");
+    t.notOk(isBusy);
     t.match((await reset.next()).value, { type: "reset", reason: /later/ });
     await reset.return();
     const wrong = client.changes({ since: "yesterday" });
