@@ -2,7 +2,7 @@ import { wallClockUs } from "../../core/service-clock.js";
 import { formatTimeUs } from "../../core/timestamps.js";
 import { type DataDirectory, openDataDirectory } from "../../storage/disk/data-directory.js";
 import { nodeFileSystem, ownerOf } from "../../storage/disk/file-system.js";
-import { isOwnRecord, type LogRecord, type RecordLocation } from "../../storage/log/log-batch.js";
+import { isOwnRecord, type LogRecord, type RecordLocation } from "../../storage/log/committed-batch.js";
 import { LOG_RECORD_TYPE } from "../../storage/log/record-format.js";
 import { segmentName } from "../../storage/log/segment.js";
 import { decodeChanges, decodeRefusal } from "../../storage/records/change-record.js";

@@ -1,4 +1,4 @@
-import type { RecordLocation } from "../log/log-batch.js";
+import type { RecordLocation } from "../log/committed-batch.js";
 import type { IndexedRun } from "../records/indexed-run.js";
 import type { CapturesIndex } from "../records/record-index.js";
 

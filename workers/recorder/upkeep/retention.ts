@@ -14,7 +14,7 @@ import {
   forEachRecord,
   type LogRecord,
   type RecordLocation,
-} from "../../../storage/log/log-batch.js";
+} from "../../../storage/log/committed-batch.js";
 import { decodeChanges } from "../../../storage/records/change-record.js";
 import { indexedEnd } from "../../../storage/records/record-fold.js";
 import { RECORD_TYPE } from "../../../storage/records/record-index.js";

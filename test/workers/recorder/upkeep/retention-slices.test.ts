@@ -3,7 +3,7 @@ import type { RunState } from "../../../../core/run/run-state.js";
 import { TIME_LIMIT_US } from "../../../../core/timestamps.js";
 import { CaptureIndex, keptCaptures, RETENTION_SLICE_RUNS } from "../../../../storage/captures/capture-index.js";
 import { FileSystemError } from "../../../../storage/disk/file-system-error.js";
-import type { CommittedBatch, LogRecord } from "../../../../storage/log/log-batch.js";
+import type { CommittedBatch, LogRecord } from "../../../../storage/log/committed-batch.js";
 import { SEGMENT_HEADER_BYTES } from "../../../../storage/log/segment.js";
 import { decodeChanges, encodeChanges } from "../../../../storage/records/change-record.js";
 import { StorageError } from "../../../../storage/storage-error.js";
