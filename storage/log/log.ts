@@ -132,10 +132,7 @@ export class Log {
       throw new StorageError(
         "log_overloaded",
         `${this.pendingBytes} bytes wait to be committed, and ${this.#maximumPendingBytes} may`,
-        {
-          pending_bytes: this.pendingBytes,
-          maximum_pending_bytes: this.#maximumPendingBytes,
-        },
+        { pending_bytes: this.pendingBytes, maximum_pending_bytes: this.#maximumPendingBytes },
       );
     }
     return this.#append(input);
