@@ -555,13 +555,13 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "captures are unlinked before their tombstone is written",
     file: "workers/recorder/upkeep/retention.js",
-    find: "while (!this.#isStopped && !this.#isBlocked && (await this.#markSlice())) {",
+    find: "while (!this.#isStopped && !this.#isBlocked && (await this.#markBatch())) {",
     replace:
       "for (let kept; (kept = this.#captureIndex.next(null, this.#options.policy.bytes, this.#options.lastTimeUs())) !== undefined; ) {\n" +
       "            const run = await this.#read(kept);\n" +
       "            if (run !== undefined) await this.#options.removeCaptures([run.id]);\n" +
       "            break;\n        }\n" +
-      "        while (!this.#isStopped && !this.#isBlocked && (await this.#markSlice())) {",
+      "        while (!this.#isStopped && !this.#isBlocked && (await this.#markBatch())) {",
     killer: SIMULATION,
   },
   {
@@ -576,14 +576,14 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "workers/recorder/upkeep/retention.js",
     find: "await this.#unlink(isRetry ? this.#unfinished : this.#captureIndex.unfinished());",
     replace: "await this.#unlink(this.#captureIndex.unfinished());",
-    killer: "workers/recorder/upkeep/retention-slices",
+    killer: "workers/recorder/upkeep/retention-batches",
   },
   {
     name: "the readers are not asked to let go",
     file: "workers/recorder/upkeep/retention.js",
     find: "await letGo(runIds);\n        if (this.#isStopped)",
     replace: "if (this.#isStopped)",
-    killer: "workers/recorder/upkeep/retention-slices",
+    killer: "workers/recorder/upkeep/retention-batches",
   },
   {
     name: "the removal of captures is not made durable",
