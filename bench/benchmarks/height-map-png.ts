@@ -1,7 +1,7 @@
 import { heightSource, type MadeFrame } from "../../test/helpers/captures/made-frames.js";
 import { readGreyPng } from "../../test/helpers/captures/png-reader.js";
 import { newKernelMemory } from "../../workers/artefacts/kernel-memory.js";
-import { encodeHeightMap } from "../../workers/artefacts/picture/frame-pictures.js";
+import { encodeHeightMap } from "../../workers/artefacts/picture/height-map-png.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { BENCH_FRAMES, type BenchFrame, openOn, REPEATED, repeated } from "../load/frames/bench-frames.js";
 import { loadPeer } from "../peers/peer-package.js";

@@ -1,4 +1,5 @@
 import { artefactExtentsOf } from "../../core/capture/artefact.js";
+import { counted } from "../../core/counted.js";
 import { fileNameFault } from "../../core/run/manifest.js";
 import { manifestOf } from "../../core/run/run-files.js";
 import { defectsResponse, manifestResponse, qualityReportResponse, runResponse } from "../../core/run/run-response.js";
@@ -53,8 +54,10 @@ export async function exportRun({ data, run: runId, to }: ExportCommandOptions):
     const target = await exportTarget(nodeFileSystem, to);
     const counts = await writeRun(nodeFileSystem, dataDirectory, stored, target);
     printLine(
-      `run ${runId} (${stored.run.status}): ${counts.files} files, ${counts.bytes} bytes in ${target.path}` +
-        (counts.removed === 0 ? "" : `; ${counts.removed} files that retention removed are listed in files.json only`),
+      `run ${runId} (${stored.run.status}): ${counted(counts.files, "file")}, ${counted(counts.bytes, "byte")} in ${target.path}` +
+        (counts.removed === 0
+          ? ""
+          : `; files.json alone lists ${counted(counts.removed, "file")} that retention removed`),
     );
     const { run, loss } = stored;
     if (loss === null) return true;

@@ -1,3 +1,4 @@
+import { counted } from "../../core/counted.js";
 import type { RunState } from "../../core/run/run-state.js";
 import { isTerminal } from "../../core/run/run-state.js";
 import { describeLost } from "../../storage/recovery/recovery-report.js";
@@ -44,14 +45,14 @@ export function lossMessage(
   const [first] = findings;
   const places: string[] = [];
   if (first !== undefined) {
-    const more = findings.length > 1 ? `, and ${findings.length - 1} more places` : "";
+    const more = findings.length > 1 ? `, and ${counted(findings.length - 1, "more place")}` : "";
     places.push(`meta/${first.segment}, offset ${first.offset}: ${first.detail}${describeLost(first)}${more}`);
   } else if (unusable[0] !== undefined) {
     places.push(unusable[0]);
   }
   const [unread] = unreadable;
   if (unread !== undefined) {
-    const more = unreadable.length > 1 ? `, and ${unreadable.length - 1} more places` : "";
+    const more = unreadable.length > 1 ? `, and ${counted(unreadable.length - 1, "more place")}` : "";
     places.push(`the disk cannot read ${nameOf(unread.path)}, offset ${unread.offset}${more}`);
   }
   const cause =

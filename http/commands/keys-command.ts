@@ -28,11 +28,11 @@ export async function listKeys({ file }: KeysListOptions): Promise<void> {
 /** `keys remove`. */
 export async function removeKey({ file, id }: KeysRemoveOptions): Promise<void> {
   const path = needed(file, "file");
-  const wanted = needed(id, "id");
+  const keyId = needed(id, "id");
   await told(
     changeKeyFile(path, "mustExist", (keys) => {
-      const rest = keys.filter((one) => one.id !== wanted);
-      if (rest.length === keys.length) throw new UsageError(`--id: ${path} has no key ${wanted}`);
+      const rest = keys.filter((one) => one.id !== keyId);
+      if (rest.length === keys.length) throw new UsageError(`--id: ${path} has no key ${keyId}`);
       return rest;
     }),
   );

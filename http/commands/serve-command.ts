@@ -159,13 +159,13 @@ function allowedHosts(options: ServeOptions): Promise<AllowedHosts> {
 }
 
 /** The number asked for, but no more than the limit of open files allows. */
-function mostConnections(wanted: number | null, log: ServiceLog): number {
+function mostConnections(requested: number | null, log: ServiceLog): number {
   const limit = descriptorLimit();
   const room = roomForConnections(limit);
-  if (limit === null || wanted === null || wanted <= room) return wanted ?? room;
+  if (limit === null || requested === null || requested <= room) return requested ?? room;
   log.warn(
-    { max_connections: wanted, descriptors: limit },
-    `--max-connections ${wanted} is more than the limit of open files allows: ${room} is used`,
+    { max_connections: requested, descriptors: limit },
+    `--max-connections ${requested} is more than the limit of open files allows: ${room} is used`,
   );
   return room;
 }

@@ -1,8 +1,9 @@
+import { counted } from "../../core/counted.js";
 import { wallClockUs } from "../../core/service-clock.js";
 import { formatTimeUs } from "../../core/timestamps.js";
 import { type DataDirectory, openDataDirectory } from "../../storage/disk/data-directory.js";
 import { nodeFileSystem, ownerOf } from "../../storage/disk/file-system.js";
-import { isOwnRecord, type LogRecord, type RecordLocation } from "../../storage/log/log-batch.js";
+import { isOwnRecord, type LogRecord, type RecordLocation } from "../../storage/log/committed-batch.js";
 import { LOG_RECORD_TYPE } from "../../storage/log/record-format.js";
 import { segmentName } from "../../storage/log/segment.js";
 import { decodeChanges, decodeRefusal } from "../../storage/records/change-record.js";
@@ -75,10 +76,10 @@ function printCheck({ ok, findings, summary }: CheckResult, runs: number, say: (
   if (summary.findings > findings.length) say(`… and ${summary.findings - findings.length} more`);
   const { segments, records, lastSequence, logBytes, captureFiles, captureBytes, extents, extentBytes } = summary;
   say(
-    `log: ${segments} segments, ${logBytes} bytes, ${records} records up to ${lastSequence}, ${runs} runs; ` +
-      `captures: ${captureFiles} files, ${captureBytes} bytes, of which ${extentBytes} verified in ${extents} extents; ` +
-      `quarantine: ${summary.quarantineFiles} files, ${summary.quarantineBytes} bytes; ` +
-      `${summary.findings} findings, ${summary.damages} damages`,
+    `log: ${counted(segments, "segment")}, ${logBytes} bytes, ${counted(records, "record")} up to ${lastSequence}, ${counted(runs, "run")}; ` +
+      `captures: ${counted(captureFiles, "file")}, ${captureBytes} bytes, of which ${extentBytes} verified in ${counted(extents, "extent")}; ` +
+      `quarantine: ${counted(summary.quarantineFiles, "file")}, ${summary.quarantineBytes} bytes; ` +
+      `${counted(summary.findings, "finding")}, ${summary.damages} of damage`,
   );
   say(ok ? "ok" : "DAMAGED");
 }

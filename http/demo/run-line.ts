@@ -1,3 +1,4 @@
+import { counted } from "../../core/counted.js";
 import type { DemoCellReport } from "../../workers/demo-cell/demo-cell-messages.js";
 
 type EndedRun = Extract<DemoCellReport, { kind: "run_ended" }>;
@@ -10,6 +11,6 @@ export function runLine({ number, serialNumber, ending, outcome, placedDefects }
     indeterminate: "indeterminate: not all could be measured",
   };
   const result = outcome === null ? `the run ${ending === "failed" ? "failed" : "was cancelled"}` : words[outcome];
-  const defects = placedDefects === 0 ? "" : `, ${placedDefects} defect${placedDefects === 1 ? "" : "s"} found`;
+  const defects = placedDefects === 0 ? "" : `, ${counted(placedDefects, "defect")} found`;
   return `run ${String(number).padStart(2)}  ${serialNumber}  ${result}${outcome === null ? "" : defects}`;
 }

@@ -31,7 +31,7 @@ Spell filters as they are written here: a parameter that \`GET /runs\` does not 
 ### Turn a frame into millimetres
 
 The ids of a run's frames are in \`results.frame_ids\`. \`GET /sensor/frames/{frame_id}\` gives the \`geometry\` to compute with, and
-\`GET /sensor/frames/{frame_id}/file.npy\` the raw heights, one row for each line. The description of the latter has the lines for numpy, to be copied.
+\`GET /sensor/frames/{frame_id}/file.npy\` the raw heights, one row for each line. The description of \`file.npy\` has lines of Python that you can copy.
 With API keys on the service, each request in them needs the header \`Authorization: Bearer <key>\` as well.
 
 - z = raw * \`height.scale_mm\` + \`height.offset_mm\`. A raw value listed in \`height.invalid\`, or NaN, means no measurement.

@@ -79,9 +79,9 @@ const SHOWN_CHARACTERS = 200;
  * @throws ServiceError precondition_failed if the client asks for another version
  */
 function isUnchanged(etag: string | undefined, modifiedAtUs: number | undefined, headers: RequestHeaders): boolean {
-  const wanted = headers.get("if-match");
-  if (wanted !== undefined) {
-    if (!hasTag(wanted, etag, "strong")) throw anotherVersion("if-match", wanted, strongTagsOf(etag));
+  const ifMatch = headers.get("if-match");
+  if (ifMatch !== undefined) {
+    if (!hasTag(ifMatch, etag, "strong")) throw anotherVersion("if-match", ifMatch, strongTagsOf(etag));
   } else {
     const until = headers.get("if-unmodified-since");
     // An invalid date is NaN, and the comparison false.
@@ -100,8 +100,9 @@ function isUnchanged(etag: string | undefined, modifiedAtUs: number | undefined,
  * client that names a version must not overwrite another one by mistake.
  * @throws ServiceError precondition_failed
  */
-export function checkWriteCondition(wanted: string | undefined): void {
-  if (wanted !== undefined && wanted.trim() !== "*") throw anotherVersion("if-match", wanted, strongTagsOf(undefined));
+export function checkWriteCondition(ifMatch: string | undefined): void {
+  if (ifMatch !== undefined && ifMatch.trim() !== "*")
+    throw anotherVersion("if-match", ifMatch, strongTagsOf(undefined));
 }
 
 function strongTagsOf(etag: string | undefined): string {

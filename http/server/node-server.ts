@@ -278,8 +278,8 @@ class Connections {
     await this.#send(exchange, await pending, connection, socket);
   }
 
-  async #send(exchange: Exchange, wanted: Reply, connection: Connection, socket: Socket): Promise<void> {
-    let reply = this.#options.pipeline.withoutSocket(wanted, exchange, exchange.traceId);
+  async #send(exchange: Exchange, made: Reply, connection: Connection, socket: Socket): Promise<void> {
+    let reply = this.#options.pipeline.withoutSocket(made, exchange, exchange.traceId);
     if (reply.live !== undefined) {
       await this.#sendLive(exchange, reply, reply.live, connection);
       return;

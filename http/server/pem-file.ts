@@ -33,8 +33,8 @@ export async function readPemFile(path: string, content: PemContent): Promise<st
     const which = `certificate ${at + 1} of ${certificates.length}, at line ${line}`;
     throw new PemFileError(`${path}: ${which}, cannot be read (${fault}): the file is damaged`);
   }
-  const wanted = content === "certificate" ? certificates : blocks.filter(({ label }) => label.endsWith("PRIVATE KEY"));
-  if (wanted.length === 0) throw new PemFileError(`${path} has no ${content} in PEM`);
+  const found = content === "certificate" ? certificates : blocks.filter(({ label }) => label.endsWith("PRIVATE KEY"));
+  if (found.length === 0) throw new PemFileError(`${path} has no ${content} in PEM`);
   return text;
 }
 

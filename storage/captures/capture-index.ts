@@ -1,12 +1,12 @@
-import type { RecordLocation } from "../log/log-batch.js";
+import type { RecordLocation } from "../log/committed-batch.js";
 import type { IndexedRun } from "../records/indexed-run.js";
 import type { CapturesIndex } from "../records/record-index.js";
 
 /**
- * The most runs that one slice of retention marks. The files of a slice are unlinked, durably, before the next slice is marked, so a crash leaves
+ * The most runs that one batch of retention marks. The files of a batch are unlinked, durably, before the next batch is marked, so a crash leaves
  * the files of at most so many runs behind. The number may grow and never shrink, because an earlier release may have left a store that way.
  */
-export const RETENTION_SLICE_RUNS = 32;
+export const RETENTION_BATCH_RUNS = 32;
 
 /** An ended run that still has captured bytes. */
 export interface KeptCaptures {
@@ -157,7 +157,7 @@ export class CaptureIndex {
       }
     }
     last.splice(at, 0, { runId, removedAtUs });
-    if (last.length > RETENTION_SLICE_RUNS) last.shift();
+    if (last.length > RETENTION_BATCH_RUNS) last.shift();
   }
 
   /** The store's clock goes on from here: what was removed at a later time was removed before, and must not outlast what comes. */

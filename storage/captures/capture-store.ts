@@ -64,10 +64,7 @@ export class CaptureStore {
     this.#onFailure = options.onFailure ?? (() => {});
     const maximumOpenFiles = options.maximumOpenFiles ?? KEPT_FILES;
     this.#maximumDescriptors = 2 * maximumOpenFiles;
-    this.#open = new LRUCache<CaptureFile, true>({
-      max: maximumOpenFiles,
-      dispose: (_, file) => this.#release(file),
-    });
+    this.#open = new LRUCache<CaptureFile, true>({ max: maximumOpenFiles, dispose: (_, file) => this.#release(file) });
     const hostOf = (kind: CaptureKind): CaptureFileHost => ({
       room,
       open: (path, keptBytes) => room.attempt(() => this.#openFile(path, keptBytes)),

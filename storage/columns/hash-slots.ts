@@ -20,8 +20,8 @@ const ENTRIES_MOVED_PER_ADD = 2;
 export interface SlotEntries {
   /** The hash of an entry, u32, the same as it was at `add`. */
   hashOf(entry: number): number;
-  /** Whether the entry equals, byte for byte, the one being looked for: the hash only says where to look. */
-  isWanted(entry: number): boolean;
+  /** Whether the entry has the key that is looked for, byte for byte: the hash only says where to look. */
+  hasKey(entry: number): boolean;
 }
 
 interface Slots {
@@ -69,7 +69,7 @@ export class HashSlots {
     );
   }
 
-  /** The number of the wanted entry, or -1. */
+  /** The number of the entry that has the key, or -1. */
   find(hash: number): number {
     const entry = this.#findIn(this.#slots, hash);
     return entry >= 0 || this.#outgrown === undefined ? entry : this.#findIn(this.#outgrown, hash);
@@ -90,11 +90,11 @@ export class HashSlots {
 
   #findIn({ entries, tags }: Slots, hash: number): number {
     const mask = tags.length - 1;
-    const wanted = tagOf(hash);
+    const keyTag = tagOf(hash);
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
       const tag = tags[slot]!;
       if (tag === 0) return -1;
-      if (tag === wanted && this.#entries.isWanted(entries[slot]!)) return entries[slot]!;
+      if (tag === keyTag && this.#entries.hasKey(entries[slot]!)) return entries[slot]!;
     }
   }
 

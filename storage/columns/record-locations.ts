@@ -1,6 +1,6 @@
 /** Where a run's consolidated record lies in the log, by run ordinal: 12 bytes a run. */
 
-import type { RecordLocation } from "../log/log-batch.js";
+import type { RecordLocation } from "../log/committed-batch.js";
 import { SegmentOrdinals } from "./segment-ordinals.js";
 import { TypedColumn } from "./typed-column.js";
 

@@ -27,11 +27,11 @@ export class TextTable {
   readonly #hashes = new TypedColumn(Uint32Array);
   readonly #slots = new HashSlots({
     hashOf: (ordinal) => this.#hashes.get(ordinal),
-    isWanted: (ordinal) => this.#isWanted(ordinal),
+    hasKey: (ordinal) => this.#hasKey(ordinal),
   });
-  #wanted = new Uint8Array(256);
-  #wantedLength = 0;
-  #wantedHash = 0;
+  #key = new Uint8Array(256);
+  #keyLength = 0;
+  #keyHash = 0;
 
   get size(): number {
     return this.#ends.length;
@@ -43,34 +43,34 @@ export class TextTable {
 
   /** The ordinal of a text, or -1 for an unknown one. */
   find(text: string): number {
-    this.#want(text);
-    return this.#slots.find(this.#wantedHash);
+    this.#setKey(text);
+    return this.#slots.find(this.#keyHash);
   }
 
   /** The ordinal of a text, which is added if it is new. */
   findOrAdd(text: string): number {
-    this.#want(text);
-    return this.#findOrAddWanted();
+    this.#setKey(text);
+    return this.#findOrAddKey();
   }
 
   /** As `findOrAdd`, of the text whose UTF-8 are the bytes from `start` to `end`. */
   findOrAddBytes(bytes: Uint8Array, start: number, end: number): number {
     const length = end - start;
-    if (this.#wanted.length < length) this.#wanted = new Uint8Array(length);
-    for (let i = 0; i < length; i++) this.#wanted[i] = bytes[start + i]!;
-    this.#wantedLength = length;
-    this.#wantedHash = hashBytes(this.#wanted, 0, length);
-    return this.#findOrAddWanted();
+    if (this.#key.length < length) this.#key = new Uint8Array(length);
+    for (let i = 0; i < length; i++) this.#key[i] = bytes[start + i]!;
+    this.#keyLength = length;
+    this.#keyHash = hashBytes(this.#key, 0, length);
+    return this.#findOrAddKey();
   }
 
-  #findOrAddWanted(): number {
-    const found = this.#slots.find(this.#wantedHash);
+  #findOrAddKey(): number {
+    const found = this.#slots.find(this.#keyHash);
     if (found >= 0) return found;
     const ordinal = this.#ends.length;
-    for (let i = 0; i < this.#wantedLength; i++) this.#bytes.push(this.#wanted[i]!);
+    for (let i = 0; i < this.#keyLength; i++) this.#bytes.push(this.#key[i]!);
     this.#ends.push(this.#bytes.length);
-    this.#hashes.push(this.#wantedHash);
-    this.#slots.add(this.#wantedHash, ordinal);
+    this.#hashes.push(this.#keyHash);
+    this.#slots.add(this.#keyHash, ordinal);
     return ordinal;
   }
 
@@ -82,19 +82,19 @@ export class TextTable {
     return decoder.decode(bytes);
   }
 
-  #want(text: string): void {
+  #setKey(text: string): void {
     // At most three bytes of UTF-8 for one UTF-16 unit.
-    if (this.#wanted.length < text.length * 3) this.#wanted = new Uint8Array(text.length * 3);
-    this.#wantedLength = encoder.encodeInto(text, this.#wanted).written;
-    this.#wantedHash = hashBytes(this.#wanted, 0, this.#wantedLength);
+    if (this.#key.length < text.length * 3) this.#key = new Uint8Array(text.length * 3);
+    this.#keyLength = encoder.encodeInto(text, this.#key).written;
+    this.#keyHash = hashBytes(this.#key, 0, this.#keyLength);
   }
 
-  #isWanted(ordinal: number): boolean {
-    if (this.#hashes.get(ordinal) !== this.#wantedHash) return false;
+  #hasKey(ordinal: number): boolean {
+    if (this.#hashes.get(ordinal) !== this.#keyHash) return false;
     const start = ordinal === 0 ? 0 : this.#ends.get(ordinal - 1);
-    if (this.#ends.get(ordinal) - start !== this.#wantedLength) return false;
-    for (let i = 0; i < this.#wantedLength; i++) {
-      if (this.#bytes.get(start + i) !== this.#wanted[i]) return false;
+    if (this.#ends.get(ordinal) - start !== this.#keyLength) return false;
+    for (let i = 0; i < this.#keyLength; i++) {
+      if (this.#bytes.get(start + i) !== this.#key[i]) return false;
     }
     return true;
   }

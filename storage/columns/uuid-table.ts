@@ -22,20 +22,20 @@ export class UuidTable {
   /** Four words for each entry, most significant first. */
   readonly #keys = new TypedColumn(Uint32Array);
   readonly #values = new TypedColumn(Uint32Array);
-  readonly #wanted = new Uint32Array(4);
+  readonly #key = new Uint32Array(4);
   readonly #slots = new HashSlots({
     hashOf: (entry) => {
       const row = entry * 4;
       return hashWords(this.#keys.get(row), this.#keys.get(row + 1), this.#keys.get(row + 2), this.#keys.get(row + 3));
     },
-    isWanted: (entry) => {
+    hasKey: (entry) => {
       // The least significant word comes first, because ids of one moment differ there.
       const row = entry * 4;
       return (
-        this.#keys.get(row + 3) === this.#wanted[3] &&
-        this.#keys.get(row + 2) === this.#wanted[2] &&
-        this.#keys.get(row + 1) === this.#wanted[1] &&
-        this.#keys.get(row) === this.#wanted[0]
+        this.#keys.get(row + 3) === this.#key[3] &&
+        this.#keys.get(row + 2) === this.#key[2] &&
+        this.#keys.get(row + 1) === this.#key[1] &&
+        this.#keys.get(row) === this.#key[0]
       );
     },
   });
@@ -73,18 +73,18 @@ export class UuidTable {
    * @throws RangeError for text that is no canonical lower-case UUID
    */
   enter(id: string): number {
-    if (!parseUuidWords(id, this.#wanted, 0)) throw new RangeError(`not a canonical UUID: ${JSON.stringify(id)}`);
+    if (!parseUuidWords(id, this.#key, 0)) throw new RangeError(`not a canonical UUID: ${JSON.stringify(id)}`);
     return this.#enterWanted();
   }
 
   /** Like `enter`, for the id whose 16 bytes begin at `at`. Makes no string. */
   enterBytes(bytes: Uint8Array, at: number): number {
-    readUuidWords(bytes, at, this.#wanted);
+    readUuidWords(bytes, at, this.#key);
     return this.#enterWanted();
   }
 
   #enterWanted(): number {
-    const wanted = this.#wanted;
+    const wanted = this.#key;
     const hash = hashWords(wanted[0]!, wanted[1]!, wanted[2]!, wanted[3]!);
     const known = this.#slots.find(hash);
     if (known >= 0) return known;
@@ -122,7 +122,7 @@ export class UuidTable {
   }
 
   #find(id: string): number {
-    const wanted = this.#wanted;
+    const wanted = this.#key;
     if (!parseUuidWords(id, wanted, 0)) return -1;
     return this.#slots.find(hashWords(wanted[0]!, wanted[1]!, wanted[2]!, wanted[3]!));
   }

@@ -27,6 +27,7 @@ const RELEASE = "1.0";
 const FORMAT_FILE = "format.json";
 const SERVICE = "inspection-results-service";
 const FORMAT_TEXT = `${JSON.stringify({ format: DATA_FORMAT, release: RELEASE, service: SERVICE })}\n`;
+const PUT_BACK = `Put that file back from a backup; for a store of this release it holds ${FORMAT_TEXT.trim()}`;
 const LOG_FOLDER = "meta";
 /** A first start makes these before `format.json`, and they are empty until it exists. */
 const LEFT_BY_FIRST_START: ReadonlySet<string> = new Set([LOG_FOLDER, "captures", "quarantine"]);
@@ -127,8 +128,7 @@ async function requireStoreOrRoom(fileSystem: FileSystem, path: string, creates:
   if (logged.length > 0) {
     throw new StorageError(
       "format_missing",
-      `${path} holds the log of a store, but no ${FORMAT_FILE}. Put that file back; for a store of this release it holds ` +
-        FORMAT_TEXT.trim(),
+      `${path} holds the log of a store, but not the file ${FORMAT_FILE}, which names the store's format. ${PUT_BACK}`,
       { path },
     );
   }
@@ -229,14 +229,15 @@ async function checkFormat(fileSystem: FileSystem, path: string): Promise<boolea
   if (format === DATA_FORMAT) {
     throw new StorageError(
       "format_unsupported",
-      `the store in ${path} has the format of a development version before release ${RELEASE}, which no release reads: give the service another folder`,
+      `the store in ${path} was written before release ${RELEASE}, and this release does not read its format: ` +
+        "open it with the release that wrote it, or give the service another folder",
       { path, format, readable: DATA_FORMAT },
     );
   }
   throw new StorageError(
     "format_unsupported",
     format === null
-      ? `${path}/${FORMAT_FILE} does not name the format of a store of this service: it holds ${JSON.stringify(text.slice(0, 100))}`
+      ? `${path}/${FORMAT_FILE} should name this service and the store's format, but holds ${JSON.stringify(text.slice(0, 100))}. ${PUT_BACK}`
       : `the store in ${path} has format ${format}; this release reads format ${DATA_FORMAT}: ` +
           "open it with the release that wrote it, or a newer one",
     { path, format, readable: DATA_FORMAT },
@@ -266,7 +267,11 @@ function formatIn(text: string): { format: number | null; hasRelease: boolean } 
 }
 
 function missing(path: string): StorageError {
-  return new StorageError("store_missing", `${path} holds no store: it has no ${FORMAT_FILE}`, { path });
+  return new StorageError(
+    "store_missing",
+    `${path} holds no store: the file ${FORMAT_FILE} that every store has is not there. Check the path`,
+    { path },
+  );
 }
 
 function parentOf(path: string): string {

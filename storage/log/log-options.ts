@@ -2,7 +2,7 @@ import type { Timers } from "../../core/timers.js";
 import type { FileSystem } from "../disk/file-system-interface.js";
 import type { WriteRoom } from "../disk/write-room.js";
 import type { StorageErrorData } from "../storage-error.js";
-import type { CommittedBatch } from "./log-batch.js";
+import type { CommittedBatch } from "./committed-batch.js";
 
 /**
  * When a record counts as committed, so that its producer gets the acknowledgement:

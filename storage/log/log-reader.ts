@@ -5,7 +5,7 @@ import { KEPT_FILES } from "../disk/kept-files.js";
 import { withUnreadableAsDamage } from "../disk/unreadable-damage.js";
 import { readFully, readFullySync } from "../disk/whole-files.js";
 import { StorageError } from "../storage-error.js";
-import type { LogRecord, RecordLocation } from "./log-batch.js";
+import type { LogRecord, RecordLocation } from "./committed-batch.js";
 import {
   isContentIntact,
   isRecordHeader,

@@ -4,7 +4,7 @@ import { randomSalt, recoverLog } from "../recovery/recovery.js";
 import type { RecoveryReport } from "../recovery/recovery-report.js";
 import { StorageError } from "../storage-error.js";
 import { CommitWaiters } from "./commit-waiters.js";
-import { assertRecordInput, LogGroup } from "./group-buffer.js";
+import { assertRecordInput, LogGroup } from "./group-commit.js";
 import { failed, logFailure, withoutRoom } from "./log-failure.js";
 import type { Durability, Durable, LogFailure, LogOptions, RecordInput } from "./log-options.js";
 import { LogTimers } from "./log-timers.js";
@@ -132,10 +132,7 @@ export class Log {
       throw new StorageError(
         "log_overloaded",
         `${this.pendingBytes} bytes wait to be committed, and ${this.#maximumPendingBytes} may`,
-        {
-          pending_bytes: this.pendingBytes,
-          maximum_pending_bytes: this.#maximumPendingBytes,
-        },
+        { pending_bytes: this.pendingBytes, maximum_pending_bytes: this.#maximumPendingBytes },
       );
     }
     return this.#append(input);
@@ -213,10 +210,10 @@ export class Log {
     while (this.#running !== null) await this.#running;
   }
 
-  #append({ type, flags = 0, timeUs, index, body, needs }: RecordInput): number {
+  #append(input: RecordInput): number {
     const sequence = this.#nextSequence++;
-    if (timeUs > this.#lastTimeUs) this.#lastTimeUs = timeUs;
-    this.#filling.add(type, flags, sequence, this.#durableSequence, timeUs, index, body, needs);
+    if (input.timeUs > this.#lastTimeUs) this.#lastTimeUs = input.timeUs;
+    this.#filling.add(sequence, this.#durableSequence, input);
     if (this.#running === null && !this.#isScheduled) {
       this.#isScheduled = true;
       // Everything that arrives in this turn of the event loop goes into the same group.

@@ -1,3 +1,4 @@
+import { counted } from "../../core/counted.js";
 import { formatTimeUs } from "../../core/timestamps.js";
 import { StorageError, type StorageErrorCode } from "../storage-error.js";
 
@@ -46,8 +47,8 @@ export class ReadDamage {
   get detail(): string | null {
     const { size } = this.#places;
     if (size === 0) return null;
-    const count = size < MAXIMUM_PLACES ? String(size) : `at least ${size}`;
-    const places = size === 1 ? "place" : "places";
-    return `since ${formatTimeUs(this.#sinceUs)} reads found ${count} damaged ${places}, first ${this.#first}`;
+    const atLeast = size < MAXIMUM_PLACES ? "" : "at least ";
+    const places = counted(size, "damaged place");
+    return `since ${formatTimeUs(this.#sinceUs)} reads found ${atLeast}${places}, first ${this.#first}`;
   }
 }

@@ -44,12 +44,7 @@ const SUMMARY_HEAD = bin.object({
   frameCount: bin.u32,
 });
 
-const CAPTURES = bin.object({
-  bytesLow: bin.u32,
-  bytesHigh: bin.u32,
-  removedAtLow: bin.u32,
-  removedAtHigh: bin.u32,
-});
+const CAPTURES = bin.object({ bytesLow: bin.u32, bytesHigh: bin.u32, removedAtLow: bin.u32, removedAtHigh: bin.u32 });
 const textEncoder = new TextEncoder();
 
 /**

@@ -1,6 +1,6 @@
 import type { CellChange } from "../../core/link/change.js";
 import type { RunStatus } from "../../core/run/run-state.js";
-import type { LogRecord, RecordLocation } from "../log/log-batch.js";
+import type { LogRecord, RecordLocation } from "../log/committed-batch.js";
 import { decodeChanges } from "./change-record.js";
 import type { IndexedEvents } from "./event-index.js";
 import { IndexReader } from "./index-reader.js";

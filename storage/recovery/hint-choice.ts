@@ -1,6 +1,6 @@
 import type { CellChange } from "../../core/link/change.js";
+import type { LogRecord, RecordLocation } from "../log/committed-batch.js";
 import type { HintEntry } from "../log/hint-format.js";
-import type { LogRecord, RecordLocation } from "../log/log-batch.js";
 import { LOG_RECORD_TYPE } from "../log/record-format.js";
 import { decodeChanges } from "../records/change-record.js";
 import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "../records/record-index.js";

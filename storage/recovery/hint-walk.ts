@@ -1,7 +1,7 @@
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { withFile } from "../disk/whole-files.js";
+import type { CommittedBatch } from "../log/committed-batch.js";
 import { hintName } from "../log/hint-format.js";
-import type { CommittedBatch } from "../log/log-batch.js";
 import type { SealedSegment } from "../log/log-options.js";
 import { assertReadableVersion, readSegmentHeader, segmentName } from "../log/segment.js";
 import { firstToRead, type ReadHint, readHint } from "./read-hint.js";

@@ -13,8 +13,8 @@ import {
 } from "../log/segment.js";
 import { HintWalk, type HintWalkOptions } from "./hint-walk.js";
 import { RECOVERY_CASES, type RecoveryCase } from "./recovery-cases.js";
-import { type Gap, SegmentWalk } from "./segment-walk.js";
 import { findStraySegments } from "./stray-segments.js";
+import { type Gap, SegmentWalk } from "./tail-or-damage.js";
 import type { NewestSegment, WalkEnd, WalkOptions } from "./walked-log.js";
 
 interface Segment {

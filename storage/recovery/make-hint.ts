@@ -1,8 +1,8 @@
 import { crc32 } from "node:zlib";
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { readFully, TEMPORARY_SUFFIX, withFile, writeFully } from "../disk/whole-files.js";
+import { forEachRecord } from "../log/committed-batch.js";
 import { encodeHint, hintName } from "../log/hint-format.js";
-import { forEachRecord } from "../log/log-batch.js";
 import type { SealedSegment } from "../log/log-options.js";
 import { decodeSegmentHeader, SEGMENT_HEADER_BYTES, segmentName } from "../log/segment.js";
 import { HintChoice } from "./hint-choice.js";

@@ -1,5 +1,5 @@
 /**
- * The cases that a start can meet in a log, with the name of each finding. log-walk.ts and segment-walk.ts decide which of them applies.
+ * The cases that a start can meet in a log, with the name of each finding. log-walk.ts and tail-or-damage.ts decide which of them applies.
  *
  * A record is *proven* when the log itself says that it had been synced. The largest proven sequence number is the largest durable_up_to of any
  * intact record header. For every segment except the newest it is at least the next segment's base less one, because a segment gets its name only

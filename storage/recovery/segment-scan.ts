@@ -1,6 +1,6 @@
 import type { StoreFile } from "../disk/file-system-interface.js";
 import { readFully } from "../disk/whole-files.js";
-import { isOwnRecord } from "../log/log-batch.js";
+import { isOwnRecord } from "../log/committed-batch.js";
 import {
   isContentIntact,
   isRecordHeader,

@@ -1,6 +1,6 @@
 /** What a walk through the log is given, and what it finds. */
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
-import type { CommittedBatch } from "../log/log-batch.js";
+import type { CommittedBatch } from "../log/committed-batch.js";
 import type { LogEvidence } from "../log/log-options.js";
 import type { RecoveryReportBuilder } from "./recovery-report.js";
 

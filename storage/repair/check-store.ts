@@ -12,7 +12,7 @@ import {
   isOwnRecord,
   type LogRecord,
   type RecordLocation,
-} from "../log/log-batch.js";
+} from "../log/committed-batch.js";
 import { segmentBaseOf, segmentName } from "../log/segment.js";
 import { findLogEvidence } from "../recovery/log-evidence.js";
 import { walkLog } from "../recovery/log-walk.js";

@@ -3,7 +3,7 @@ import { nodeFileSystem } from "../disk/file-system.js";
 import type { FileSystem } from "../disk/file-system-interface.js";
 import { tolerantDisk } from "../disk/tolerant-reads.js";
 import { type UnreadablePlace, UnreadablePlaces } from "../disk/unreadable-places.js";
-import { type CommittedBatch, forEachRecord, type LogRecord, type RecordLocation } from "../log/log-batch.js";
+import { type CommittedBatch, forEachRecord, type LogRecord, type RecordLocation } from "../log/committed-batch.js";
 import { LOG_RECORD_TYPE } from "../log/record-format.js";
 import { walkLog } from "../recovery/log-walk.js";
 import { type RecoveryFinding, RecoveryReportBuilder } from "../recovery/recovery-report.js";

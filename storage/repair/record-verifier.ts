@@ -4,7 +4,7 @@ import { storedEnd } from "../../core/run/run-files.js";
 import { capturePath } from "../captures/capture-path.js";
 import { extentsOfChange, extentsOfRun } from "../captures/stored-extents.js";
 import { UuidTable } from "../columns/uuid-table.js";
-import type { LogRecord } from "../log/log-batch.js";
+import type { LogRecord } from "../log/committed-batch.js";
 import { decodeChanges, decodeRefusal } from "../records/change-record.js";
 import {
   decodeIndex,

@@ -8,7 +8,7 @@ import type { RunChange } from "../../core/link/change.js";
 import { type QualityCheck, type ReportStatus, reportStatus, worseStatus } from "../../core/run/quality.js";
 import { foldRun } from "../../core/run/run-fold.js";
 import type { RunState } from "../../core/run/run-state.js";
-import type { LogRecord } from "../log/log-batch.js";
+import type { LogRecord } from "../log/committed-batch.js";
 import { decodeChanges } from "../records/change-record.js";
 
 type RunRecord = Pick<LogRecord, "type" | "timeUs" | "body">;

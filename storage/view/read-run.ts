@@ -9,7 +9,7 @@ import { nodeFileSystem } from "../disk/file-system.js";
 import type { FileSystem } from "../disk/file-system-interface.js";
 import { tolerantDisk } from "../disk/tolerant-reads.js";
 import { type UnreadablePlace, UnreadablePlaces } from "../disk/unreadable-places.js";
-import { forEachRecord, type LogRecord, type RecordLocation } from "../log/log-batch.js";
+import { forEachRecord, type LogRecord, type RecordLocation } from "../log/committed-batch.js";
 import { segmentBaseOf } from "../log/segment.js";
 import { decodeChanges } from "../records/change-record.js";
 import {

@@ -8,7 +8,7 @@ import { runSummaryResponse } from "../../core/run/run-response.js";
 import type { RunState, RunSummary } from "../../core/run/run-state.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
 import { ByteBudget } from "../byte-budget.js";
-import type { LogRecord, RecordLocation } from "../log/log-batch.js";
+import type { LogRecord, RecordLocation } from "../log/committed-batch.js";
 import { MisplacedRecordError } from "../log/misplaced-record.js";
 import { isReadDamage } from "../log/read-damage.js";
 import { decodeChanges, decodeEmitted } from "../records/change-record.js";

@@ -7,7 +7,7 @@ import { DELIVERY_STATUSES, type DeliveryStatus } from "../../core/webhook/deliv
 import { RecordLocations } from "../columns/record-locations.js";
 import { TypedColumn } from "../columns/typed-column.js";
 import { UuidTable } from "../columns/uuid-table.js";
-import type { RecordLocation } from "../log/log-batch.js";
+import type { RecordLocation } from "../log/committed-batch.js";
 import type { IndexedEvents } from "../records/event-index.js";
 import { deliveryPlaces } from "../records/webhook-record.js";
 

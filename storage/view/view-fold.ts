@@ -6,7 +6,7 @@ import {
   type LogRecord,
   type RecordLocation,
   stepThroughRecords,
-} from "../log/log-batch.js";
+} from "../log/committed-batch.js";
 import type { IndexedRun } from "../records/indexed-run.js";
 import { type FoldedState, foldRecord, type IndexedDelta, type IndexedEnd } from "../records/record-fold.js";
 import type { WebhookIndex } from "../records/webhook-record.js";

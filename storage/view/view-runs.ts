@@ -10,7 +10,7 @@ import { RUN_STATUSES, type RunStatus } from "../../core/run/run-state.js";
 import { RecordLocations } from "../columns/record-locations.js";
 import { UuidColumn } from "../columns/uuid-column.js";
 import { UuidTable } from "../columns/uuid-table.js";
-import type { RecordLocation } from "../log/log-batch.js";
+import type { RecordLocation } from "../log/committed-batch.js";
 import { QUALITY_CODES, UUID_BYTES } from "../records/index-layout.js";
 import type { IndexedRun } from "../records/indexed-run.js";
 import { mayHaveBeen, StatusTimes } from "./changes/status-times.js";

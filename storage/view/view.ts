@@ -133,11 +133,7 @@ export class View {
   runHead(id: string): RunHead | undefined {
     const ordinal = this.#tables.runs.ordinal(id);
     if (ordinal < 0) return undefined;
-    return {
-      id,
-      status: this.#tables.runs.status(ordinal),
-      updatedAtUs: this.#tables.runs.updatedAtUs(ordinal),
-    };
+    return { id, status: this.#tables.runs.status(ordinal), updatedAtUs: this.#tables.runs.updatedAtUs(ordinal) };
   }
 
   /**

@@ -1,6 +1,6 @@
 import t from "tap";
 import { createRandom, type Random } from "../../core/random.js";
-import type { LogRecord } from "../../storage/log/log-batch.js";
+import type { LogRecord } from "../../storage/log/committed-batch.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../storage/log/record-format.js";
 import { decodeChanges, decodeRefusal } from "../../storage/records/change-record.js";
 import { decodeIndex, isKnownRecordType, RECORD_TYPE, RecordDecodeError } from "../../storage/records/record-index.js";

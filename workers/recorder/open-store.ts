@@ -1,8 +1,8 @@
 import type { DataDirectory } from "../../storage/disk/data-directory.js";
 import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import type { WriteRoom } from "../../storage/disk/write-room.js";
+import { type CommittedBatch, forEachRecord } from "../../storage/log/committed-batch.js";
 import { Log } from "../../storage/log/log.js";
-import { type CommittedBatch, forEachRecord } from "../../storage/log/log-batch.js";
 import type { LogOptions } from "../../storage/log/log-options.js";
 import { isKnownRecordType } from "../../storage/records/record-index.js";
 import { findLogEvidence, noteLostLog } from "../../storage/recovery/log-evidence.js";

@@ -1,5 +1,5 @@
 import type { ComponentRow } from "../../core/health.js";
-import type { CommittedBatch } from "../../storage/log/log-batch.js";
+import type { CommittedBatch } from "../../storage/log/committed-batch.js";
 import type { DeliveryContent } from "../../storage/records/delivery-records.js";
 import type { StorageErrorData } from "../../storage/storage-error.js";
 import type { TaskAnswer, TaskMessage } from "../artefacts/pool/artefact-thread.js";

@@ -4,7 +4,7 @@
  */
 import type { ComponentRow } from "../../core/health.js";
 import type { JsonObject } from "../../core/json/json.js";
-import type { CommittedBatch } from "../../storage/log/log-batch.js";
+import type { CommittedBatch } from "../../storage/log/committed-batch.js";
 import type { Durability } from "../../storage/log/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery/recovery-report.js";
 import type { StorageErrorData } from "../../storage/storage-error.js";

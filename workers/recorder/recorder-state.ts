@@ -36,7 +36,7 @@ import { CaptureIndex, keptCaptures } from "../../storage/captures/capture-index
 import { TextTable } from "../../storage/columns/text-table.js";
 import { TypedColumn } from "../../storage/columns/typed-column.js";
 import { UuidTable } from "../../storage/columns/uuid-table.js";
-import type { LogRecord, RecordLocation } from "../../storage/log/log-batch.js";
+import type { LogRecord, RecordLocation } from "../../storage/log/committed-batch.js";
 import type { RecordContent } from "../../storage/log/log-options.js";
 import { LOG_RECORD_TYPE } from "../../storage/log/record-format.js";
 import { segmentName } from "../../storage/log/segment.js";

@@ -1,8 +1,8 @@
 import type { RunState } from "../../core/run/run-state.js";
 import { CaptureIndex } from "../../storage/captures/capture-index.js";
 import { type LockedDataDirectory, openDataDirectory } from "../../storage/disk/data-directory.js";
+import type { CommittedBatch } from "../../storage/log/committed-batch.js";
 import type { Log } from "../../storage/log/log.js";
-import type { CommittedBatch } from "../../storage/log/log-batch.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { BatchStream } from "./captures/batch-stream.js";
 import { PayloadFiles } from "./captures/payload-files.js";

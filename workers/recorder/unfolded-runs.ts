@@ -1,5 +1,5 @@
 import type { Change } from "../../core/link/change.js";
-import type { LogRecord } from "../../storage/log/log-batch.js";
+import type { LogRecord } from "../../storage/log/committed-batch.js";
 import { decodeChanges } from "../../storage/records/change-record.js";
 import { type Origin, RecordDecodeError } from "../../storage/records/record-index.js";
 import { StorageError } from "../../storage/storage-error.js";

@@ -146,7 +146,7 @@ t.test("a log without format.json is not taken for this release's in silence", a
   await refused(
     t,
     data,
-    /holds the log of a store, but no format\.json.*Put that file back.*\{"format":1,"release":"1\.0","service":"inspection-results-service"\}/,
+    /holds the log of a store, but not the file format\.json.*Put that file back.*\{"format":1,"release":"1\.0","service":"inspection-results-service"\}/,
   );
   t.equal(contentOf(data), before);
   writeFileSync(join(data, "format.json"), format);

@@ -55,7 +55,7 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   t.match(await client.get("/health"), {
     status: "degraded",
     components: {
-      log: { status: "degraded", detail: /opening found 1 damaged places: 2 records lost, \d+ bytes in quarantine/ },
+      log: { status: "degraded", detail: /opening found 1 damaged place: 2 records lost, \d+ bytes in quarantine/ },
     },
   });
   const list = await client.get("/runs");
@@ -86,7 +86,7 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
     1,
   );
   t.equal(check.stdout.match(/^quarantined: quarantine\//gm)?.length, 1);
-  t.match(check.stdout, /; quarantine: 1 files, \d+ bytes; 2 findings, 1 damages\nDAMAGED\n$/);
+  t.match(check.stdout, /; quarantine: 1 file, \d+ bytes; 2 findings, 1 of damage\nDAMAGED\n$/);
   t.equal(check.stderr, "", "no progress of a check that is soon done");
   const asJson = JSON.parse((await runCommand(["check", "--data", data, "--json"])).stdout) as {
     findings: { code: string; offset: number }[];
@@ -137,7 +137,7 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   };
   const [copy] = kept as [string];
   rmSync(join(data, "quarantine", copy));
-  t.match(await look(), { status: "degraded", detail: /opening found 1 damaged places/ });
+  t.match(await look(), { status: "degraded", detail: /opening found 1 damaged place/ });
   t.same(readdirSync(join(data, "quarantine")), [copy], "copied again");
   const rotten = readFileSync(path);
   const mended = Buffer.from(rotten);
@@ -152,7 +152,7 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   const whole = readFileSync(path);
   writeFileSync(path, Buffer.from(whole).fill(0xff, 0, 4));
   for (const round of isFullSize ? ["first", "second"] : ["first"]) {
-    t.match(await look(), { status: "degraded", detail: /opening found 1 damaged places: 0 records lost/ }, round);
+    t.match(await look(), { status: "degraded", detail: /opening found 1 damaged place: 0 records lost/ }, round);
   }
   t.match(await checkDirectory(data), { ok: false, findings: listOf({ code: "header_copy_damaged" }) });
   t.same(readdirSync(join(data, "quarantine")), []);

@@ -201,7 +201,7 @@ for (const size of isFullSize ? [0, 40] : [40]) {
       found.findings.find(({ code }) => code === "segment_unreadable"),
       { message: /the segment's header, lost: 1 to an unknown number/ },
     );
-    const detail = /^since 20.*opening found 1 damaged places: an unknown number of records lost/;
+    const detail = /^since 20.*opening found 1 damaged place: an unknown number of records lost/;
     const first = await open(t, true);
     t.match(first, { total: 1, log: { status: "degraded", detail } });
     t.equal(readdirSync(QUARANTINE).length, size > 0 ? 1 : 0, "what there is of it");
@@ -214,7 +214,7 @@ for (const size of isFullSize ? [0, 40] : [40]) {
 t.test("a newest segment that ends within its opening state is told by every start", async (t) => {
   truncateSync(lastSegment(), 200);
   t.match(await check(), { ok: false });
-  const log = { status: "degraded", detail: /opening found 1 damaged places: an unknown number of records lost/ };
+  const log = { status: "degraded", detail: /opening found 1 damaged place: an unknown number of records lost/ };
   t.match(await open(t), { log });
   const [kept] = readdirSync(QUARANTINE) as [string];
   const after = await check();

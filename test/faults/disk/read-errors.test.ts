@@ -4,7 +4,7 @@ import { createRandom } from "../../../core/random.js";
 import { CaptureReader, verifyExtents } from "../../../storage/captures/capture-reader.js";
 import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import type { StoreFile } from "../../../storage/disk/file-system-interface.js";
-import type { LogRecord } from "../../../storage/log/log-batch.js";
+import type { LogRecord } from "../../../storage/log/committed-batch.js";
 import { LogReader } from "../../../storage/log/log-reader.js";
 import { segmentName } from "../../../storage/log/segment.js";
 import { type InspectedItem, inspectStore } from "../../../storage/repair/inspect-store.js";

@@ -22,7 +22,7 @@ import { RequestDurations } from "../../../http/service/request-durations.js";
 import { CaptureReader } from "../../../storage/captures/capture-reader.js";
 import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import type { FileSystem, StoreFile } from "../../../storage/disk/file-system-interface.js";
-import { forEachRecord, type LogRecord, type RecordLocation } from "../../../storage/log/log-batch.js";
+import { forEachRecord, type LogRecord, type RecordLocation } from "../../../storage/log/committed-batch.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../../storage/log/record-format.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
 import { encodeWebhookChange } from "../../../storage/records/webhook-record.js";

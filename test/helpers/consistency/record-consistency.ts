@@ -1,7 +1,7 @@
 import type { Extent } from "../../../core/capture/capture.js";
 import type { Change } from "../../../core/link/change.js";
 import { extentsOfChange, extentsOfRun } from "../../../storage/captures/stored-extents.js";
-import type { LogRecord, RecordLocation } from "../../../storage/log/log-batch.js";
+import type { LogRecord, RecordLocation } from "../../../storage/log/committed-batch.js";
 import { decodeChanges } from "../../../storage/records/change-record.js";
 import {
   decodeIndex,

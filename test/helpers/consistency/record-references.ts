@@ -3,7 +3,7 @@ import type { Change } from "../../../core/link/change.js";
 import type { Delivery } from "../../../core/webhook/delivery.js";
 import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
 import { UuidTable } from "../../../storage/columns/uuid-table.js";
-import type { RecordLocation } from "../../../storage/log/log-batch.js";
+import type { RecordLocation } from "../../../storage/log/committed-batch.js";
 import { RECORD_TYPE, type RecordIndex } from "../../../storage/records/record-index.js";
 
 /** A record that contradicts others, which only a bug of the service can write. */

@@ -1,6 +1,6 @@
 import { createRandom } from "../../../core/random.js";
 import type { RunState } from "../../../core/run/run-state.js";
-import type { LogRecord } from "../../../storage/log/log-batch.js";
+import type { LogRecord } from "../../../storage/log/committed-batch.js";
 import { decodeChanges, encodeChanges } from "../../../storage/records/change-record.js";
 import { RECORD_TYPE } from "../../../storage/records/record-index.js";
 import { CellHistory, type HistoryRecord } from "../link/cell-history.js";

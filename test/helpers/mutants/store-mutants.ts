@@ -382,14 +382,14 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "a hole in the numbers is no damage",
-    file: "storage/recovery/segment-walk.js",
+    file: "storage/recovery/tail-or-damage.js",
     find: "const hole = run.firstSequence > this.#expected;",
     replace: "const hole = false;",
     killer: RECOVERY,
   },
   {
     name: "a segment that ends early is no damage",
-    file: "storage/recovery/segment-walk.js",
+    file: "storage/recovery/tail-or-damage.js",
     find: "gap !== null || !this.#hasOpening || this.#expected <= this.#proven) {\n            this.#isContinuable",
     replace: "gap !== null || !this.#hasOpening) {\n            this.#isContinuable",
     killer: RECOVERY,
@@ -412,14 +412,14 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "a newest segment that ends before its opening state is taken for one that never held more",
-    file: "storage/recovery/segment-walk.js",
+    file: "storage/recovery/tail-or-damage.js",
     find: "return this.#isNewest && !this.#hasOpening;",
     replace: "return false;",
     killer: RECOVERY,
   },
   {
     name: "damage to what is proven is taken for a torn tail",
-    file: "storage/recovery/segment-walk.js",
+    file: "storage/recovery/tail-or-damage.js",
     find: "Math.max(claimed, base - 1, isUnreadable",
     replace: "Math.max(base - 1, isUnreadable",
     killer: DAMAGE,
@@ -440,7 +440,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "what an earlier recovery has copied counts twice",
-    file: "storage/recovery/segment-walk.js",
+    file: "storage/recovery/tail-or-damage.js",
     find: "const endSequence = nextBase ?? Number.POSITIVE_INFINITY;",
     replace: "const endSequence = Number.POSITIVE_INFINITY;",
     killer: RECOVERY,
@@ -525,7 +525,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "bytes that the disk does not give are taken for a torn tail",
-    file: "storage/recovery/segment-walk.js",
+    file: "storage/recovery/tail-or-damage.js",
     find: "isUnreadable ? last : 0",
     replace: "0",
     killer: "faults/disk/read-errors",
@@ -555,13 +555,13 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "captures are unlinked before their tombstone is written",
     file: "workers/recorder/upkeep/retention.js",
-    find: "while (!this.#isStopped && !this.#isBlocked && (await this.#markSlice())) {",
+    find: "while (!this.#isStopped && !this.#isBlocked && (await this.#markBatch())) {",
     replace:
       "for (let kept; (kept = this.#captureIndex.next(null, this.#options.policy.bytes, this.#options.lastTimeUs())) !== undefined; ) {\n" +
       "            const run = await this.#read(kept);\n" +
       "            if (run !== undefined) await this.#options.removeCaptures([run.id]);\n" +
       "            break;\n        }\n" +
-      "        while (!this.#isStopped && !this.#isBlocked && (await this.#markSlice())) {",
+      "        while (!this.#isStopped && !this.#isBlocked && (await this.#markBatch())) {",
     killer: SIMULATION,
   },
   {
@@ -576,14 +576,14 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "workers/recorder/upkeep/retention.js",
     find: "await this.#unlink(isRetry ? this.#unfinished : this.#captureIndex.unfinished());",
     replace: "await this.#unlink(this.#captureIndex.unfinished());",
-    killer: "workers/recorder/upkeep/retention-slices",
+    killer: "workers/recorder/upkeep/retention-batches",
   },
   {
     name: "the readers are not asked to let go",
     file: "workers/recorder/upkeep/retention.js",
     find: "await letGo(runIds);\n        if (this.#isStopped)",
     replace: "if (this.#isStopped)",
-    killer: "workers/recorder/upkeep/retention-slices",
+    killer: "workers/recorder/upkeep/retention-batches",
   },
   {
     name: "the removal of captures is not made durable",

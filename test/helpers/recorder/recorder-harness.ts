@@ -9,7 +9,7 @@ import type { RunState } from "../../../core/run/run-state.js";
 import { wallClockUs } from "../../../core/service-clock.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
-import { type CommittedBatch, forEachRecord } from "../../../storage/log/log-batch.js";
+import { type CommittedBatch, forEachRecord } from "../../../storage/log/committed-batch.js";
 import { LogReader } from "../../../storage/log/log-reader.js";
 import { decodeChanges, decodeRefusal } from "../../../storage/records/change-record.js";
 import { decodeIndex, isChangeRecordType, type Origin, RECORD_TYPE } from "../../../storage/records/record-index.js";

@@ -1,4 +1,4 @@
-import type { LogRecord } from "../../../storage/log/log-batch.js";
+import type { LogRecord } from "../../../storage/log/committed-batch.js";
 import { isChangeRecordType } from "../../../storage/records/record-index.js";
 import { type CheckResult, checkStore } from "../../../storage/repair/check-store.js";
 import { consistentInspection } from "../consistency/record-consistency.js";

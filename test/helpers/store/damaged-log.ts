@@ -1,5 +1,5 @@
 import t from "tap";
-import { forEachRecord } from "../../../storage/log/log-batch.js";
+import { forEachRecord } from "../../../storage/log/committed-batch.js";
 import { readRecordHeader, writeRecordHeader } from "../../../storage/log/record-format.js";
 import { decodeSegmentHeader, segmentName } from "../../../storage/log/segment.js";
 import type { RecoveryCase } from "../../../storage/recovery/recovery-cases.js";

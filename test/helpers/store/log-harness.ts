@@ -1,13 +1,13 @@
 import { createRandom } from "../../../core/random.js";
 import type { Timers } from "../../../core/timers.js";
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
-import { Log } from "../../../storage/log/log.js";
 import {
   type CommittedBatch,
   forEachRecord,
   isOwnRecord,
   type RecordLocation,
-} from "../../../storage/log/log-batch.js";
+} from "../../../storage/log/committed-batch.js";
+import { Log } from "../../../storage/log/log.js";
 import type { LogOptions, RecordInput } from "../../../storage/log/log-options.js";
 import { SimulatedDisk } from "../disk/simulated-disk.js";
 

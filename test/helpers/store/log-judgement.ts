@@ -1,12 +1,12 @@
 /** What the store makes of the files of a log: of the walk that check and recovery share, and of opening it. */
 import { createHash } from "node:crypto";
-import { Log } from "../../../storage/log/log.js";
 import {
   type CommittedBatch,
   forEachRecord,
   type LogRecord,
   type RecordLocation,
-} from "../../../storage/log/log-batch.js";
+} from "../../../storage/log/committed-batch.js";
+import { Log } from "../../../storage/log/log.js";
 import { LOG_RECORD_TYPE } from "../../../storage/log/record-format.js";
 import { walkLog } from "../../../storage/recovery/log-walk.js";
 import {

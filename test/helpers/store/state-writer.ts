@@ -4,7 +4,7 @@ import { parseCellMessage } from "../../../core/link/parse-cell-message.js";
 import { RefusedError } from "../../../core/link/refusal.js";
 import type { Random } from "../../../core/random.js";
 import { foldRun } from "../../../core/run/run-fold.js";
-import type { LogRecord } from "../../../storage/log/log-batch.js";
+import type { LogRecord } from "../../../storage/log/committed-batch.js";
 import { type EncodedRecord, encodeChanges, encodeRefusal } from "../../../storage/records/change-record.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "../link/link-messages.js";

@@ -3,7 +3,7 @@ import { endRun } from "../../../core/run/run-end.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import type { Delivery } from "../../../core/webhook/delivery.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
-import type { RecordLocation } from "../../../storage/log/log-batch.js";
+import type { RecordLocation } from "../../../storage/log/committed-batch.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../../storage/log/record-format.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
 import { deliveryPart } from "../../../storage/records/record-index.js";

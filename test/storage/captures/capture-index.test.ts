@@ -1,6 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { CaptureIndex, type KeptCaptures, RETENTION_SLICE_RUNS } from "../../../storage/captures/capture-index.js";
+import { CaptureIndex, type KeptCaptures, RETENTION_BATCH_RUNS } from "../../../storage/captures/capture-index.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 t.comment(`TEST_SEED=${seed}`);
@@ -39,11 +39,11 @@ t.test("by bytes, runs from before the clock was set back go before all that cam
 
 t.test("what was removed last is known also where the clock was set back before", async (t) => {
   const captureIndex = new CaptureIndex({ keepsRuns: true });
-  for (let at = 0; at < RETENTION_SLICE_RUNS; at++) captureIndex.removed(at, `ahead ${at}`, 10 * NOW_US + at);
+  for (let at = 0; at < RETENTION_BATCH_RUNS; at++) captureIndex.removed(at, `ahead ${at}`, 10 * NOW_US + at);
   captureIndex.clockSet(NOW_US);
-  const since = Array.from({ length: RETENTION_SLICE_RUNS - 1 }, (_, at) => `since ${at}`);
+  const since = Array.from({ length: RETENTION_BATCH_RUNS - 1 }, (_, at) => `since ${at}`);
   for (const [at, runId] of since.entries()) captureIndex.removed(1_000 + at, runId, NOW_US + 1 + at);
-  t.same(captureIndex.unfinished(), [`ahead ${RETENTION_SLICE_RUNS - 1}`, ...since]);
+  t.same(captureIndex.unfinished(), [`ahead ${RETENTION_BATCH_RUNS - 1}`, ...since]);
 });
 
 t.test("by age, what counts is the end, and a long run holds up no other", async (t) => {
@@ -92,10 +92,10 @@ t.test("a tombstone that is recorded again is one, as if only the last record of
   t.end();
 });
 
-t.test("the tombstones of the last slice are known, in whatever order they come", async (t) => {
+t.test("the tombstones of the last batch are known, in whatever order they come", async (t) => {
   const captureIndex = new CaptureIndex({ keepsRuns: false });
   const random = createRandom(seed);
-  const times = Array.from({ length: 3 * RETENTION_SLICE_RUNS }, (_, at) => ({ timeUs: at + 1, place: random.next() }))
+  const times = Array.from({ length: 3 * RETENTION_BATCH_RUNS }, (_, at) => ({ timeUs: at + 1, place: random.next() }))
     .sort((a, b) => a.place - b.place)
     .map(({ timeUs }) => timeUs);
   for (const timeUs of times) captureIndex.removed(timeUs, `run ${timeUs}`, timeUs);
@@ -103,7 +103,7 @@ t.test("the tombstones of the last slice are known, in whatever order they come"
     captureIndex.unfinished(),
     times
       .sort((a, b) => a - b)
-      .slice(-RETENTION_SLICE_RUNS)
+      .slice(-RETENTION_BATCH_RUNS)
       .map((timeUs) => `run ${timeUs}`),
   );
   captureIndex.finish();

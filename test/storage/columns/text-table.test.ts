@@ -58,14 +58,14 @@ t.test(`answers as a plain Map does while it grows, seed ${seed}`, async (t) => 
 });
 
 t.test("entries that all have one hash are still told apart, before, while and after the slots move", async (t) => {
-  let wanted = 0;
-  const slots = new HashSlots({ hashOf: () => 0xffff_ffff, isWanted: (entry) => entry === wanted });
+  let key = 0;
+  const slots = new HashSlots({ hashOf: () => 0xffff_ffff, hasKey: (entry) => entry === key });
   for (let entry = 0; entry < 600; entry++) {
-    wanted = entry;
+    key = entry;
     t.equal(slots.find(0xffff_ffff), -1) || t.bailout();
     slots.add(0xffff_ffff, entry);
-    wanted = entry >>> 1;
-    if (slots.find(0xffff_ffff) !== wanted) t.fail(`entry ${wanted} of ${entry} is lost`);
+    key = entry >>> 1;
+    if (slots.find(0xffff_ffff) !== key) t.fail(`entry ${key} of ${entry} is lost`);
   }
 });
 
@@ -81,7 +81,7 @@ t.test(`an unknown entry looks at next to no other, and growth asks for hashes i
       last = entry;
       return hashes[entry]!;
     },
-    isWanted: () => {
+    hasKey: () => {
       looks++;
       return false;
     },

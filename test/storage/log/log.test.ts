@@ -1,6 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { type CommittedBatch, forEachRecord } from "../../../storage/log/log-batch.js";
+import { type CommittedBatch, forEachRecord } from "../../../storage/log/committed-batch.js";
 import type { Durable } from "../../../storage/log/log-options.js";
 import { readRecordHeader } from "../../../storage/log/record-format.js";
 import { decodeSegmentHeader, segmentBaseOf } from "../../../storage/log/segment.js";

@@ -94,12 +94,7 @@ t.test("damage_proven to the end of the newest segment: a new one begins behind 
   // Records 4 and 5 are gone, and all that is left of the mark is a header that says they were durable.
   bytes.fill(0xee, offset, place(disk, 1, 6).offset);
   disk.setBytes(pathOf(1), bytes);
-  await recovers(t, disk, {
-    cases: ["damage_proven", "tail_marks"],
-    names: ["a", "b", "c"],
-    lost: 2,
-    corruption: 1,
-  });
+  await recovers(t, disk, { cases: ["damage_proven", "tail_marks"], names: ["a", "b", "c"], lost: 2, corruption: 1 });
   const ending = await fiveRecords(true);
   const mark = place(ending, 1, 6);
   rewrite(ending, 1, mark.offset, { sequence: 5, bodyLength: 8 });

@@ -1,7 +1,7 @@
 /** The cases of recovery's table that are about hint files; recovery.test.ts has the others. */
 import t, { type Test } from "tap";
+import { forEachRecord } from "../../../storage/log/committed-batch.js";
 import { encodeHint, type HintEntry, hintName } from "../../../storage/log/hint-format.js";
-import { forEachRecord } from "../../../storage/log/log-batch.js";
 import { decodeSegmentHeader, segmentName } from "../../../storage/log/segment.js";
 import type { RecoveryCase } from "../../../storage/recovery/recovery-cases.js";
 import type { RecoveryReport } from "../../../storage/recovery/recovery-report.js";
@@ -148,11 +148,6 @@ t.test("a damaged segment without a hint file gets none", async (t) => {
   flip(disk, 1, firstRecord(disk, 1));
   const { log } = await openLog(disk.copy(), { usesHints: true });
   t.same(log.recovery.unhinted, []);
-  const expected: Expectation = {
-    cases: ["damage_proven"],
-    names: ["b", "c", "d", "e"],
-    lost: 1,
-    corruption: 1,
-  };
+  const expected: Expectation = { cases: ["damage_proven"], names: ["b", "c", "d", "e"], lost: 1, corruption: 1 };
   await recovers(t, disk, expected);
 });

@@ -4,7 +4,7 @@ import { createRandom } from "../../../core/random.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import type { Delivery } from "../../../core/webhook/delivery.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
-import type { LogRecord, RecordLocation } from "../../../storage/log/log-batch.js";
+import type { LogRecord, RecordLocation } from "../../../storage/log/committed-batch.js";
 import { decodeChanges, encodeChanges } from "../../../storage/records/change-record.js";
 import { RECORD_TYPE } from "../../../storage/records/record-index.js";
 import { encodeWebhookChange } from "../../../storage/records/webhook-record.js";

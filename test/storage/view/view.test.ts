@@ -2,7 +2,7 @@ import t from "tap";
 import { createRandom } from "../../../core/random.js";
 import { runSummaryResponse } from "../../../core/run/run-response.js";
 import { isTerminal, summarizeRun } from "../../../core/run/run-state.js";
-import { forEachRecord, type LogRecord, type RecordLocation } from "../../../storage/log/log-batch.js";
+import { forEachRecord, type LogRecord, type RecordLocation } from "../../../storage/log/committed-batch.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../../storage/log/record-format.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
 import { decodeIndex, RECORD_TYPE } from "../../../storage/records/record-index.js";

@@ -74,9 +74,6 @@ export function threadTask<M, A>(run: (message: M) => Promise<A>): (task: Number
 
 /** A task's answer, whose buffers move to the other thread. */
 export function moved<T extends object>(value: T, buffers: ArrayBuffer[]): T {
-  const transferable = {
-    [Piscina.transferableSymbol]: buffers,
-    [Piscina.valueSymbol]: value,
-  };
+  const transferable = { [Piscina.transferableSymbol]: buffers, [Piscina.valueSymbol]: value };
   return Piscina.move(transferable as unknown as Parameters<typeof Piscina.move>[0]) as unknown as T;
 }

@@ -1,4 +1,4 @@
-import type { CommittedBatch } from "../../../storage/log/log-batch.js";
+import type { CommittedBatch } from "../../../storage/log/committed-batch.js";
 import { BatchMemory } from "./batch-memory.js";
 
 /** Most bytes on their way to the front: enough for some large batches, and a bound on memory while the front is busy. */

@@ -1,3 +1,4 @@
+import { counted } from "../../../core/counted.js";
 import type { Timers } from "../../../core/timers.js";
 
 /** How long a name counts as shared after two instances last alternated. Each instance comes back within seconds. */
@@ -37,7 +38,7 @@ export class SharedNames {
     const [...names] = this.#names.keys();
     if (names.length === 0) return null;
     const named = names.slice(0, NAMED).join(", ");
-    const more = names.length > NAMED ? ` and ${names.length - NAMED} others` : "";
+    const more = names.length > NAMED ? ` and ${counted(names.length - NAMED, "other")}` : "";
     return `several programs send as producer ${named}${more} and take the connection from each other: give each a name of its own`;
   }
 

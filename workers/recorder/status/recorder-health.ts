@@ -1,3 +1,4 @@
+import { counted } from "../../../core/counted.js";
 import type { ComponentRow, ComponentStatusValue } from "../../../core/health.js";
 import { LIMITS } from "../../../core/limits.js";
 import type { LogFailure } from "../../../storage/log/log-options.js";
@@ -90,11 +91,9 @@ export class RecorderHealth {
     if (faults.length > 0) return row("recorder", "degraded", faults.join("; "));
     const connections = this.#sources.connections();
     const { retention } = this.#sources.counters();
-    const removed =
-      retention.runs === 0
-        ? ""
-        : `; retention has removed captures of ${retention.runs} runs, ${retention.bytes} bytes`;
-    return row("recorder", "healthy", `${connections} producer${connections === 1 ? "" : "s"} connected${removed}`);
+    const removed = `; retention has removed captures of ${counted(retention.runs, "run")}, ${retention.bytes} bytes`;
+    const connected = `${counted(connections, "producer")} connected`;
+    return row("recorder", "healthy", `${connected}${retention.runs === 0 ? "" : removed}`);
   }
 
   #recorderFaults(): string[] {
@@ -104,7 +103,7 @@ export class RecorderHealth {
     const { bytes, isBehind } = ahead();
     if (isBehind) faults.push(`producers wait: the view is ${Math.round(bytes / 1024 ** 2)} MiB behind`);
     if (isProcessingBehind()) faults.push("captures wait: captures of ended runs are not processed yet");
-    if (damagedRuns > 0) faults.push(`${damagedRuns} active runs lost records because the log is damaged`);
+    if (damagedRuns > 0) faults.push(`${counted(damagedRuns, "active run")} lost records because the log is damaged`);
     for (const fault of [retentionFault(), clockFault(), sharedNames(), usedNames(producerNames())])
       if (fault !== null) faults.push(fault);
     return faults;
@@ -124,13 +123,14 @@ function usedNames(count: number): string | null {
 function foundByOpening(recovery: RecoveryReport, openedAt: string): string | null {
   const { corruptionCount, lostRecords, isLostCountExact, quarantinedBytes, findings } = recovery;
   if (corruptionCount === 0) return null;
-  const atLeast = lostRecords === 0 ? "an unknown number of" : `at least ${lostRecords}`;
-  const lost = isLostCountExact ? lostRecords : atLeast;
+  const known = counted(lostRecords, "record");
+  const atLeast = lostRecords === 0 ? "an unknown number of records" : `at least ${known}`;
+  const lost = isLostCountExact ? known : atLeast;
   const end = findings.find(({ code }) => code === "log_lost");
   const said = end === undefined ? "" : `; the log has lost its end or all of it: ${end.detail}${describeLost(end)}`;
   return (
-    `since ${openedAt}: opening found ${corruptionCount} damaged places: ${lost} records lost, ` +
-    `${quarantinedBytes} bytes in quarantine${said}`
+    `since ${openedAt}: opening found ${counted(corruptionCount, "damaged place")}: ${lost} lost, ` +
+    `${counted(quarantinedBytes, "byte")} in quarantine${said}`
   );
 }
 

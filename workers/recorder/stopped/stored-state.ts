@@ -1,7 +1,7 @@
 import type { DataDirectory } from "../../../storage/disk/data-directory.js";
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
+import { forEachRecord } from "../../../storage/log/committed-batch.js";
 import { Log } from "../../../storage/log/log.js";
-import { forEachRecord } from "../../../storage/log/log-batch.js";
 import { isKnownRecordType } from "../../../storage/records/record-index.js";
 import { findLogEvidence } from "../../../storage/recovery/log-evidence.js";
 import { RecorderState } from "../recorder-state.js";

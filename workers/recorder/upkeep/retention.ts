@@ -6,7 +6,7 @@ import {
   type CaptureIndex,
   type KeptCaptures,
   keptCaptures,
-  RETENTION_SLICE_RUNS,
+  RETENTION_BATCH_RUNS,
 } from "../../../storage/captures/capture-index.js";
 import type { RemovedCaptures } from "../../../storage/captures/capture-store.js";
 import {
@@ -14,7 +14,7 @@ import {
   forEachRecord,
   type LogRecord,
   type RecordLocation,
-} from "../../../storage/log/log-batch.js";
+} from "../../../storage/log/committed-batch.js";
 import { decodeChanges } from "../../../storage/records/change-record.js";
 import { indexedEnd } from "../../../storage/records/record-fold.js";
 import { RECORD_TYPE } from "../../../storage/records/record-index.js";
@@ -26,8 +26,8 @@ import type { StoreCounters } from "./store-counters.js";
 
 /** How often retention looks for old captures. It looks at the total size whenever a run ends. */
 const INTERVAL_MS = 60_000;
-/** Bytes of records that one slice rewrites at most, so that it delays messages no longer than a large message would. */
-const SLICE_RECORD_BYTES = 4 * 1024 * 1024;
+/** Bytes of records that one batch rewrites at most, so that it delays messages no longer than a large message would. */
+const BATCH_RECORD_BYTES = 4 * 1024 * 1024;
 const PROGRESS_US = 10_000_000;
 const DAY_US = 86_400_000_000;
 
@@ -58,14 +58,14 @@ export interface RetentionOptions {
 }
 
 /**
- * Removes the captures of ended runs by age and by bytes, oldest run first. It works in slices of runs, each in this order:
+ * Removes the captures of ended runs by age and by bytes, oldest run first. It works in batches of runs, each in this order:
  *
  * 1. Write a tombstone for each run: its consolidated record again, with the time of removal.
  * 2. Make the tombstones durable, in every durability mode.
  * 3. Wait until the readers have closed the files.
  * 4. Unlink the files, durably.
  *
- * So no capture is ever gone without a tombstone. A crash between 2 and 4 leaves the files of at most one slice behind. The next start
+ * So no capture is ever gone without a tombstone. A crash between 2 and 4 leaves the files of at most one batch behind. The next start
  * continues with step 3 for the last tombstones, even if retention is off by then.
  *
  * A file that cannot be unlinked does not hold up others: it is tried again once a minute, and `fault` says so meanwhile. A run whose
@@ -186,7 +186,7 @@ export class Retention {
     }
     await this.#unlink(isRetry ? this.#unfinished : this.#captureIndex.unfinished());
     if (this.#isOn) {
-      while (!this.#isStopped && !this.#isBlocked && (await this.#markSlice())) {
+      while (!this.#isStopped && !this.#isBlocked && (await this.#markBatch())) {
         await this.#unlink(this.#captureIndex.unfinished());
         if (this.#options.wallUs() - this.#lastLineUs >= PROGRESS_US) this.#report();
       }
@@ -194,24 +194,24 @@ export class Retention {
     if (!this.#isStopped) this.#faults.passEnded(!this.#isBlocked);
   }
 
-  /** Runs with a tombstone whose files may still be there: those of the last slice, and those that could not be unlinked before. */
+  /** Runs with a tombstone whose files may still be there: those of the last batch, and those that could not be unlinked before. */
   get #unfinished(): string[] {
     return [...new Set([...this.#faults.keptRunIds, ...this.#captureIndex.unfinished()])];
   }
 
-  /** True when a whole slice of files cannot be unlinked: more tombstones would free nothing either. */
+  /** True when a whole batch of files cannot be unlinked: more tombstones would free nothing either. */
   get #isBlocked(): boolean {
-    return this.#faults.keptRunIds.length >= RETENTION_SLICE_RUNS;
+    return this.#faults.keptRunIds.length >= RETENTION_BATCH_RUNS;
   }
 
-  /** Durably writes the tombstones of one slice. @returns false if nothing is due */
-  async #markSlice(): Promise<boolean> {
+  /** Durably writes the tombstones of one batch. @returns false if nothing is due */
+  async #markBatch(): Promise<boolean> {
     const { policy, lastTimeUs, appendTombstone, whenDurable } = this.#options;
     const endedByUs = this.#endedByUs();
     let lastSequence = 0;
     let runs = 0;
     let recordBytes = 0;
-    while (runs < RETENTION_SLICE_RUNS && recordBytes < SLICE_RECORD_BYTES && !this.#isStopped) {
+    while (runs < RETENTION_BATCH_RUNS && recordBytes < BATCH_RECORD_BYTES && !this.#isStopped) {
       const kept = this.#captureIndex.next(endedByUs, policy.bytes, lastTimeUs());
       if (kept === undefined) break;
       const stored = await this.#read(kept);

@@ -1,12 +1,13 @@
 import type { Delivery, DeliveryAttempt } from "../../../core/webhook/delivery.js";
 import type { DeliveryJob } from "../dispatcher/dispatcher-messages.js";
-import { jobOf, nextAction, notReadError, pauseEndMs, stopsDelivery, webhookDeleted } from "./delivery-action.js";
+import { jobOf, nextAction, notReadError, stopsDelivery, webhookDeleted } from "./delivery-action.js";
 import type { DeliveryFigures } from "./delivery-figures.js";
 import { DeliveryQueue } from "./delivery-queue.js";
 import { DeliveryRecords } from "./delivery-records.js";
 import { type DeliveryEvent, type DeliveryState, stepAfter } from "./delivery-steps.js";
 import { EventPayloads, payloadBytes } from "./event-payloads.js";
 import { InlineRequests } from "./inline-requests.js";
+import { pauseEndMs } from "./retry-pause.js";
 import type { DeliverySchedulerOptions } from "./scheduler-options.js";
 import type { SequenceWaits } from "./sequence-waits.js";
 import { type FoundDelivery, type InlineRequest, TrackedDelivery } from "./tracked-delivery.js";

@@ -1,6 +1,6 @@
 import type { Random } from "../../../../core/random.js";
 import type { RunState } from "../../../../core/run/run-state.js";
-import { type CommittedBatch, forEachRecord, type LogRecord } from "../../../../storage/log/log-batch.js";
+import { type CommittedBatch, forEachRecord, type LogRecord } from "../../../../storage/log/committed-batch.js";
 import { LOG_RECORD_TYPE } from "../../../../storage/log/record-format.js";
 import type { LinkServer } from "../../../../workers/cell-link/link-server.js";
 import { Recorder } from "../../../../workers/recorder/recorder.js";

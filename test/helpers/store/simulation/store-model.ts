@@ -5,7 +5,7 @@ import type { Change } from "../../../../core/link/change.js";
 import { storedEnd } from "../../../../core/run/run-files.js";
 import type { RunState, StoredKind } from "../../../../core/run/run-state.js";
 import { capturePath, FILE_OF_KIND } from "../../../../storage/captures/capture-path.js";
-import type { LogRecord } from "../../../../storage/log/log-batch.js";
+import type { LogRecord } from "../../../../storage/log/committed-batch.js";
 import { LOG_RECORD_TYPE } from "../../../../storage/log/record-format.js";
 import { decodeChanges, decodeRefusal } from "../../../../storage/records/change-record.js";
 import { decodeIndex, isChangeRecordType, RECORD_TYPE } from "../../../../storage/records/record-index.js";

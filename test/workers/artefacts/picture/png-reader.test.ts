@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { crc32 } from "node:zlib";
 import t from "tap";
 import { newKernelMemory } from "../../../../workers/artefacts/kernel-memory.js";
-import { encodeHeightMap } from "../../../../workers/artefacts/picture/frame-pictures.js";
+import { encodeHeightMap } from "../../../../workers/artefacts/picture/height-map-png.js";
 import { heightSource, surfaceFrame } from "../../../helpers/captures/made-frames.js";
 import { PngError, readGreyPng } from "../../../helpers/captures/png-reader.js";
 import { pythonWith, sameToPil, skipWithout } from "../../../helpers/captures/python-checker.js";

@@ -207,7 +207,7 @@ t.test(
     const other = await endedRun(recorder, raw, 2);
     await raw.accept({ type: "cell.put" });
     t.ok(existsSync(pathOf(recorder, run.id)), "nobody has answered yet, and messages go on");
-    t.notOk(isRemoved(recorder.run(other.id)), "the next slice waits for this one");
+    t.notOk(isRemoved(recorder.run(other.id)), "the next batch waits for this one");
     await recorder.stop();
     t.ok(existsSync(pathOf(recorder, run.id)));
     t.match(await checkDirectory(directory), { ok: true, findings: listOf({ code: "capture_left" }) });

@@ -1,6 +1,7 @@
 import t from "tap";
 import { createRandom } from "../../../../core/random.js";
-import { jobOf, nextAction, pauseEndMs } from "../../../../workers/webhooks/deliveries/delivery-action.js";
+import { jobOf, nextAction } from "../../../../workers/webhooks/deliveries/delivery-action.js";
+import { pauseEndMs } from "../../../../workers/webhooks/deliveries/retry-pause.js";
 import { TrackedDelivery } from "../../../../workers/webhooks/deliveries/tracked-delivery.js";
 import { countedId, webhookOf } from "../../../helpers/webhooks/scheduler-bench.js";
 import { failedDelivery } from "../../../helpers/webhooks/webhook-fixtures.js";

@@ -1,9 +1,9 @@
 import t from "tap";
 import type { RunState } from "../../../../core/run/run-state.js";
 import { TIME_LIMIT_US } from "../../../../core/timestamps.js";
-import { CaptureIndex, keptCaptures, RETENTION_SLICE_RUNS } from "../../../../storage/captures/capture-index.js";
+import { CaptureIndex, keptCaptures, RETENTION_BATCH_RUNS } from "../../../../storage/captures/capture-index.js";
 import { FileSystemError } from "../../../../storage/disk/file-system-error.js";
-import type { CommittedBatch, LogRecord } from "../../../../storage/log/log-batch.js";
+import type { CommittedBatch, LogRecord } from "../../../../storage/log/committed-batch.js";
 import { SEGMENT_HEADER_BYTES } from "../../../../storage/log/segment.js";
 import { decodeChanges, encodeChanges } from "../../../../storage/records/change-record.js";
 import { StorageError } from "../../../../storage/storage-error.js";
@@ -96,29 +96,29 @@ class Stage {
 
 const removed = (stage: Stage) => stage.lines.filter(({ message }) => message === "retention removed captures");
 
-t.test("each slice in its order, and bounded", async (t) => {
+t.test("each batch in its order, and bounded", async (t) => {
   const stage = new Stage();
-  for (let n = 1; n <= RETENTION_SLICE_RUNS + 2; n++) stage.add(n, 9);
+  for (let n = 1; n <= RETENTION_BATCH_RUNS + 2; n++) stage.add(n, 9);
   stage.start();
   await stage.until(() => removed(stage).length === 1);
-  const slice = (from: number, to: number) => [
+  const batch = (from: number, to: number) => [
     ...Array.from({ length: to - from + 1 }, (_, at) => `tombstone ${from + at}`),
     ...[`durable ${to}`, `let go ${to - from + 1}`, `remove ${to - from + 1}`, `let go ${to - from + 1}`],
   ];
   t.same(stage.steps, [
-    ...slice(1, RETENTION_SLICE_RUNS),
-    ...slice(RETENTION_SLICE_RUNS + 1, RETENTION_SLICE_RUNS + 2),
+    ...batch(1, RETENTION_BATCH_RUNS),
+    ...batch(RETENTION_BATCH_RUNS + 1, RETENTION_BATCH_RUNS + 2),
   ]);
   t.match(removed(stage)[0]?.fields, {
-    runs: RETENTION_SLICE_RUNS + 2,
-    bytes: 9 * (RETENTION_SLICE_RUNS + 2),
+    runs: RETENTION_BATCH_RUNS + 2,
+    bytes: 9 * (RETENTION_BATCH_RUNS + 2),
     kept_runs: 0,
   });
 });
 
 t.test("a long pass tells how far it is every ten seconds", async (t) => {
   const stage = new Stage();
-  for (let n = 1; n <= 3 * RETENTION_SLICE_RUNS; n++) stage.add(n, 9);
+  for (let n = 1; n <= 3 * RETENTION_BATCH_RUNS; n++) stage.add(n, 9);
   stage.start({
     removeCaptures: async (runIds) => {
       stage.nowUs += 6_000_000;
@@ -128,7 +128,7 @@ t.test("a long pass tells how far it is every ten seconds", async (t) => {
   await stage.until(() => removed(stage).length === 2);
   t.same(
     removed(stage).map(({ fields }) => fields.runs),
-    [2 * RETENTION_SLICE_RUNS, RETENTION_SLICE_RUNS],
+    [2 * RETENTION_BATCH_RUNS, RETENTION_BATCH_RUNS],
   );
 });
 
@@ -174,7 +174,7 @@ t.test(
   "files that cannot be unlinked hold up no others, are counted when they go, and stop new tombstones when they are many",
   async (t) => {
     const stage = new Stage();
-    const runs = 3 * RETENTION_SLICE_RUNS;
+    const runs = 3 * RETENTION_BATCH_RUNS;
     for (let n = 1; n <= runs; n++) stage.add(n, 9);
     stage.stuck.add(idOf(1));
     const retention = stage.start();
@@ -199,11 +199,11 @@ t.test(
     await stage.passEnded();
     t.match(
       retention.fault,
-      new RegExp(`${RETENTION_SLICE_RUNS} removed captures cannot be unlinked .*, and others\\)`),
+      new RegExp(`${RETENTION_BATCH_RUNS} removed captures cannot be unlinked .*, and others\\)`),
     );
     t.equal(
       stage.captureIndex.runs,
-      2 * runs - RETENTION_SLICE_RUNS,
+      2 * runs - RETENTION_BATCH_RUNS,
       "where nothing can be unlinked, nothing more is marked",
     );
     stage.stuck.clear();

@@ -5,7 +5,8 @@ import t from "tap";
 import { itemBytes } from "../../../../core/capture/capture.js";
 import { createRandom, type Random } from "../../../../core/random.js";
 import { type KernelMemory, newKernelMemory } from "../../../../workers/artefacts/kernel-memory.js";
-import { encodeHeightMap, encodeLuminance } from "../../../../workers/artefacts/picture/frame-pictures.js";
+import { encodeHeightMap } from "../../../../workers/artefacts/picture/height-map-png.js";
+import { encodeLuminance } from "../../../../workers/artefacts/picture/luminance-png.js";
 import {
   frameOf,
   heightSource,

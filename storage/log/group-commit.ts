@@ -16,7 +16,10 @@ const KEPT_BYTES = 4 * 1024 * 1024;
 
 const NO_NEEDS: ReadonlySet<Durable> = new Set();
 
-/** Records that are written and synced together, encoded as they will stand on disk. The buffer is used again and again. */
+/**
+ * Group commit: the records of a group are written and synced together, by `#commitGroup` in log.ts, so that many share one sync. This holds them,
+ * encoded as they will stand on disk. The buffer is used again and again.
+ */
 export class LogGroup {
   length = 0;
   /** Offset of the first record in its segment. */
@@ -58,16 +61,7 @@ export class LogGroup {
     return this.#needs ?? NO_NEEDS;
   }
 
-  add(
-    type: number,
-    flags: number,
-    sequence: number,
-    durableUpTo: number,
-    timeUs: number,
-    index: Uint8Array,
-    body: Uint8Array,
-    needs: Durable | undefined,
-  ): void {
+  add(sequence: number, durableUpTo: number, { type, flags = 0, timeUs, index, body, needs }: RecordInput): void {
     const at = this.length;
     const length = recordLength(index.length, body.length);
     if (at + length > this.#bytes.length) this.#resize(Math.max(2 * this.#bytes.length, at + length));

@@ -41,7 +41,7 @@ export interface SegmentWalkOptions {
   ): Promise<void>;
 }
 
-/** Reads one segment whose header is intact, delivers its records, and decides which case each damaged place is. */
+/** Reads one segment whose header is intact, delivers its records, and decides for each damaged place: a torn tail, or damage. */
 export class SegmentWalk {
   readonly #options: SegmentWalkOptions;
   readonly #isNewest: boolean;
