@@ -90,7 +90,6 @@ export class TextTable {
   }
 
   #isWanted(ordinal: number): boolean {
-    if (this.#hashes.get(ordinal) !== this.#wantedHash) return false;
     const start = ordinal === 0 ? 0 : this.#ends.get(ordinal - 1);
     if (this.#ends.get(ordinal) - start !== this.#wantedLength) return false;
     for (let i = 0; i < this.#wantedLength; i++) {
