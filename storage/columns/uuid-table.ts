@@ -11,7 +11,7 @@
 import { formatUuidWords } from "../../core/identifiers.js";
 import { HashSlots } from "./hash-slots.js";
 import { TypedColumn } from "./typed-column.js";
-import { parseUuidWords, readUuidWords } from "./uuid-words.js";
+import { compareUuidWords, parseUuidWords, readUuidWords } from "./uuid-words.js";
 
 /** murmur3's finalizer over the words. Producers' ids need not be random, and neighbouring ids must still spread over the slots. */
 function hashWords(a: number, b: number, c: number, d: number): number {
@@ -36,7 +36,7 @@ export class UuidTable {
       const row = this.#strays.get(stray) * 4;
       return hashWords(this.#keys.get(row), this.#keys.get(row + 1), this.#keys.get(row + 2), this.#keys.get(row + 3));
     },
-    isWanted: (stray) => this.#compareWanted(this.#strays.get(stray)) === 0,
+    isWanted: (stray) => compareUuidWords(this.#wanted, this.#keys, this.#strays.get(stray)) === 0,
   });
 
   get size(): number {
@@ -134,7 +134,7 @@ export class UuidTable {
     while (low <= high) {
       const middle = (low + high) >>> 1;
       const entry = this.#ascending.get(middle);
-      const order = this.#compareWanted(entry);
+      const order = compareUuidWords(this.#wanted, this.#keys, entry);
       if (order === 0) return entry;
       if (order > 0) low = middle + 1;
       else high = middle - 1;
@@ -145,20 +145,11 @@ export class UuidTable {
 
   #isAboveAll(): boolean {
     const count = this.#ascending.length;
-    return count === 0 || this.#compareWanted(this.#ascending.get(count - 1)) > 0;
+    return count === 0 || compareUuidWords(this.#wanted, this.#keys, this.#ascending.get(count - 1)) > 0;
   }
 
   #wantedHash(): number {
     const wanted = this.#wanted;
     return hashWords(wanted[0]!, wanted[1]!, wanted[2]!, wanted[3]!);
-  }
-
-  /** Above 0 if the wanted id is above the entry's, below 0 if below it. */
-  #compareWanted(entry: number): number {
-    for (let word = 0; word < 4; word++) {
-      const difference = this.#wanted[word]! - this.#keys.get(entry * 4 + word);
-      if (difference !== 0) return difference;
-    }
-    return 0;
   }
 }
