@@ -90,7 +90,6 @@ export class TextTable {
   }
 
   #hasKey(ordinal: number): boolean {
-    if (this.#hashes.get(ordinal) !== this.#keyHash) return false;
     const start = ordinal === 0 ? 0 : this.#ends.get(ordinal - 1);
     if (this.#ends.get(ordinal) - start !== this.#keyLength) return false;
     for (let i = 0; i < this.#keyLength; i++) {

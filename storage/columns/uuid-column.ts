@@ -4,7 +4,7 @@
  */
 import { formatUuidWords } from "../../core/identifiers.js";
 import { TypedColumn } from "./typed-column.js";
-import { parseUuidWords, readUuidWords } from "./uuid-words.js";
+import { compareUuidWords, parseUuidWords, readUuidWords } from "./uuid-words.js";
 
 export class UuidColumn {
   readonly #words = new TypedColumn(Uint32Array);
@@ -31,7 +31,7 @@ export class UuidColumn {
   }
 
   #pushWanted(): boolean {
-    if (this.length > 0 && this.#compareWanted(this.length - 1) <= 0) return false;
+    if (this.length > 0 && compareUuidWords(this.#wanted, this.#words, this.length - 1) <= 0) return false;
     for (let word = 0; word < 4; word++) this.#words.push(this.#wanted[word]!);
     return true;
   }
@@ -59,20 +59,11 @@ export class UuidColumn {
     let high = this.length - 1;
     while (low <= high) {
       const middle = (low + high) >>> 1;
-      const order = this.#compareWanted(middle);
+      const order = compareUuidWords(this.#wanted, this.#words, middle);
       if (order === 0) return middle;
       if (order > 0) low = middle + 1;
       else high = middle - 1;
     }
     return -1;
-  }
-
-  /** Above 0 if the wanted id is above the row's, below 0 if below it. */
-  #compareWanted(row: number): number {
-    for (let word = 0; word < 4; word++) {
-      const difference = this.#wanted[word]! - this.#words.get(row * 4 + word);
-      if (difference !== 0) return difference;
-    }
-    return 0;
   }
 }

@@ -1,14 +1,17 @@
 /**
  * A compact map from UUID to a u32 value, for ids by the million: frame id → run ordinal.
  *
- * Keys (16 bytes) and values (4 bytes) lie in columns in order of arrival; slots of 5 bytes point into them. That is 27 to 29 bytes an entry, and 33
- * to 40 while entries move into a larger slot table. No insert pauses for that (hash-slots.ts). Keys are compared in full: a hash only says where to
- * look.
+ * Keys (16 bytes) and values (4 bytes) lie in columns in order of arrival. Ids carry their time, so most come in ascending order: an id above all
+ * others is new, without a look-up, and is found again by binary search: a start adds a million of them. The others, the strays, are found by a hash
+ * table. It only says where to look: keys are compared in full.
+ *
+ * Memory: 24 bytes an entry. A stray has slots beside that: 7 to 9 bytes, and 13 to 20 while strays move into a larger slot table. No insert pauses
+ * for that (hash-slots.ts).
  */
 import { formatUuidWords } from "../../core/identifiers.js";
 import { HashSlots } from "./hash-slots.js";
 import { TypedColumn } from "./typed-column.js";
-import { parseUuidWords, readUuidWords } from "./uuid-words.js";
+import { compareUuidWords, parseUuidWords, readUuidWords } from "./uuid-words.js";
 
 /** murmur3's finalizer over the words. Producers' ids need not be random, and neighbouring ids must still spread over the slots. */
 function hashWords(a: number, b: number, c: number, d: number): number {
@@ -22,22 +25,18 @@ export class UuidTable {
   /** Four words for each entry, most significant first. */
   readonly #keys = new TypedColumn(Uint32Array);
   readonly #values = new TypedColumn(Uint32Array);
+  /** Entries whose id was above all before it, ascending. */
+  readonly #ascending = new TypedColumn(Uint32Array);
+  /** All other entries, in order of arrival. */
+  readonly #strays = new TypedColumn(Uint32Array);
   readonly #key = new Uint32Array(4);
+  /** Of the strays, by their place in `#strays`. */
   readonly #slots = new HashSlots({
-    hashOf: (entry) => {
-      const row = entry * 4;
+    hashOf: (stray) => {
+      const row = this.#strays.get(stray) * 4;
       return hashWords(this.#keys.get(row), this.#keys.get(row + 1), this.#keys.get(row + 2), this.#keys.get(row + 3));
     },
-    hasKey: (entry) => {
-      // The least significant word comes first, because ids of one moment differ there.
-      const row = entry * 4;
-      return (
-        this.#keys.get(row + 3) === this.#key[3] &&
-        this.#keys.get(row + 2) === this.#key[2] &&
-        this.#keys.get(row + 1) === this.#key[1] &&
-        this.#keys.get(row) === this.#key[0]
-      );
-    },
+    hasKey: (stray) => compareUuidWords(this.#key, this.#keys, this.#strays.get(stray)) === 0,
   });
 
   get size(): number {
@@ -45,7 +44,8 @@ export class UuidTable {
   }
 
   get bytesUsed(): number {
-    return this.#keys.bytesUsed + this.#values.bytesUsed + this.#slots.bytesUsed;
+    const columns = [this.#keys, this.#values, this.#ascending, this.#strays];
+    return columns.reduce((bytes, column) => bytes + column.bytesUsed, this.#slots.bytesUsed);
   }
 
   has(id: string): boolean {
@@ -74,24 +74,27 @@ export class UuidTable {
    */
   enter(id: string): number {
     if (!parseUuidWords(id, this.#key, 0)) throw new RangeError(`not a canonical UUID: ${JSON.stringify(id)}`);
-    return this.#enterWanted();
+    return this.#enterKey();
   }
 
   /** Like `enter`, for the id whose 16 bytes begin at `at`. Makes no string. */
   enterBytes(bytes: Uint8Array, at: number): number {
     readUuidWords(bytes, at, this.#key);
-    return this.#enterWanted();
+    return this.#enterKey();
   }
 
-  #enterWanted(): number {
-    const wanted = this.#key;
-    const hash = hashWords(wanted[0]!, wanted[1]!, wanted[2]!, wanted[3]!);
-    const known = this.#slots.find(hash);
+  #enterKey(): number {
+    const isAbove = this.#isAboveAll();
+    const known = isAbove ? -1 : this.#findKey();
     if (known >= 0) return known;
     const entry = this.#values.length;
-    for (let word = 0; word < 4; word++) this.#keys.push(wanted[word]!);
+    for (let word = 0; word < 4; word++) this.#keys.push(this.#key[word]!);
     this.#values.push(0);
-    this.#slots.add(hash, entry);
+    if (isAbove) this.#ascending.push(entry);
+    else {
+      this.#slots.add(this.#keyHash(), this.#strays.length);
+      this.#strays.push(entry);
+    }
     return entry;
   }
 
@@ -122,8 +125,31 @@ export class UuidTable {
   }
 
   #find(id: string): number {
-    const wanted = this.#key;
-    if (!parseUuidWords(id, wanted, 0)) return -1;
-    return this.#slots.find(hashWords(wanted[0]!, wanted[1]!, wanted[2]!, wanted[3]!));
+    return parseUuidWords(id, this.#key, 0) ? this.#findKey() : -1;
+  }
+
+  #findKey(): number {
+    let low = 0;
+    let high = this.#ascending.length - 1;
+    while (low <= high) {
+      const middle = (low + high) >>> 1;
+      const entry = this.#ascending.get(middle);
+      const order = compareUuidWords(this.#key, this.#keys, entry);
+      if (order === 0) return entry;
+      if (order > 0) low = middle + 1;
+      else high = middle - 1;
+    }
+    const stray = this.#slots.find(this.#keyHash());
+    return stray < 0 ? -1 : this.#strays.get(stray);
+  }
+
+  #isAboveAll(): boolean {
+    const count = this.#ascending.length;
+    return count === 0 || compareUuidWords(this.#key, this.#keys, this.#ascending.get(count - 1)) > 0;
+  }
+
+  #keyHash(): number {
+    const key = this.#key;
+    return hashWords(key[0]!, key[1]!, key[2]!, key[3]!);
   }
 }

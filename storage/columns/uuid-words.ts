@@ -4,6 +4,8 @@
  * Only the canonical lower-case form is read (8-4-4-4-12 hex digits). So a stored id formats back to exactly the text that came in, and any other
  * spelling is an unknown id.
  */
+import type { TypedColumn } from "./typed-column.js";
+
 const TEXT_LENGTH = 36;
 
 /** The value of a lower-case hex digit by its character code, 255 for anything else. */
@@ -34,4 +36,13 @@ export function parseUuidWords(text: string, words: Uint32Array, at: number): bo
     if ((++digits & 7) === 0) words[at + (digits >>> 3) - 1] = word;
   }
   return true;
+}
+
+/** Above 0 if the wanted id is above the one in that row of four words, below 0 if below it. */
+export function compareUuidWords(wanted: Uint32Array, words: TypedColumn<Uint32Array>, row: number): number {
+  for (let word = 0; word < 4; word++) {
+    const difference = wanted[word]! - words.get(row * 4 + word);
+    if (difference !== 0) return difference;
+  }
+  return 0;
 }

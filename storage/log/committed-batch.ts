@@ -13,8 +13,8 @@ export interface RecordLocation {
  * recovery deliver the same shape, so one fold serves both.
  *
  * `bytes` is valid until the callback that got the batch returns, or, from recovery, until its promise resolves. Copy
- * what you keep. To send the bytes to another thread, `slice()` them first and transfer the copy, because posting a
- * view clones its whole buffer.
+ * what you keep. To send the bytes to another thread, copy them first and transfer the copy, because posting a view
+ * clones its whole buffer. Those of a hint are in memory of their own, and may be transferred themselves.
  */
 export interface CommittedBatch {
   bytes: Uint8Array;

@@ -4,8 +4,8 @@
  *
  * | part | bounded by | bytes |
  * |---|---|---|
- * | runs: id, and whether it has ended | every run stays known: its id may not come again | 25 to 31 a run |
- * | frames: id and run | every frame, as above | 25 to 31 a frame |
+ * | runs: id, and whether it has ended | every run stays known: its id may not come again | 24 a run, 31 to 44 where ids do not ascend |
+ * | frames: id and run | every frame, as above | likewise |
  * | serial numbers with their last revision | every serial number, exact | 20 and its text |
  * | active runs, whole | `LIMITS.activeRuns`, `LIMITS.activeRunBytes` in all | their documents |
  * | ended runs whose captures are still processed, whole | `LIMITS.processedRunBytes`: beyond, captures wait | their documents |
@@ -16,7 +16,7 @@
  * | deliveries that have not come to their end | what receivers do not take in time | some 500 each |
  * | producers, refusals | `LIMITS.producers`, `LIMITS.refusalsPerProducer`, `LIMITS.refusalBytes` | see producer-table.ts |
  *
- * Ended run with a serial number of its own and one frame: some 90 bytes, 90 MB for a million.
+ * Ended run with a serial number of its own and one frame: some 80 bytes, 80 MB for a million.
  *
  * A segment's opening state carries what no later record says again: producers with their refusals, the clock, the last
  * run id. Last revisions are not in it: every run keeps one record for ever (its creation until it ends, then the

@@ -89,3 +89,37 @@ t.test(`answers as a plain Map does while it grows, seed ${seed}`, async (t) => 
   t.equal(mismatches, 0);
   t.ok(table.bytesUsed / table.size < 40, `${Math.round(table.bytesUsed / table.size)} bytes an entry`);
 });
+
+t.test(`ids that mostly ascend answer as a plain Map does, whichever come late or again, seed ${seed}`, async (t) => {
+  const random = createRandom(seed + 1);
+  const table = new UuidTable();
+  const plain = new Map<string, number>();
+  const idOf = (nth: number) => formatUuidWords(0x0189_0a5d, nth >>> 8, 0x8000_0000 | nth, 0xffff_ffff - nth);
+  let mismatches = 0;
+  for (let newest = 0, i = 0; i < 40_000; i++) {
+    // Now and then an id is left out, which comes later or never.
+    newest += random.integer(1, 3);
+    const id = idOf(random.chance(0.2) ? Math.max(0, newest - random.integer(0, 60)) : newest);
+    const entry = plain.get(id) ?? plain.size;
+    plain.set(id, entry);
+    if (table.enter(id) !== entry || table.idAt(entry) !== id) mismatches++;
+    const probe = idOf(random.integer(0, newest + 10));
+    if (table.entryOf(probe) !== (plain.get(probe) ?? -1)) mismatches++;
+  }
+  for (const [id, entry] of plain) if (table.entryOf(id) !== entry) mismatches++;
+  t.equal(table.size, plain.size);
+  t.equal(mismatches, 0);
+});
+
+t.test("ids that ascend take no slots, and are found when others have come late", async (t) => {
+  const table = new UuidTable();
+  const idOf = (nth: number) => formatUuidWords(0x0189_0a5d, 0, nth, 0);
+  const count = 100_000;
+  for (let nth = 1; nth <= count; nth++) table.set(idOf(2 * nth), nth);
+  t.ok(table.bytesUsed / count < 26, `${Math.round(table.bytesUsed / count)} bytes an entry`);
+  t.equal(table.enter(idOf(7)), count);
+  t.equal(table.enter(idOf(7)), count);
+  t.equal(table.get(idOf(2 * count)), count);
+  t.equal(table.get(idOf(2)), 1);
+  t.notOk(table.has(idOf(1)) || table.has(idOf(9)) || table.has(idOf(2 * count + 1)));
+});

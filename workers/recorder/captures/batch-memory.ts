@@ -33,6 +33,8 @@ export class BatchMemory {
     const { byteLength } = memory;
     if (byteLength < LEAST_BYTES || byteLength > KEPT_BYTES) return;
     const power = powerFor(byteLength);
+    // Memory of a hint: it is less than its power says.
+    if (byteLength !== LEAST_BYTES * 2 ** power) return;
     for (let larger = this.#kept.length - 1; this.#keptBytes + byteLength > KEPT_BYTES; ) {
       if (larger <= power) return;
       const dropped = this.#kept[larger]?.pop();

@@ -36,9 +36,9 @@ export class BatchStream {
     return this.#isBehind;
   }
 
-  /** Sends a copy of the batch: its bytes belong to the log. */
+  /** Sends a copy of the batch, because its bytes belong to the log. A hint's bytes are sent themselves: nobody reads them again. */
   send(batch: CommittedBatch): void {
-    const bytes = this.#memory.copyOf(batch.bytes);
+    const bytes = batch.isHint ? (batch.bytes as Uint8Array<ArrayBuffer>) : this.#memory.copyOf(batch.bytes);
     this.#untaken.push(batch.lastSequence);
     this.#aheadBytes += bytes.buffer.byteLength;
     this.#send({ ...batch, bytes }, bytes.buffer);

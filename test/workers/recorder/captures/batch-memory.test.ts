@@ -74,6 +74,20 @@ t.test("what is ahead of the front is counted by the memory that it holds", asyn
   t.equal(stream.aheadBytes, 0);
 });
 
+t.test("a hint is sent in its own memory, which carries no other batch later", async (t) => {
+  const sent: ArrayBuffer[] = [];
+  const stream = new BatchStream({ send: (_, memory) => sent.push(memory), onBehind() {} });
+  const batch = { segmentBase: 1, offset: 0, firstSequence: 1, lastSequence: 1, lastTimeUs: 1 };
+  const hint = new Uint8Array(5 * KIB);
+  stream.send({ ...batch, bytes: hint, isHint: true });
+  t.equal(sent[0], hint.buffer);
+  t.equal(stream.aheadBytes, 5 * KIB);
+  stream.taken(hint.buffer);
+  t.equal(stream.aheadBytes, 0);
+  stream.send({ ...batch, bytes: new Uint8Array(6 * KIB) });
+  t.equal(sent[1]?.byteLength, 8 * KIB);
+});
+
 const seed = Number(process.env.TEST_SEED ?? 20_261_124);
 t.test(
   `batches on their way share no memory, and each is whole, whatever came back before, seed ${seed}`,
