@@ -23,8 +23,7 @@ const scrollToEnd = (page: Page, box: string) =>
 
 t.test("the console at its bounds", inBrowser, async (t) => {
   const browser = await startBrowser(t);
-  const service = await ServiceProcess.start({ args: ["serve", "--retain-bytes", "1"] });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { args: ["serve", "--retain-bytes", "1"] });
   const open = (path: string) => openPage(browser, `http://127.0.0.1:${service.port}${path}`);
 
   // Before the cell declares its program.

@@ -17,8 +17,7 @@ const HOSTILE = `<img src=x onerror="window.attacked=1">\u2066\u202eevil`;
 const LONG = "x".repeat(10_000);
 
 t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const base = `http://127.0.0.1:${service.port}`;
   const cell = await FrameCell.start(service);
   t.teardown(() => cell.close());

@@ -30,8 +30,7 @@ function damageCapture(dataDirectory: string, runId: string): void {
 }
 
 t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
-  const first = await ServiceProcess.start();
-  t.teardown(() => first.dispose());
+  const first = await ServiceProcess.startFor(t);
   const cell = await FrameCell.start(first);
   const wave = madeCapture(SIZE, (column, line) => Math.sin(column / 9) + line / 50);
   const damaged = await cell.take("SN-DAMAGED", wave);
@@ -64,15 +63,13 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
   await first.end();
 
   damageCapture(first.dataDirectory, damaged.runId);
-  const second = await ServiceProcess.start({ dataDirectory: first.dataDirectory });
-  t.teardown(() => second.dispose());
+  const second = await ServiceProcess.startFor(t, { dataDirectory: first.dataDirectory });
   const broken = [refused(damaged.frameId, "(?:500|ERR_)", HEIGHTS)];
   t.match(await shown(second, damaged.frameId, broken), /damaged/);
   await second.end();
 
   const retention = ["serve", "--retain-bytes", "1"];
-  const third = await ServiceProcess.start({ dataDirectory: first.dataDirectory, args: retention });
-  t.teardown(() => third.dispose());
+  const third = await ServiceProcess.startFor(t, { dataDirectory: first.dataDirectory, args: retention });
   await untilRemoved(third, empty.runId);
   const removed = [refused(empty.frameId, "404", HEIGHTS)];
   t.match(await shown(third, empty.frameId, removed), "Retention removed this capture at ");

@@ -41,8 +41,7 @@ print(json.dumps([[d, None if np.isnan(v) else v, int(c), int(l)] for d, v, c, l
 `;
 
 t.test("the maps of a frame", inBrowser, async (t) => {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const base = `http://127.0.0.1:${service.port}`;
   const cell = await FrameCell.start(service);
   t.teardown(() => cell.close());

@@ -18,8 +18,7 @@ t.test("where keys are needed the page asks for one, keeps it in the tab, and fo
   t.teardown(() => rmSync(folder, { recursive: true, force: true }));
   const file = join(folder, "keys.json");
   const key = await makeKey(file, "read");
-  const service = await ServiceProcess.start({ args: ["serve", "--api-keys", file] });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { args: ["serve", "--api-keys", file] });
   const url = `http://127.0.0.1:${service.port}/console/webhooks`;
   const { page, faults } = await openPage(browser, url, {}, [/\b40[134]\b/]);
   const urls: string[] = [];

@@ -63,8 +63,7 @@ t.test("a browser follows a run, and pages of other origins only where they may"
 
 async function followRun(t: Test, browser: Browser, environment: Record<string, string>): Promise<void> {
   const elsewhere = await foreignPage(t);
-  const service = await ServiceProcess.start({ environment });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { environment });
   const cell = await ConsoleCell.start(service);
   t.teardown(() => cell.close());
   const base = `http://127.0.0.1:${service.port}`;
@@ -95,12 +94,11 @@ async function followRun(t: Test, browser: Browser, environment: Record<string, 
   await service.end();
   t.match(await ending, { code: 1001, reason: "the service is stopping" });
 
-  const allowing = await ServiceProcess.start({
+  const allowing = await ServiceProcess.startFor(t, {
     args: ["serve", "--cors-origin", elsewhere],
     dataDirectory: service.dataDirectory,
     environment,
   });
-  t.teardown(() => allowing.dispose());
   const url = `127.0.0.1:${allowing.port}`;
   t.match(await readStream(foreign.page, `http://${url}/runs/changes`), {
     fetched: /event: ready/,

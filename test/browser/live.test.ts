@@ -14,8 +14,7 @@ t.test("what a page hears of changes", inBrowser, async (t) => {
 
 async function heal(t: Test, browser: Browser): Promise<void> {
   const args = ["serve", "--port", String(await lastingPort())];
-  const first = await ServiceProcess.start({ args });
-  t.teardown(() => first.dispose());
+  const first = await ServiceProcess.startFor(t, { args });
   const { port, dataDirectory } = first;
   const cell = await ConsoleCell.start(first);
   t.teardown(() => cell.close());
@@ -60,8 +59,7 @@ async function heal(t: Test, browser: Browser): Promise<void> {
   const told = await runs.page.locator(".fault-box").allTextContents();
   t.match(told, listOf(/^Connection lost\. What you see may be old\./), "it is said once");
   await runs.page.getByRole("link", { name: "Runs", exact: true }).click();
-  const next = await ServiceProcess.start({ args, dataDirectory });
-  t.teardown(() => next.dispose());
+  await ServiceProcess.startFor(t, { args, dataDirectory });
   // The cell is as quick as the page: some of these are made before the page is back.
   for (let n = 2; n < 8; n++) await cell.play({ serialNumber: `SN-${n}`, checks: [check("depth", "passed", 10)] });
   await live.getByText("Live", { exact: true }).waitFor();
@@ -83,8 +81,7 @@ async function heal(t: Test, browser: Browser): Promise<void> {
 }
 
 async function hearLate(t: Test, browser: Browser): Promise<void> {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const cell = await ConsoleCell.start(service);
   t.teardown(() => cell.close());
   const url = `http://127.0.0.1:${service.port}`;

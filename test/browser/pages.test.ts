@@ -48,8 +48,7 @@ t.test("the console", inBrowser, async (t) => {
   const browser = await startBrowser(t);
   const receiver = await startReceiver((_, response) => response.writeHead(503).end("come later"));
   t.teardown(() => receiver.close());
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const cell = await ConsoleCell.start(service);
   t.teardown(() => cell.close());
   const { runs, webhook } = await fill(cell, receiver.url);

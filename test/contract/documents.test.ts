@@ -221,8 +221,7 @@ const read = (path: string): string => readFileSync(path, "utf8");
 const curlMissing = spawnSync("curl", ["--version"]).error !== undefined && "curl is not installed";
 
 t.test("what the documents say to type works", { skip: curlMissing }, async (t) => {
-  const service = await ServiceProcess.start();
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t);
   const receiverPort = await freePort();
   const names = { ...(await documentedCell(service)), RECEIVER_PORT: String(receiverPort) };
   const folder = cloneFolder(t, service);

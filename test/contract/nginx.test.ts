@@ -73,8 +73,7 @@ async function liveBehindNginx(t: Test, port: number, service: ServiceProcess): 
 
 for (const { name, environment } of someFronts(t)) {
   t.test(`behind nginx as http/server/nginx.conf has it, clients see the service (${name})`, { skip }, async (t) => {
-    const service = await ServiceProcess.start({ environment });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, { environment });
     const port = await startNginx(t, service.port);
     const ask = (head: string, body = ""): Promise<RawResponse | undefined> =>
       rawRequest(port, `${head}\r\n\r\n${body}`);

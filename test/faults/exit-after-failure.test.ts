@@ -13,8 +13,7 @@ async function health(service: ServiceProcess) {
 
 /** A service whose log is taken away, which ends its recording within seconds. */
 async function failing(t: Test, exitAfter: string): Promise<ServiceProcess> {
-  const service = await ServiceProcess.start({ args: ["serve", "--exit-after-failure", exitAfter] });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { args: ["serve", "--exit-after-failure", exitAfter] });
   const producer = await RawProducer.connect({ path: service.cellSocketPath }, "cell");
   await producer.accept(programPut());
   rmSync(join(service.dataDirectory, "meta"), { recursive: true });

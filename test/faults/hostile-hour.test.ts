@@ -98,8 +98,7 @@ for (const { name, environment } of FRONTS) {
     const tokenFile = join(t.testdir(), "token");
     writeFileSync(tokenFile, "the-right-token\n");
     const args = ["serve", "--cell-listen", "127.0.0.1:0", "--cell-token-file", tokenFile];
-    const service = await ServiceProcess.start({ args, environment });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, { args, environment });
     const honest = new HonestCell(service);
     t.teardown(() => honest.close());
     await honest.prepare();

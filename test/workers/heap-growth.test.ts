@@ -6,8 +6,7 @@ const SMALL_GROWTH = new URL("../helpers/process/small-heap-growth.js", import.m
 const HEAP_GROWTH = new URL("../../workers/heap-growth.js", import.meta.url).href;
 
 t.test("the service lets its heaps grow fourfold whatever factor V8 would choose", async (t) => {
-  const service = await ServiceProcess.start({ environment: { NODE_OPTIONS: `--import=${SMALL_GROWTH}` } });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { environment: { NODE_OPTIONS: `--import=${SMALL_GROWTH}` } });
   // As V8 words it in Node 20, and later.
   await service.untilStdout(/(new limit: \d+ KB \(|factor )4\.0/);
   t.match(service.stdout, /(new limit: \d+ KB \(|factor )1\.3/, "before, the factor was the small one");

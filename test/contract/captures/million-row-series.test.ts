@@ -74,8 +74,7 @@ function sampledRows(): Set<number> {
 }
 
 t.test("a million rows of eight channels come as they were appended, and take no more memory than a few", async (t) => {
-  const service = await ServiceProcess.start({ args: ["serve", "--artefact-threads", "2"] });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { args: ["serve", "--artefact-threads", "2"] });
   const producer = await RawProducer.connect({ path: service.cellSocketPath }, "sweep");
   const runId = nextId();
   await producer.accept(programPut());

@@ -41,8 +41,7 @@ t.test(
       });
     };
     const untilKept = async (args: readonly string[], kept: readonly boolean[]): Promise<void> => {
-      const service = await ServiceProcess.start({ dataDirectory: directory, args: ["serve", ...args] });
-      t.teardown(() => service.dispose());
+      const service = await ServiceProcess.startFor(t, { dataDirectory: directory, args: ["serve", ...args] });
       const client = new ContractClient(t, service.port);
       const count = kept.filter((one) => !one).length;
       let there = await isThere(client);

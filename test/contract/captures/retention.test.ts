@@ -219,8 +219,10 @@ t.test(
     }
     await recorder.stop();
     const start = async (): Promise<ServiceProcess> => {
-      const service = await ServiceProcess.start({ dataDirectory: folder, args: ["serve", "--retain-bytes", "1"] });
-      t.teardown(() => service.dispose());
+      const service = await ServiceProcess.startFor(t, {
+        dataDirectory: folder,
+        args: ["serve", "--retain-bytes", "1"],
+      });
       return service;
     };
     let kills = 0;

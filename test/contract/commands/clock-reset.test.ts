@@ -29,8 +29,7 @@ async function storeOfWrongClock(t: Test): Promise<{ dataDirectory: string; runI
 t.test("check --reset-clock takes the clock back: later times are right, and nothing else has changed", async (t) => {
   const { dataDirectory, runId } = await storeOfWrongClock(t);
   const serve = async () => {
-    const service = await ServiceProcess.start({ dataDirectory });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, { dataDirectory });
     return { service, client: new ContractClient(t, service.port) };
   };
   const read = async (client: ContractClient, id: string) => client.get("/runs/{run_id}", { path: { run_id: id } });

@@ -72,8 +72,7 @@ for (const { name, environment } of someFronts(t)) {
   t.test(
     `/metrics tells what a run with captures and a webhook has cost, and nothing of made-up paths (${name}, seed ${seed})`,
     async (t) => {
-      const service = await ServiceProcess.start({ args: ["serve"], environment });
-      t.teardown(() => service.dispose());
+      const service = await ServiceProcess.startFor(t, { args: ["serve"], environment });
       await unknownPathsAddNoSeries(t, service.port);
       const receiver = await startReceiver();
       t.teardown(() => receiver.close());
@@ -146,8 +145,7 @@ t.test("/metrics tells the size of captures: as they come, after a start, and wh
   t.teardown(() => rmSync(dataDirectory, { recursive: true, force: true }));
   const sizeOf = (runId: string) => statSync(join(dataDirectory, "captures", capturePath(runId, "capture"))).size;
   const start = async (...args: string[]) => {
-    const service = await ServiceProcess.start({ args: ["serve", ...args], dataDirectory });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, { args: ["serve", ...args], dataDirectory });
     return service;
   };
   const shown = async ({ port }: ServiceProcess) => seriesValue(await metricsText(port), "inspection_captured_bytes");

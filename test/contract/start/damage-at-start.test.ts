@@ -49,8 +49,7 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   for (const offset of offsets) bytes[bytes.indexOf(`M${DAMAGED}M`, offset)] = 0x58;
   writeFileSync(path, bytes);
 
-  const service = await ServiceProcess.start({ dataDirectory: data });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { dataDirectory: data });
   const client = new ContractClient(t, service.port);
   t.match(await client.get("/health"), {
     status: "degraded",

@@ -21,8 +21,7 @@ const [META, QUARANTINE] = ["meta", "quarantine"].map((name) => join(damaged, na
 
 /** A store of some segments with their hint files, stopped. */
 async function fill(): Promise<void> {
-  const service = await ServiceProcess.start({ script: SCRIPT, dataDirectory: store });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { script: SCRIPT, dataDirectory: store });
   const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
   await producer.deliver(programPut());
   for (let nth = 0; nth < RUNS; nth++) {
@@ -56,8 +55,7 @@ interface Served {
 
 /** What a start of the service says and serves, with one run more recorded if it is to be. */
 async function serve(records = false): Promise<Served> {
-  const service = await ServiceProcess.start({ dataDirectory: damaged });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { dataDirectory: damaged });
   const client = new ContractClient(t, service.port);
   const health = await client.get("/health");
   if (records) {

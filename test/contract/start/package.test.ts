@@ -127,8 +127,7 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
 
 /** By its demo cell, so that what compiles no kernels or starts no thread is found too. */
 async function servesRun(t: Test, script: string): Promise<void> {
-  const service = await ServiceProcess.start({ script, args: ["demo", "--runs", "1", "--seed", "7"] });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { script, args: ["demo", "--runs", "1", "--seed", "7"] });
   const get = (path: string) => fetch(`http://127.0.0.1:${service.port}${path}`);
   t.equal((await get("/livez")).status, 200);
   t.equal((await get("/docs/swagger-ui-bundle.js")).status, 200);

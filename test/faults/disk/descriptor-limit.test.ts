@@ -44,8 +44,7 @@ function limit(pid: number, to: string): void {
 }
 
 t.test("a process that has no descriptor left waits, says so, and goes on", { skip: hasNoLimits }, async (t) => {
-  const service = await ServiceProcess.start({ descriptorLimit: "1024" });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { descriptorLimit: "1024" });
   const receiver = await startReceiver();
   t.teardown(() => receiver.close());
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });

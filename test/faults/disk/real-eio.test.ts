@@ -58,8 +58,7 @@ async function judgeFailedSync(
   fail: (service: ServiceProcess) => Promise<void>,
   end: "SIGTERM" | "SIGKILL",
 ): Promise<void> {
-  const service = await ServiceProcess.start({ environment });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { environment });
   const producer = await RawProducer.connect({ path: service.cellSocketPath }, "cell");
   const acknowledged: string[] = [];
   await producer.accept(programPut());
@@ -100,8 +99,7 @@ async function judgeFailedSync(
 
   const { dataDirectory } = service;
   t.match(await checkDirectory(dataDirectory), { ok: true });
-  const restarted = await ServiceProcess.start({ dataDirectory });
-  t.teardown(() => restarted.dispose());
+  const restarted = await ServiceProcess.startFor(t, { dataDirectory });
   const there = new Set(await runIds(restarted));
   const lost = acknowledged.filter((id) => !there.has(id));
   t.same(lost, []);
@@ -118,8 +116,7 @@ t.test("the demo ends too when its disk has failed", { skip: hasNoCompiler }, as
   const library = preloadedLibrary(t, "failing-sync");
   const order = `${library}.order`;
   const environment = { LD_PRELOAD: library, FAIL_ONE_SYNC: order };
-  const service = await ServiceProcess.start({ args: ["demo"], environment });
-  t.teardown(() => service.dispose());
+  const service = await ServiceProcess.startFor(t, { args: ["demo"], environment });
   // By then it has marked its store: that sync may fail, and nothing depends on it.
   await service.untilStdout(/^open http/m);
   await untilBallast(service);

@@ -141,8 +141,7 @@ export class ServiceProcess {
     t: { teardown(undo: () => unknown): unknown },
     options: ProcessOptions = {},
   ): Promise<ServiceProcess> {
-    const service = await ServiceProcess.start(options);
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, options);
     return service;
   }
 

@@ -12,11 +12,10 @@ export const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/;
 export const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 
 export async function start(t: Test, args: readonly string[] = [], dataDirectory?: string) {
-  const service = await ServiceProcess.start({
+  const service = await ServiceProcess.startFor(t, {
     args: ["serve", ...args],
     ...(dataDirectory !== undefined && { dataDirectory }),
   });
-  t.teardown(() => service.dispose());
   return { service, client: new ContractClient(t, service.port) };
 }
 

@@ -137,8 +137,7 @@ for (const { name, environment } of someFronts(t)) {
   t.test(`a disk that is full behind stderr keeps no answer and no end waiting (${name})`, async (t) => {
     const stderrFd = openSync("/dev/full", "w");
     t.teardown(() => closeSync(stderrFd));
-    const service = await ServiceProcess.start({ args: EVERY_REQUEST, environment, stderrFd });
-    t.teardown(() => service.dispose());
+    const service = await ServiceProcess.startFor(t, { args: EVERY_REQUEST, environment, stderrFd });
     await askForNothing(service.port);
     t.equal((await service.end()).code, 0);
   });
