@@ -1,7 +1,6 @@
 import { deserialize } from "node:v8";
 import { LRUCache } from "lru-cache";
 import type { RunState } from "../../core/run/run-state.js";
-import { ServiceError } from "../../core/service-errors.js";
 import type { NamedDelivery } from "../../core/webhook/webhook-response.js";
 import type { EmittingRun } from "../../storage/records/delivery-records.js";
 import type { View } from "../../storage/view/view.js";
@@ -13,7 +12,7 @@ import { tagOfHash } from "../replies/conditional-reply.js";
 import { jsonBytesReply, jsonReply, type Reply } from "../replies/reply.js";
 import type { HandlerRequest } from "../requests/route.js";
 import { type HashedBytes, jsonInSlices } from "./json-in-slices.js";
-import { RETRY_AFTER_SECONDS, type SharedWork, type Slices } from "./shared-work.js";
+import type { SharedWork, Slices } from "./shared-work.js";
 
 /** Up to this many stored bytes of a run, the front's thread makes its documents itself, in some three milliseconds. */
 const SMALL_BYTES = 128 * 1024;
@@ -47,16 +46,15 @@ export interface LargeDocumentsOptions {
 export class LargeDocuments {
   readonly #view: View;
   readonly #work: SharedWork;
-  readonly #onStrayError: LargeDocumentsOptions["onStrayError"];
-  /** Undefined until it is first needed. */
-  #threads: Threads | undefined;
+  /** One, as work is done one after the other. */
+  readonly #threads: Threads;
   readonly #kept: LRUCache<string, Reply>;
   readonly #runs: LRUCache<string, RunState>;
 
   constructor({ view, work, keptBytes: maximumBytes, keptRunBytes, onStrayError }: LargeDocumentsOptions) {
     this.#view = view;
     this.#work = work;
-    this.#onStrayError = onStrayError;
+    this.#threads = startThreads(THREAD, onStrayError);
     this.#kept = new LRUCache({ maxSize: maximumBytes, sizeCalculation: keptBytes });
     this.#runs = new LRUCache({ maxSize: keptRunBytes });
   }
@@ -121,8 +119,8 @@ export class LargeDocuments {
   }
 
   /** Ends the thread. */
-  async close(): Promise<void> {
-    await this.#threads?.destroy();
+  close(): Promise<void> {
+    return this.#threads.destroy();
   }
 
   async #make(kind: RunDocumentKind, runId: string, baseUrl: string, slices: Slices): Promise<HashedBytes> {
@@ -161,20 +159,7 @@ export class LargeDocuments {
   async #inThread<T extends DocumentTask>(task: T): Promise<Extract<DocumentAnswer, { name: T["name"] }>> {
     const signal = AbortSignal.timeout(TASK_MS);
     const transfer = [task.body.buffer as ArrayBuffer];
-    this.#threads ??= startThreads(THREAD, 1, this.#onStrayError);
-    let hasBegun = false;
-    const onBegun = (): void => {
-      hasBegun = true;
-    };
-    try {
-      const answer = await this.#threads.run(task, { signal, transfer, onBegun });
-      return answer as Extract<DocumentAnswer, { name: T["name"] }>;
-    } catch (error) {
-      if (hasBegun) throw error;
-      // The thread could not start, perhaps for lack of memory or open files: the next try may succeed.
-      throw new ServiceError("unavailable", `no thread could start to make the answer: ${(error as Error).message}`, {
-        retry_after_seconds: RETRY_AFTER_SECONDS,
-      });
-    }
+    const answer = await this.#threads.run(task, { signal, transfer });
+    return answer as Extract<DocumentAnswer, { name: T["name"] }>;
   }
 }

@@ -6,7 +6,7 @@ import type { ThreadSlices } from "./thread-slices.js";
 const LIMIT_BYTES = 256 * 1024 * 1024;
 
 /** When a refused client may ask again: by then some of the work before it is done. */
-export const RETRY_AFTER_SECONDS = 2;
+const RETRY_AFTER_SECONDS = 2;
 
 /** Lets long work give way to the thread's other work. */
 export interface Slices {

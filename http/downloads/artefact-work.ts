@@ -61,7 +61,7 @@ export class ArtefactWork {
   readonly #options: ArtefactWorkOptions;
   readonly #pool: ArtefactPool;
   readonly #durations = new Map<string, { labels: { task: string; outcome: string }; durations: DurationCounts }>();
-  /** Tasks that failed and have not succeeded since, by subject; the newest is last. */
+  /** Tasks that failed and have not succeeded since, by subject, and passing shortages, by code; the newest is last. */
   readonly #failures = new Map<string, { atUs: number; text: string }>();
 
   constructor(options: ArtefactWorkOptions) {
@@ -132,12 +132,16 @@ export class ArtefactWork {
 
   #note({ task, error, durationMs }: TaskOutcome): void {
     this.#count(task.name, error?.code ?? "done", durationMs);
-    const key = subjectOf(task);
+    const isPassing = error !== undefined && PASSING.includes(error.code);
+    const key = isPassing ? error.code : subjectOf(task);
+    const known = this.#failures.get(key);
+    if (!isPassing) for (const code of PASSING) this.#failures.delete(code);
     this.#failures.delete(key);
     // A missing capture was removed in the meantime. If it was lost, those who read it report that.
     if (error === undefined || error.code === "capture_missing") return;
     const text = `${task.name}: ${error.message} (${error.code})`;
-    this.#failures.set(key, { atUs: this.#options.nowUs(), text });
+    const atUs = isPassing && known !== undefined ? known.atUs : this.#options.nowUs();
+    this.#failures.set(key, { atUs, text });
     const [oldest] = this.#failures.keys();
     if (this.#failures.size > SHOWN_FAILURES && oldest !== undefined) this.#failures.delete(oldest);
   }
@@ -168,8 +172,10 @@ function taskLimitMs({ name, input }: TaskMessage): number {
   return TASK_MS + width * lines * FILTERED_POSITION_MS;
 }
 
+/** What the service lacks for any task, until one that needs it is done, by whoever it is wanted. */
+const PASSING: readonly string[] = [NO_THREAD, RESOURCE_SHORTAGE];
 /** What the service lacks at the moment. */
-const SHORTAGES: readonly string[] = [NO_THREAD, RESOURCE_SHORTAGE, OUT_OF_MEMORY];
+const SHORTAGES: readonly string[] = [...PASSING, OUT_OF_MEMORY];
 
 /** Why a piece cannot be made now, though the next request may get it; undefined for any other failure. */
 function reasonForNow({ code, message }: TaskError): string | undefined {

@@ -60,6 +60,8 @@ const SHORTAGES: ReadonlyMap<unknown, string> = new Map([
   ["ENOMEM", "the machine has no memory left"],
   ["EAGAIN", "the machine has no memory, thread or process left"],
   ["ENOBUFS", "the machine has no buffer left"],
+  // Of `NoThreadError`: what its start lacked, its message says.
+  ["no_thread", "no thread can be started"],
 ]);
 
 /** What this process or the machine lacked for a moment, for people; null for any other error. The error may come from any system call. */

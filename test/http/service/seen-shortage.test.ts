@@ -29,7 +29,7 @@ t.test("a shortage anywhere in an answer makes it 503, which can be tried again,
   const onShortage = (error: unknown) => seen.push(error);
   const log = { isLevelEnabled: () => false } as unknown as ServiceLog;
   const pipeline = new RequestPipeline({ routes: [], baseUrl: undefined, log, onShortage });
-  const errors = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ENOBUFS"].map((code) =>
+  const errors = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ENOBUFS", "no_thread"].map((code) =>
     Object.assign(new Error(), { code }),
   );
   for (const error of errors) {

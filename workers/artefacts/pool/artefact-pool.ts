@@ -1,7 +1,7 @@
 import type { Timers } from "../../../core/timers.js";
 import type { TaskInput, TaskName, TaskOutput } from "./artefact-tasks.js";
 import type { TaskAnswer, TaskMessage } from "./artefact-thread.js";
-import { startThreads, type Threads } from "./piscina-threads.js";
+import { NoThreadError, startThreads, type Threads } from "./piscina-threads.js";
 import { NO_THREAD, type TaskErrorData } from "./task-failures.js";
 
 /** Who waits for a task: a client now, or nobody in particular. */
@@ -83,7 +83,8 @@ export function poolSize(cores: number, descriptors: number | null): number {
  * clients wait. The system shares the cores among the threads.
  *
  * A thread that crashes or gets stuck is replaced, and its task is tried once more. If that fails too, the task fails with `worker_crashed`
- * or `worker_stuck`, or with `no_thread` if no thread has begun it.
+ * or `worker_stuck`, or with `no_thread` if no thread has begun it. A task that no thread could start for waits for the thread of another one
+ * of its priority, if one runs.
  */
 export class ArtefactPool {
   readonly #options: ArtefactPoolOptions;
@@ -98,10 +99,8 @@ export class ArtefactPool {
   constructor(options: ArtefactPoolOptions) {
     this.#options = options;
     this.#timers = options.timers ?? SYSTEM_TIMERS;
-    this.#threads = startThreads(
-      options.threadModule ?? new URL("./artefact-thread.js", import.meta.url),
-      options.threads + 1,
-      (error) => options.report("a thread of the artefact pool failed without a task", { message: error.message }),
+    this.#threads = startThreads(options.threadModule ?? new URL("./artefact-thread.js", import.meta.url), (error) =>
+      options.report("a thread of the artefact pool failed without a task", { message: error.message }),
     );
   }
 
@@ -162,7 +161,8 @@ export class ArtefactPool {
       const task = this.#takeNext("client") ?? this.#takeNext("background");
       if (task === undefined) return;
       this.#running[task.priority]++;
-      void this.#execute(task).finally(() => {
+      void this.#execute(task).then((hasEnded) => {
+        if (!hasEnded) return;
         this.#running[task.priority]--;
         this.#startNext();
       });
@@ -175,18 +175,27 @@ export class ArtefactPool {
     return hasThread ? this.#queues[priority].shift() : undefined;
   }
 
-  /** Never rejects. */
-  async #execute(task: QueuedTask): Promise<void> {
+  /** Never rejects. False: no thread could start for it, and it waits again, for the end of another one that runs. */
+  async #execute(task: QueuedTask): Promise<boolean> {
     const { message, priority } = task;
     const startedMs = performance.now();
     let answer: TaskAnswer | undefined;
     for (let attempt = 1; answer === undefined; attempt++) {
       const ended = await this.#attempt(message);
-      if (this.#isClosed) return task.reject(new TaskError(CLOSED));
+      if (this.#isClosed) {
+        task.reject(new TaskError(CLOSED));
+        return true;
+      }
       if (!("lost" in ended)) answer = ended;
       else {
         this.#reportLost(ended.lost, message.name, attempt);
         if (attempt > 1 || task.isAborted) answer = { error: ended.lost };
+        else if (ended.lost.code === NO_THREAD && this.#running[priority] > 1) {
+          // At once: of two that fail together, the second does not wait for the first.
+          this.#running[priority]--;
+          this.#queues[priority].unshift(task);
+          return false;
+        }
       }
     }
     const error = "error" in answer ? answer.error : undefined;
@@ -194,6 +203,7 @@ export class ArtefactPool {
     this.#options.onOutcome?.({ task: message, priority, error, durationMs });
     if ("error" in answer) task.reject(new TaskError(answer.error));
     else task.resolve(answer.value);
+    return true;
   }
 
   /** One line while no thread can be started, however many tasks ask for one. */
@@ -207,10 +217,8 @@ export class ArtefactPool {
   async #attempt(message: TaskMessage): Promise<TaskAnswer | { lost: TaskErrorData }> {
     const taskTimeoutMs = this.#options.taskTimeoutMs(message);
     const ended = new AbortController();
-    let hasBegun = false;
     let timer = this.#timers.set(() => ended.abort(), THREAD_START_MS);
     const onBegun = (): void => {
-      hasBegun = true;
       this.#lacksThreads = false;
       this.#timers.clear(timer);
       timer = this.#timers.set(() => ended.abort(), taskTimeoutMs);
@@ -218,7 +226,7 @@ export class ArtefactPool {
     try {
       return (await this.#threads.run(message, { signal: ended.signal, onBegun })) as TaskAnswer;
     } catch (error) {
-      if (!hasBegun) {
+      if (error instanceof NoThreadError) {
         const reason = ended.signal.aborted ? `within ${THREAD_START_MS} ms` : `(${messageOf(error)})`;
         return { lost: { code: NO_THREAD, message: `${message.name}: no thread began it ${reason}` } };
       }

@@ -6,69 +6,91 @@ export interface ThreadRun {
   /** Aborting it ends the thread that has the task. A new thread replaces it. */
   signal: AbortSignal;
   /** Called when a thread has begun the task. The time before was needed to start a thread. */
-  onBegun(): void;
+  onBegun?(): void;
   /** Memory of the message that the thread takes over. */
   transfer?: ArrayBuffer[];
 }
 
 export interface Threads {
-  /** Runs a task. Rejects when its thread has crashed or was ended by the signal. */
+  /**
+   * Runs a task on a thread that has none, or on a new one. Rejects when its thread has crashed or was ended by the signal.
+   * @throws {NoThreadError} at once when none can be started
+   */
   run(message: unknown, options: ThreadRun): Promise<unknown>;
   /** Ends all threads at once. */
   destroy(): Promise<void>;
 }
 
-/** A task as it goes to a thread, with the number that the thread answers when it begins. */
-export interface NumberedTask {
-  number: number;
-  message: unknown;
-}
-
-interface Begun {
-  begun: number;
+/** No thread has begun the task. It can be tried again: perhaps the process or the machine lacked something for a thread. */
+export class NoThreadError extends Error {
+  readonly code = "no_thread";
 }
 
 /**
- * Threads of a module whose default export is a `threadTask`. They are started when tasks come, and stay.
+ * Threads of a module whose default export is a `threadTask`: as many as have had tasks at one time. They stay.
  *
  * @param onStrayError called for an error of a thread that has no task, for example one that an earlier task has caused
  */
-export function startThreads(moduleUrl: URL, count: number, onStrayError: (error: Error) => void): Threads {
-  const piscina = new Piscina({
-    filename: moduleUrl.href,
-    minThreads: 0,
-    maxThreads: count,
-    idleTimeout: Number.POSITIVE_INFINITY,
-    concurrentTasksPerWorker: 1,
-    // Without the process's options: a thread that computes needs no loaders, such as those that instrument a test.
-    execArgv: [],
-    // A thread that waits on shared memory would answer sooner, but would take no other messages meanwhile and close no files.
-    atomics: "disabled",
-  });
-  let lastNumber = 0;
-  const waiting = new Map<number, () => void>();
-  piscina.on("message", ({ begun }: Begun) => waiting.get(begun)?.());
-  // An error event that nobody listens to would end the process.
-  piscina.on("error", onStrayError);
+export function startThreads(moduleUrl: URL, onStrayError: (error: Error) => void): Threads {
+  /** Each is a Piscina of one thread. One of several would keep a task whose thread cannot be started in its queue, and tell nobody. */
+  const threads = new Set<Piscina>();
+  const idle = new Set<Piscina>();
+  const start = (): Piscina => {
+    const thread = new Piscina({
+      filename: moduleUrl.href,
+      // It starts now, and a task is its own from the start.
+      minThreads: 1,
+      maxThreads: 1,
+      idleTimeout: Number.POSITIVE_INFINITY,
+      concurrentTasksPerWorker: 1,
+      // Without the process's options: a thread that computes needs no loaders, such as those that instrument a test.
+      execArgv: [],
+      // A thread that waits on shared memory would answer sooner, but would take no other messages meanwhile and close no files.
+      atomics: "disabled",
+    });
+    // Piscina would start another thread when this one is lost, where nobody can catch that there is none.
+    thread.options.minThreads = 0;
+    // An error event that nobody listens to would end the process.
+    thread.on("error", onStrayError);
+    thread.on("workerDestroy", () => {
+      threads.delete(thread);
+      idle.delete(thread);
+    });
+    threads.add(thread);
+    return thread;
+  };
   return {
     async run(message, { signal, onBegun, transfer = [] }) {
-      const number = ++lastNumber;
-      waiting.set(number, onBegun);
+      let hasBegun = false;
+      const begin = (): void => {
+        hasBegun = true;
+        onBegun?.();
+      };
+      let thread: Piscina | undefined;
       try {
-        return await piscina.run({ number, message } satisfies NumberedTask, { signal, transferList: transfer });
+        [thread = start()] = idle;
+        idle.delete(thread);
+        thread.on("message", begin);
+        return await thread.run(message, { signal, transferList: transfer });
+      } catch (error) {
+        if (hasBegun) throw error;
+        throw new NoThreadError(`no thread could start: ${(error as Error).message}`);
       } finally {
-        waiting.delete(number);
+        thread?.off("message", begin);
+        if (thread !== undefined && threads.has(thread)) idle.add(thread);
       }
     },
-    destroy: () => piscina.destroy(),
+    async destroy() {
+      await Promise.all([...threads].map((thread) => thread.destroy()));
+    },
   };
 }
 
-/** The default export of a thread's module. */
-export function threadTask<M, A>(run: (message: M) => Promise<A>): (task: NumberedTask) => Promise<A> {
-  return ({ number, message }) => {
-    parentPort?.postMessage({ begun: number } satisfies Begun);
-    return run(message as M);
+/** The default export of a thread's module: it tells when a task begins. */
+export function threadTask<M, A>(run: (message: M) => Promise<A>): (message: M) => Promise<A> {
+  return (message) => {
+    parentPort?.postMessage("begun");
+    return run(message);
   };
 }
 
