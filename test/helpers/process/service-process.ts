@@ -141,7 +141,8 @@ export class ServiceProcess {
     t: { teardown(undo: () => unknown): unknown },
     options: ProcessOptions = {},
   ): Promise<ServiceProcess> {
-    const service = await ServiceProcess.startFor(t, options);
+    const service = await ServiceProcess.start(options);
+    t.teardown(() => service.dispose());
     return service;
   }
 
