@@ -13,7 +13,7 @@ export default threadTask(async (message: TaskMessage): Promise<TaskAnswer> => {
     if (takes("spin")) for (;;);
     if (takes("hold")) while (!existsSync(join(folder, "go"))) await new Promise((resolve) => setTimeout(resolve, 5));
   }
-  return runTask(message);
+  return runTask({ number: 0, message });
 });
 
 function takes(fault: string): boolean {

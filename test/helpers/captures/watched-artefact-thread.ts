@@ -9,7 +9,7 @@ export default threadTask(async (message: TaskMessage): Promise<unknown> => {
   if (message.name === "verify") {
     return { value: { verifiedBytes: sent.reduce((sum, { byteLength }) => sum + byteLength, 0) } };
   }
-  const answer = await runTask(message);
+  const answer = await runTask({ number: 0, message });
   sent = plainBuffersIn(answer);
   return answer;
 });

@@ -21,6 +21,12 @@ export interface Threads {
   destroy(): Promise<void>;
 }
 
+/** A task as it goes to a thread, with the number that the thread tells when it begins. */
+export interface NumberedTask {
+  number: number;
+  message: unknown;
+}
+
 /** No thread has begun the task. It can be tried again: perhaps the process or the machine lacked something for a thread. */
 export class NoThreadError extends Error {
   readonly code = "no_thread";
@@ -35,6 +41,7 @@ export function startThreads(moduleUrl: URL, onStrayError: (error: Error) => voi
   /** Each is a Piscina of one thread. One of several would keep a task whose thread cannot be started in its queue, and tell nobody. */
   const threads = new Set<Piscina>();
   const idle = new Set<Piscina>();
+  let lastNumber = 0;
   const start = (): Piscina => {
     const thread = new Piscina({
       filename: moduleUrl.href,
@@ -61,8 +68,11 @@ export function startThreads(moduleUrl: URL, onStrayError: (error: Error) => voi
   };
   return {
     async run(message, { signal, onBegun, transfer = [] }) {
+      const number = ++lastNumber;
       let hasBegun = false;
-      const begin = (): void => {
+      const begin = (begun: number): void => {
+        // The word of the task before can come after its answer, which has a channel of its own.
+        if (begun !== number) return;
         hasBegun = true;
         onBegun?.();
       };
@@ -71,7 +81,7 @@ export function startThreads(moduleUrl: URL, onStrayError: (error: Error) => voi
         [thread = start()] = idle;
         idle.delete(thread);
         thread.on("message", begin);
-        return await thread.run(message, { signal, transferList: transfer });
+        return await thread.run({ number, message } satisfies NumberedTask, { signal, transferList: transfer });
       } catch (error) {
         if (hasBegun) throw error;
         throw new NoThreadError(`no thread could start: ${(error as Error).message}`);
@@ -87,10 +97,10 @@ export function startThreads(moduleUrl: URL, onStrayError: (error: Error) => voi
 }
 
 /** The default export of a thread's module: it tells when a task begins. */
-export function threadTask<M, A>(run: (message: M) => Promise<A>): (message: M) => Promise<A> {
-  return (message) => {
-    parentPort?.postMessage("begun");
-    return run(message);
+export function threadTask<M, A>(run: (message: M) => Promise<A>): (task: NumberedTask) => Promise<A> {
+  return ({ number, message }) => {
+    parentPort?.postMessage(number);
+    return run(message as M);
   };
 }
 

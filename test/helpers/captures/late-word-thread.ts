@@ -1,0 +1,11 @@
+/** A thread that tells once more that the task before has begun, then that this one has, and answers when its file is there. */
+import { existsSync } from "node:fs";
+import { parentPort } from "node:worker_threads";
+import type { NumberedTask } from "../../../workers/artefacts/pool/piscina-threads.js";
+
+export default async function run({ number, message }: NumberedTask): Promise<string> {
+  parentPort?.postMessage(number - 1);
+  parentPort?.postMessage(number);
+  while (!existsSync(message as string)) await new Promise((resolve) => setTimeout(resolve, 5));
+  return "done";
+}
