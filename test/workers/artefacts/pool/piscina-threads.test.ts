@@ -3,7 +3,7 @@ import { join } from "node:path";
 import t from "tap";
 import { startThreads } from "../../../../workers/artefacts/pool/piscina-threads.js";
 
-const LATE_WORD = new URL("../../../helpers/captures/late-word-thread.js", import.meta.url);
+const LATE_WORD = new URL("../../../helpers/process/late-word-thread.js", import.meta.url);
 
 t.test("a late word of the task before does not count as this one's begin", async (t) => {
   const threads = startThreads(LATE_WORD, (error) => t.fail(error.message));
