@@ -51,14 +51,14 @@ t.test("what may follow what", async (t) => {
 
 /** Of those that a producer meets; the others are of the service's memory. */
 const BOUNDS: readonly [what: string, most: number | string, code: string][] = [
-  ["body of a frame", "1 MiB", "bad_frame"],
+  ["body of a link frame", "1 MiB", "bad_frame"],
   ["payload of a frame", "64 MiB", "bad_frame"],
   ["runs that have not ended", LIMITS.activeRuns, "too_large"],
   ["documents of all runs that have not ended", "256 MiB", "too_large"],
   ["document of a run: all of it but captures and files", "16 MiB", "too_large"],
   ["metadata of a run", "64 KiB", "too_large"],
   ["steps of a run", LIMITS.stepsPerProgram, "invalid_message"],
-  ["frames of a run", LIMITS.framesPerRun, "too_large"],
+  ["captured frames of a run", LIMITS.framesPerRun, "too_large"],
   ["batches of lines of a frame", LIMITS.batchesPerFrame, "too_large"],
   ["points of a line", LIMITS.frameWidth, "invalid_message"],
   ["lines of a frame", LIMITS.frameLines, "too_large"],
