@@ -106,8 +106,5 @@ async function followRun(t: Test, browser: Browser, environment: Record<string, 
     fetched: /event: ready/,
     source: /service_version/,
   });
-  t.match(await openSocket(foreign.page, `ws://${url}/runs/${id}/live`), {
-    statuses: listOf("completed"),
-    code: 1000,
-  });
+  t.match(await openSocket(foreign.page, `ws://${url}/runs/${id}/live`), { statuses: listOf("completed"), code: 1000 });
 }

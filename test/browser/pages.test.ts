@@ -129,6 +129,11 @@ t.test("the console", inBrowser, async (t) => {
       page.locator(".card-head .count", { hasText: new RegExp(`^${text}$`) }).waitFor();
     await untilCount("66");
     t.equal((await parts())[0], "LOT-59");
+    const columns = () => page.locator(".runs-table tr:first-child > :visible").allTextContents();
+    t.same((await columns()).slice(0, 7), ["Outcome", "Part", "Inspection", "Program", "Began", "Took", "Steps"]);
+    await page.setViewportSize({ width: 320, height: 640 });
+    t.match(await columns(), listOf("Outcome", "Part", "Began", /./, "LOT-59", /./), "what there is room for");
+    await page.setViewportSize({ width: 1280, height: 720 });
     await page.getByRole("button", { name: "Older", exact: true }).click();
     await page.getByText("SN-1").first().waitFor();
     t.match(page.url(), /page=2/);
@@ -199,6 +204,11 @@ t.test("the console", inBrowser, async (t) => {
     await page.getByLabel("Name").fill("SCADA 2");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByRole("heading", { name: "SCADA 2" }).waitFor();
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.locator("dialog :focus", { hasText: "Keep it" }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.locator("dialog").waitFor({ state: "hidden" });
+    t.equal((await cell.get<unknown[]>("/webhooks")).length, 2, "Enter keeps it");
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("button", { name: "Delete it" }).click();
     await page.getByRole("link", { name: "MES" }).waitFor();

@@ -151,7 +151,7 @@ function Actions({ webhook, edit, tested }: ActionsProps) {
           <button type="button" class="danger" onClick={() => void remove()}>
             Delete it
           </button>
-          <button type="button" onClick={() => dialog.current?.close()}>
+          <button type="button" autofocus onClick={() => dialog.current?.close()}>
             Keep it
           </button>
         </p>

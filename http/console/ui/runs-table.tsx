@@ -22,7 +22,7 @@ export function RunsTable({ runs, withProgram = true }: { runs: readonly RunSumm
               </th>
             )}
             <th scope="col">Began</th>
-            <th scope="col" class="number">
+            <th scope="col" class="number wide-only">
               Took
             </th>
             <th scope="col" class="number wide-only">
@@ -75,7 +75,7 @@ function RunRow({ run, withProgram }: { run: RunSummary; withProgram: boolean })
       <td class="nowrap">
         <Time at={run.started_at ?? run.created_at} />
       </td>
-      <td class="number">{took === undefined ? "" : duration(took)}</td>
+      <td class="number wide-only">{took === undefined ? "" : duration(took)}</td>
       <td class="number wide-only">{`${done} / ${all}`}</td>
     </tr>
   );
