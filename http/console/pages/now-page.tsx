@@ -1,6 +1,6 @@
 /** What the cell is doing now, and what came out lately. */
 import type { ActiveRun, RunList, RunSummary } from "../data/api.js";
-import { countDay, type DayCounts } from "../data/counts.js";
+import { countDay, type DayCounts } from "../data/run-pages.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { useResource } from "../data/resource.js";
 import { startOfToday } from "../data/times.js";
