@@ -57,7 +57,7 @@ t.test("the console", inBrowser, async (t) => {
     openPage(browser, `http://127.0.0.1:${service.port}${path}`, {}, [/status of 404 .* \(\/console\/nowhere\)/]);
 
   const pages: [path: string, texts: string[]][] = [
-    ["/", ["SN-4", "Scan face", "33.3 %", "Broke off", "1 producer connected", "MES"]],
+    ["/", ["SN-4", "Scan face", "33.3 %", "Broke off", "1 producer connected", "MES", "No frame"]],
     ["/console/runs", ["SN-1", "SN-2", "the gripper lost the part", "No serial number"]],
     ["/console/runs?serial_number=SN-1", ["Side by side", "Inspection 2", "10.0762"]],
     [`/console/runs/${runs.passed}`, ["SN-1", "10.0100", "Sweep", "cl_sweep.csv", "KiB", "Scan face"]],
