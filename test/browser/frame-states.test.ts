@@ -44,17 +44,24 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
   await cell.close();
   const browser = await startBrowser(t, IN_3D);
   /** @param expected what the browser's log may tell */
-  const shown = async (service: ServiceProcess, frameId: string, expected: RegExp[], query = ""): Promise<string> => {
+  const shown = async (
+    service: ServiceProcess,
+    frameId: string,
+    expected: RegExp[],
+    query = "",
+    link?: string,
+  ): Promise<string> => {
     const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}${query}`;
     const { page, faults } = await openPage(browser, url, {}, expected);
     const text = await new FrameView(page).alert();
+    if (link !== undefined) await page.locator(`main a[href="${link}"]`).waitFor();
     t.same(faults, []);
     await page.context().close();
     return text;
   };
 
   const unknown = [refused(UNKNOWN, "404", `(?:${HEIGHTS})?`)];
-  t.match(await shown(first, UNKNOWN, unknown), "There is no frame with this id.");
+  t.match(await shown(first, UNKNOWN, unknown, "", "runs"), "There is no frame with this id.");
   const unmade = [refused(unfinished, "404", HEIGHTS)];
   t.match(
     await shown(first, unfinished, unmade),
@@ -79,7 +86,7 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
   t.teardown(() => third.dispose());
   await untilRemoved(third, empty.runId);
   const removed = [refused(empty.frameId, "404", HEIGHTS)];
-  const removal = await shown(third, empty.frameId, removed);
+  const removal = await shown(third, empty.frameId, removed, "", `runs/${empty.runId}`);
   t.match(removal, "Retention removed this capture at ");
 });
 
@@ -96,10 +103,12 @@ async function withoutHeights(
   t: Test,
   browser: Browser,
   service: ServiceProcess,
-  { runId }: TakenFrame,
+  { frameId, runId }: TakenFrame,
 ): Promise<void> {
   const base = `http://127.0.0.1:${service.port}/console`;
-  const { page, faults } = await openPage(browser, `${base}/runs/${runId}`);
+  const { page, faults } = await openPage(browser, `${base}/frames/${frameId}?cut=10,10,50,50`);
+  await page.getByText("No point on this line was measured.").waitFor();
+  await page.goto(`${base}/runs/${runId}`);
   await page.getByText("Nothing was measured").waitFor();
   t.same(faults, []);
   await page.context().close();
