@@ -19,9 +19,12 @@ export function SeriesPlots({ run }: { run: Run }) {
           <figcaption>
             <Text of={steps.find(({ index }) => index === file.step_index)?.name ?? file.name} />{" "}
             {!file.deleted_at && (
-              <Download path={pathOf(run, file)} name={file.name}>
-                CSV
-              </Download>
+              <>
+                <Download path={pathOf(run, file)} name={file.name}>
+                  CSV
+                </Download>{" "}
+                <span class="note">channels of the sensor, in its unit</span>
+              </>
             )}
           </figcaption>
           {file.deleted_at ? (
