@@ -47,6 +47,7 @@ t.test("the console at its bounds", inBrowser, async (t) => {
       "performance.getEntriesByType('resource').filter(({ name }) => /programs/.test(name)).length >= 3",
     );
     t.equal(await page.locator(".fault-box").count(), 1, "it is said once");
+    t.equal(await page.getByRole("link", { name: "All programs" }).count(), 1, "and it leads on");
     t.ok(faults.every((fault) => /404/.test(fault)));
     await page.context().close();
   });

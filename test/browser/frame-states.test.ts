@@ -1,8 +1,9 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Browser } from "playwright-core";
 import t, { type Test } from "tap";
 import { IN_3D, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
-import { FrameCell, madeCapture } from "../helpers/browser/frame-cell.js";
+import { FrameCell, madeCapture, type TakenFrame } from "../helpers/browser/frame-cell.js";
 import { FrameView } from "../helpers/browser/frame-view.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 
@@ -42,16 +43,24 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
   await cell.close();
   const browser = await startBrowser(t, IN_3D);
   /** @param expected what the browser's log may tell */
-  const shown = async (service: ServiceProcess, frameId: string, expected: RegExp[], query = ""): Promise<string> => {
+  const shown = async (
+    service: ServiceProcess,
+    frameId: string,
+    expected: RegExp[],
+    query = "",
+    link?: string,
+  ): Promise<string> => {
     const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}${query}`;
     const { page, faults } = await openPage(browser, url, {}, expected);
     const text = await new FrameView(page).alert();
+    if (link !== undefined) await page.locator(`main a[href="${link}"]`).waitFor();
     t.same(faults, []);
     await page.context().close();
     return text;
   };
 
-  t.match(await shown(first, UNKNOWN, [refused(UNKNOWN, "404", `(?:${HEIGHTS})?`)]), "There is no frame with this id.");
+  const unknown = [refused(UNKNOWN, "404", `(?:${HEIGHTS})?`)];
+  t.match(await shown(first, UNKNOWN, unknown, "", "runs"), "There is no frame with this id.");
   const unmade = [refused(unfinished, "404", HEIGHTS)];
   t.match(
     await shown(first, unfinished, unmade),
@@ -59,7 +68,9 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
   );
   t.match(await shown(first, empty.frameId, []), "No point of this frame was measured");
   t.match(await shown(first, empty.frameId, [], "?view=cloud"), /cloud .*has no points|could not be made/);
-  await withoutLuminance(t, first, damaged.frameId);
+  await withoutLuminance(t, browser, first, damaged.frameId);
+  await withoutHeights(t, browser, first, empty);
+  await previewShape(t, browser, first, damaged.runId);
   await first.end();
 
   damageCapture(first.dataDirectory, damaged.runId);
@@ -72,16 +83,8 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
   const third = await ServiceProcess.startFor(t, { dataDirectory: first.dataDirectory, args: retention });
   await untilRemoved(third, empty.runId);
   const removed = [refused(empty.frameId, "404", HEIGHTS)];
-  t.match(await shown(third, empty.frameId, removed), "Retention removed this capture at ");
-
-  async function withoutLuminance(t: Test, service: ServiceProcess, frameId: string): Promise<void> {
-    const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}?view=luminance`;
-    const { page, faults } = await openPage(browser, url);
-    await page.getByText("This frame has no luminance.").waitFor();
-    t.ok(await page.getByRole("button", { name: "Luminance" }).isDisabled());
-    t.same(faults, []);
-    await page.context().close();
-  }
+  const removal = await shown(third, empty.frameId, removed, "", `runs/${empty.runId}`);
+  t.match(removal, "Retention removed this capture at ");
 });
 
 async function untilRemoved(service: ServiceProcess, runId: string): Promise<void> {
@@ -91,4 +94,40 @@ async function untilRemoved(service: ServiceProcess, runId: string): Promise<voi
     if (files.some(({ deleted_at: at }) => at !== null)) return;
     await new Promise((resolve) => setTimeout(resolve, 100));
   }
+}
+
+async function withoutHeights(
+  t: Test,
+  browser: Browser,
+  service: ServiceProcess,
+  { frameId, runId }: TakenFrame,
+): Promise<void> {
+  const base = `http://127.0.0.1:${service.port}/console`;
+  const { page, faults } = await openPage(browser, `${base}/frames/${frameId}?cut=10,10,50,50`);
+  await page.getByText("No point on this line was measured.").waitFor();
+  await page.goto(`${base}/runs/${runId}`);
+  await page.getByText("Nothing was measured").waitFor();
+  t.same(faults, []);
+  await page.context().close();
+}
+
+/** In mm it is 6 wide and 8 high, in points 120 and 80. */
+async function previewShape(t: Test, browser: Browser, service: ServiceProcess, runId: string): Promise<void> {
+  const { page, faults } = await openPage(browser, `http://127.0.0.1:${service.port}/console/runs/${runId}`);
+  const picture = page.locator(".preview img");
+  const { width = 0, height = 0 } = (await picture.boundingBox()) ?? {};
+  t.ok(Math.abs(width / height - 0.75) < 0.02, `${width} x ${height}`);
+  const { width: fieldWidth = 0, height: fieldHeight = 0 } = (await page.locator(".preview").boundingBox()) ?? {};
+  t.ok(width <= fieldWidth && Math.abs(height - fieldHeight) < 1, "it fills its field");
+  t.same(faults, []);
+  await page.context().close();
+}
+
+async function withoutLuminance(t: Test, browser: Browser, service: ServiceProcess, frameId: string): Promise<void> {
+  const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}?view=luminance`;
+  const { page, faults } = await openPage(browser, url);
+  await page.getByText("This frame has no luminance.").waitFor();
+  t.ok(await page.getByRole("button", { name: "Luminance" }).isDisabled());
+  t.same(faults, []);
+  await page.context().close();
 }

@@ -147,18 +147,47 @@ async function hearLate(t: Test, browser: Browser): Promise<void> {
 
   t.test("a delivery that fails later is told, though no run changes", async (t) => {
     const target = { name: "MES", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramCompleted"] };
-    await cell.post("/webhooks", target);
-    const { page, faults } = await openPage(browser, `${url}/console/`);
+    const { id } = await cell.post<{ id: string }>("/webhooks", target);
+    const { page, faults } = await openPage(browser, `${url}/console/`, {}, [/ERR_FAILED.*\/test/]);
     await page.clock.install();
+    await degrade(t, page, cell);
     await page.goto(`${url}/console/webhooks`);
     await page.getByText("none fails").waitFor();
     const json = [{ status: "failed", created_at: "2026-01-01T00:00:00Z", last_error: "refused" }];
     await page.route(/\/deliveries\?/, (route) => route.fulfill({ json }));
     await page.clock.fastForward(10_000);
     await page.getByText("1 of 1 failed").waitFor();
+
+    await page.route(/\/test$/, (route) => route.abort());
+    await page.goto(`${url}/console/webhooks/${id}`);
+    await page.getByRole("button", { name: "Test" }).click();
+    const fault = page.getByText("The service does not answer.");
+    await fault.waitFor();
+    await setHidden(page, true);
+    await setHidden(page, false);
+    await fault.waitFor({ state: "detached" });
     t.same(faults, []);
     await page.context().close();
   });
+}
+
+/** A component that is not well any more goes to the top of the list, and has another colour there. */
+async function degrade(t: Test, page: Page, cell: ConsoleCell): Promise<void> {
+  const { components, ...health } = await cell.get<{ components: Record<string, object> }>("/health");
+  const last = Object.keys(components).at(-1) as string;
+  let status = "healthy";
+  await page.route(/\/health$/, (route) =>
+    route.fulfill({ json: { ...health, status, components: { ...components, [last]: { status } } } }),
+  );
+  await page.reload();
+  const first = page.locator(".components li").first();
+  await page.locator(".components li").last().getByText(last.replaceAll("_", " ")).waitFor();
+  status = "degraded";
+  await page.clock.fastForward(10_000);
+  await first.getByText(last.replaceAll("_", " ")).waitFor();
+  const colours = `[...document.querySelectorAll(".component-doubt > :is(.component-sign, .component-name)")].map((part) => getComputedStyle(part).color)`;
+  const [sign, name] = await page.evaluate<string[]>(colours);
+  t.equal(name, sign, "its name has the colour of its sign");
 }
 
 const CHANGES = /\/runs\/changes\?/;

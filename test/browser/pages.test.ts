@@ -56,7 +56,7 @@ t.test("the console", inBrowser, async (t) => {
     openPage(browser, `http://127.0.0.1:${service.port}${path}`, {}, [/status of 404 .* \(\/console\/nowhere\)/]);
 
   const pages: [path: string, texts: string[]][] = [
-    ["/", ["SN-4", "Scan face", "33.3 %", "Broke off", "1 producer connected", "MES"]],
+    ["/", ["SN-4", "Scan face", "33.3 %", "Broke off", "1 producer connected", "MES", "No frame"]],
     ["/console/runs", ["SN-1", "SN-2", "the gripper lost the part", "No serial number"]],
     ["/console/runs?serial_number=SN-1", ["Side by side", "Inspection 2", "10.0762"]],
     [`/console/runs/${runs.passed}`, ["SN-1", "10.0100", "Sweep", "cl_sweep.csv", "KiB", "Scan face"]],
@@ -137,6 +137,10 @@ t.test("the console", inBrowser, async (t) => {
     await page.getByText("SN-1").first().waitFor();
     t.match(page.url(), /page=2/);
     t.equal((await parts()).length, 16);
+    t.equal(await page.locator(".runs-table .narrow-only:visible").count(), 0);
+    await page.setViewportSize({ width: 320, height: 640 });
+    t.same(await page.locator(".runs-table .narrow-only:visible").allTextContents(), ["inspection 2"]);
+    await page.setViewportSize({ width: 1280, height: 720 });
     await page.locator(".pager input").fill("1");
     await page.locator(".pager input").press("Enter");
     await page.getByText("LOT-59").waitFor();
@@ -148,6 +152,10 @@ t.test("the console", inBrowser, async (t) => {
     await page.getByLabel("Outcome").selectOption("failed");
     await untilCount("1");
     t.same(await parts(), ["SN-1"]);
+    await page.getByLabel("Serial number").fill("SN-1");
+    await page.getByLabel("Serial number").press("Enter");
+    await page.getByText("2 inspections").waitFor();
+    t.same(await parts(), ["SN-1"], "side by side are all of them, however the list is filtered");
     await page.getByRole("button", { name: "Clear" }).click();
     await page.getByLabel("Program").selectOption({ label: PROGRAM_NAME });
     await untilCount("66");
@@ -220,14 +228,7 @@ t.test("the console", inBrowser, async (t) => {
     await page.context().close();
   });
 
-  t.test("a series without any value says so", async (t) => {
-    const runId = await cell.play({ withCaptures: true, sample: Number.NaN });
-    const { page, faults } = await open(`/console/runs/${runId}`);
-    await page.getByText("No channel measured a value.").waitFor();
-    t.equal(await page.locator(".plot").count(), 0);
-    t.same(faults, []);
-    await page.context().close();
-  });
+  t.test("a series without any value says so; units and counts", (t) => unitsAndCounts(t, cell, open));
 });
 
 async function firstPicture(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
@@ -268,6 +269,28 @@ async function sortChecks(t: Test, open: OpenPage, runId: string): Promise<void>
   t.same(await names(), ["angle", "depth", "width"], "the same after a reload");
   const zone = await page.locator(".row-fail .deviation-value").getAttribute("style");
   t.match(zone, /left: 88\.1%/, "0.0762 of 0.05 allowed: 1.524 of a quarter beyond the middle");
+  t.same(faults, []);
+  await page.context().close();
+}
+
+async function unitsAndCounts(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const runId = await cell.play({
+    ...{ withCaptures: true, sample: Number.NaN },
+    checks: [check("depth", "warning", 10.04), { name: "gap", status: "not_evaluated", nominal: 2, threshold: 0.1 }],
+    defects: [{ type: "dent", confidence: 0.98, region_3d: { location: [11.5, 0, -0.89] } }],
+  });
+  const { page, faults } = await open(`/console/runs/${runId}`);
+  await page.getByText("No channel measured a value.").waitFor();
+  t.equal(await page.locator(".plot").count(), 0);
+  await page.getByText("1 passed, 1 of them with a warning").waitFor();
+  t.same(await page.locator(".checks-table tbody td:nth-child(4)").allTextContents(), ["– mm", "10.0400 mm"]);
+  await page.getByText("98 % sure").waitFor();
+  await page.getByText("x 11.50, y 0.00, z \u22120.89 mm").waitFor();
+  await page.locator(".run-head").getByText("1 defect was found.").waitFor();
+  await page.setViewportSize({ width: 390, height: 844 });
+  const beyond =
+    "document.querySelector('.checks .scroll').scrollWidth - document.querySelector('.checks .scroll').clientWidth";
+  t.equal(await page.evaluate<number>(beyond), 0, "value and tolerance are in view on a phone");
   t.same(faults, []);
   await page.context().close();
 }

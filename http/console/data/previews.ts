@@ -1,12 +1,23 @@
 /** Preview pictures of frames, as blob: URLs: an <img> could not send the key. */
 import { ApiError, apiFetch, getJson, type RunFile } from "./api.js";
 
+export interface Preview {
+  readonly url: string;
+  /** Millimetres across by millimetres down: a pixel need not be square. */
+  readonly shape: number;
+  /** Nothing was measured: it is transparent everywhere. */
+  readonly isEmpty: boolean;
+}
+
+/** Why there is no picture. */
+export type NoPreview = "none" | "removed";
+
 /** Pictures that are kept; the oldest is then dropped. */
 const KEPT = 200;
 /** A browser opens six connections to a service; the page needs some of them itself. */
 const AT_ONCE = 3;
 
-const pictures = new Map<string, Promise<string | null>>();
+const pictures = new Map<string, Promise<Preview | "removed">>();
 const waiting: (() => void)[] = [];
 let running = 0;
 
@@ -15,40 +26,42 @@ export function hasPreview(files: readonly RunFile[], frameId: string): boolean 
   return files.some(({ name, deleted_at: removedAt }) => name === `frame-${frameId}.png` && !removedAt);
 }
 
-/** URL of the frame's preview; null if it is gone. @throws ApiError if the service cannot be asked */
-export function framePreview(frameId: string): Promise<string | null> {
+/** The preview of a frame that had one. @throws ApiError if the service cannot be asked */
+export function framePreview(frameId: string): Promise<Preview | "removed"> {
   return inTurn(() => picture(frameId));
 }
 
-/** The preview of the run's first frame; null if it has none (not yet, or not any more). */
-export function runPreview(runId: string): Promise<string | null> {
+/** The preview of the run's first frame that has one. */
+export function runPreview(runId: string): Promise<Preview | NoPreview> {
   // In one turn: the first picture must not wait until the files of all runs are known.
   return inTurn(async () => {
     const files = await getJson<RunFile[]>(`/runs/${runId}/files`);
     const first = files.find(({ frame_id: frameId }) => frameId && hasPreview(files, frameId));
-    return first?.frame_id ? picture(first.frame_id) : null;
+    if (first?.frame_id) return picture(first.frame_id);
+    return files.some(({ frame_id: frameId, deleted_at: removedAt }) => frameId && removedAt) ? "removed" : "none";
   });
 }
 
-function picture(frameId: string): Promise<string | null> {
+function picture(frameId: string): Promise<Preview | "removed"> {
   const known = pictures.get(frameId);
   if (known !== undefined) return known;
   const read = readPreview(frameId);
   pictures.set(frameId, read);
   read.then(
-    (url) => url === null && pictures.delete(frameId),
+    (found) => found === "removed" && pictures.delete(frameId),
     () => pictures.delete(frameId),
   );
   if (pictures.size > KEPT) dropOldest();
   return read;
 }
 
-async function readPreview(frameId: string): Promise<string | null> {
+async function readPreview(frameId: string): Promise<Preview | "removed"> {
   try {
     const response = await apiFetch(`/sensor/frames/${encodeURIComponent(frameId)}/preview.png`);
-    return URL.createObjectURL(await response.blob());
+    const png = await response.blob();
+    return { url: URL.createObjectURL(png), ...factsOf(new DataView(await png.arrayBuffer())) };
   } catch (error) {
-    if (error instanceof ApiError && error.status === 404) return null;
+    if (error instanceof ApiError && error.status === 404) return "removed";
     throw error;
   }
 }
@@ -57,7 +70,7 @@ function dropOldest(): void {
   const [oldest] = pictures;
   if (oldest === undefined) return;
   pictures.delete(oldest[0]);
-  void oldest[1].then((url) => url !== null && URL.revokeObjectURL(url)).catch(() => {});
+  void oldest[1].then((found) => found !== "removed" && URL.revokeObjectURL(found.url)).catch(() => {});
 }
 
 /** Forgets all pictures. */
@@ -74,4 +87,20 @@ async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     running--;
     waiting.shift()?.();
   }
+}
+
+/** What a preview says of itself: its size and its texts come before its pixels. */
+function factsOf(png: DataView): Pick<Preview, "shape" | "isEmpty"> {
+  const latin1 = (from: number, end: number) =>
+    new TextDecoder("latin1").decode(new Uint8Array(png.buffer, from, end - from));
+  const texts = new Map<string, string>();
+  // Behind the signature: chunks, each of its length, its type, its data and a CRC.
+  for (let at = 8; latin1(at + 4, at + 8) !== "IDAT"; at += 12 + png.getUint32(at)) {
+    if (latin1(at + 4, at + 8) !== "tEXt") continue;
+    const [keyword = "", text = ""] = latin1(at + 8, at + 8 + png.getUint32(at)).split("\0");
+    texts.set(keyword, text);
+  }
+  const sizeMm = (axis: "x" | "y", pixels: number) => pixels * Number(texts.get(`${axis}_pitch_mm`));
+  // The size is in the first chunk.
+  return { shape: sizeMm("x", png.getUint32(16)) / sizeMm("y", png.getUint32(20)), isEmpty: !texts.has("z_min_mm") };
 }

@@ -46,6 +46,11 @@ export function plain(value: number): string {
   return text.replace("-", MINUS);
 }
 
+/** A defect's confidence, which is a share; empty without one. */
+export function sureText(confidence: number | null | undefined): string {
+  return confidence === null || confidence === undefined ? "" : `${Math.round(confidence * 100)} % sure`;
+}
+
 /** A whole number with thin spaces between the thousands. */
 export function whole(value: number): string {
   return String(value).replace(/\B(?=(\d{3})+$)/g, "\u2009");

@@ -3,13 +3,15 @@ import { computed, effect, type Signal, signal, untracked } from "@preact/signal
 import { apiFetch } from "../data/api.js";
 import { unit } from "../data/units.js";
 import { place, setQuery } from "../router.js";
+import type { Frame } from "./answers.js";
 import { type Clouds, readClouds, type WantedClouds } from "./cloud/read-clouds.js";
 import { type FrameState, frameQuery, readFrameState } from "./frame-state.js";
 import { gridDifference, originDifference } from "./heights/frame-grid.js";
 import { FrameProblem, problemOf } from "./heights/frame-problem.js";
-import { type OpenFrame, openFrame, readBytes } from "./heights/frame-source.js";
+import { type OpenFrame, openFrame, readBytes, withRemoval } from "./heights/frame-source.js";
 import { DifferenceField, type HeightField } from "./heights/height-field.js";
 import { decodeLuminance, type Luminance } from "./map/luminance.js";
+import type { Size } from "./map/viewport.js";
 import { type Profile, readProfile } from "./measure/cut-line.js";
 import {
   decimalsFor,
@@ -44,6 +46,10 @@ export class FrameModel {
   readonly arrivals = signal(0);
   /** Why lines that are looked at could not be read. */
   readonly lineProblem = signal<string | undefined>(undefined);
+  /** Counts how often a defect was gone to: the one that is chosen already can be gone to again. */
+  readonly goings = signal(0);
+  /** Of the map on the screen, or of the last one: the zoom to a defect depends on it. */
+  mapSize: Size = { width: 800, height: 600 };
   /** The point that is read out, by column and line of this frame. */
   readonly pointed = signal<{ column: number; line: number } | undefined>(undefined);
   readonly #ended = new AbortController();
@@ -70,7 +76,9 @@ export class FrameModel {
         this.other,
         (id, signal) => this.#open(id, signal),
       ),
-      this.#follow(this.#luminancePath, this.luminance, readLuminance),
+      this.#follow(this.#luminanceFrame, this.luminance, (frame, signal) =>
+        withRemoval(apiFetch, frame, signal, () => readLuminance(frame, signal)),
+      ),
       this.#follow(this.#wantedClouds, this.clouds, (wanted, signal) => this.#readClouds(wanted, signal)),
       this.#follow(this.#cutField, this.profile, ({ field, cut }, signal) => readProfile(field, cut, signal), true),
       effect(() => this.#followAddress(place.value.query)),
@@ -132,10 +140,9 @@ export class FrameModel {
     return true;
   }
 
-  readonly #luminancePath = computed(() => {
+  readonly #luminanceFrame = computed(() => {
     const frame = this.here.value.value?.frame;
-    if (this.state.value.view !== "luminance" || frame === undefined || frame.geometry.luminance === null) return;
-    return `/sensor/frames/${frame.id}/file.luminance.png`;
+    return this.state.value.view === "luminance" && frame?.geometry.luminance ? frame : undefined;
   });
 
   readonly #wantedClouds = computed((): WantedClouds | undefined => {
@@ -146,7 +153,7 @@ export class FrameModel {
 
   #readClouds(wanted: WantedClouds, signal: AbortSignal): Promise<Clouds> {
     const { frame } = untracked(() => this.here.value.value) as OpenFrame;
-    return readClouds(apiFetch, frame, wanted, signal);
+    return withRemoval(apiFetch, frame, signal, () => readClouds(apiFetch, frame, wanted, signal));
   }
 
   readonly #cutField = computed(() => {
@@ -219,7 +226,8 @@ function sentenceOf(error: unknown): string {
   return problemOf(error, "the frame").message;
 }
 
-async function readLuminance(path: string, signal: AbortSignal): Promise<Luminance> {
+async function readLuminance({ id }: Frame, signal: AbortSignal): Promise<Luminance> {
+  const path = `/sensor/frames/${id}/file.luminance.png`;
   const { bytes } = await readBytes(apiFetch, path, "the luminance", signal);
   return decodeLuminance(new Blob([bytes as BlobPart], { type: "image/png" }));
 }

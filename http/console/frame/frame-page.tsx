@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import type { Defect, Run } from "../data/api.js";
+import type { Defect, Frame, Run } from "../data/api.js";
 import { useResource } from "../data/resource.js";
 import { pageHref } from "../router.js";
 import { Text } from "../ui/values.js";
@@ -43,11 +43,19 @@ export function FramePage({ frameId }: { frameId: string }) {
       <div class="frame">
         <h1>Frame</h1>
         {problem === undefined ? <p aria-busy="true">Reading the frame …</p> : <p role="alert">{problem}</p>}
+        {problem !== undefined && <Onward frameId={frameId} />}
         <p class="note mono">{frameId}</p>
       </div>
     );
   }
   return <OpenedFrame model={model} open={open} />;
+}
+
+/** From a frame that cannot be shown: to its run, if there is such a frame. */
+function Onward({ frameId }: { frameId: string }) {
+  const frame = useResource<Frame>(`/sensor/frames/${encodeURIComponent(frameId)}`);
+  const runId = frame.data.value?.run_id;
+  return <a href={pageHref("runs", runId)}>{runId === undefined ? "All runs" : "Its run"}</a>;
 }
 
 function OpenedFrame({ model, open }: { model: FrameModel; open: OpenFrame }) {
@@ -67,9 +75,9 @@ function OpenedFrame({ model, open }: { model: FrameModel; open: OpenFrame }) {
     if (hasGone.current || defectsValue === undefined || runValue === undefined) return;
     hasGone.current = true;
     // A link from the run names the defect only.
-    const { defect, place } = model.state.peek();
+    const { defect, place, cloud } = model.state.peek();
     const linked = defects.find(({ index }) => index === defect);
-    if (linked !== undefined && place === undefined) goToDefect(model, linked);
+    if (linked !== undefined && place === undefined && cloud.camera === undefined) goToDefect(model, linked);
   }, [model, defects, defectsValue, runValue]);
   const { view } = model.state.value;
   const decimals = model.decimals.value;
@@ -93,7 +101,7 @@ function OpenedFrame({ model, open }: { model: FrameModel; open: OpenFrame }) {
           </details>
         </div>
         <aside class="frame-side" aria-label="Settings and results of the frame">
-          <ComparePanel model={model} run={runValue} />
+          {(view === "side" || view === "difference") && <ComparePanel model={model} run={runValue} />}
           {view === "cloud" && <CloudPanel model={model} scene={scene} decimals={decimals} />}
           {view !== "luminance" && <LegendPanel model={model} decimals={decimals} />}
           <DefectsPanel model={model} defects={defects} />
@@ -115,7 +123,7 @@ function FrameHead({ model, open, run }: { model: FrameModel; open: OpenFrame; r
       <div>
         <p class="note">
           <a href={pageHref("runs", frame.run_id)}>
-            Run <Text of={serial} none={frame.run_id} /> {serial && `revision ${run?.revision}`}
+            Run <Text of={serial} none={frame.run_id} /> {serial && `inspection ${run?.revision}`}
           </a>
         </p>
         <h1>

@@ -43,6 +43,7 @@ export const STRETCH = { least: 1, most: 50, usual: 1 } as const;
 /** Reads the query of the address. What is absent or makes no sense is as it usually is. */
 export function readFrameState(query: URLSearchParams): FrameState {
   const range = numbersOf(query, "range", 2);
+  const [low, high] = (range ?? []) as [number, number];
   const cut = numbersOf(query, "cut", 4) as [number, number, number, number] | undefined;
   const cursors = numbersOf(query, "cursors", 2);
   const place = numbersOf(query, "at", 3);
@@ -50,7 +51,7 @@ export function readFrameState(query: URLSearchParams): FrameState {
   return {
     view: oneOf(FRAME_VIEWS, query.get("view")),
     other: query.get("with") ?? undefined,
-    range: range && { low: range[0] as number, high: range[1] as number },
+    range: range && low <= high ? { low, high } : undefined,
     place: place && (place[2] as number) > 0 ? (place as [number, number, number]) : undefined,
     cut: cut && { from: { column: cut[0], line: cut[1] }, to: { column: cut[2], line: cut[3] } },
     cursors: cursors?.every(isPlace) ? (cursors as [number, number]) : undefined,

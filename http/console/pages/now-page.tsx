@@ -1,14 +1,14 @@
 /** What the cell is doing now, and what came out lately. */
 import type { ActiveRun, RunList, RunSummary } from "../data/api.js";
-import { countDay, type DayCounts } from "../data/counts.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { useResource } from "../data/resource.js";
+import { countDay, type DayCounts } from "../data/run-pages.js";
 import { startOfToday } from "../data/times.js";
 import { pageHref } from "../router.js";
 import { Mark, runOutcome } from "../ui/outcome.js";
 import { RunPreview } from "../ui/preview.js";
 import { Empty, Loaded } from "../ui/states.js";
-import { Section, Text, Time } from "../ui/values.js";
+import { InspectionNote, Section, Text, Time } from "../ui/values.js";
 import { ActivePanel } from "./now/active-panel.js";
 import { FailingDeliveries } from "./now/failing-deliveries.js";
 import { HealthPanel } from "./now/health-panel.js";
@@ -68,7 +68,6 @@ function Tiles({ runs }: { runs: readonly RunSummary[] }) {
               <RunPreview run={run} />
               <span class="tile-name">
                 <Text of={run.serial_number} none="No serial number" />
-                {(run.revision ?? 1) > 1 && <span class="note"> #{run.revision}</span>}
               </span>
             </a>
             <span class="tile-line">
@@ -76,6 +75,7 @@ function Tiles({ runs }: { runs: readonly RunSummary[] }) {
               <span class="note">
                 <Time at={run.started_at ?? run.created_at} />
               </span>
+              <InspectionNote run={run} />
             </span>
           </li>
         );

@@ -121,6 +121,7 @@ function RunHead({ run, report }: { run: Run; report: Report | undefined }) {
   const outcome = runOutcome(run);
   const { frame_ids: _frames, ...results } = run.results ?? {};
   const facts = { ...run.metadata, ...results };
+  const defects = report?.quality_report?.defects?.length ?? 0;
   return (
     <header class={`run-head edge-${outcome.tone}`}>
       <div class="run-title">
@@ -132,6 +133,7 @@ function RunHead({ run, report }: { run: Run; report: Report | undefined }) {
       </div>
       {run.error_message && <p class="run-error">{<Text of={sentence(run.error_message)} />}</p>}
       {report?.quality_report?.summary && <p>{<Text of={sentence(report.quality_report.summary)} />}</p>}
+      {defects > 0 && <p>{defects === 1 ? "1 defect was found." : `${defects} defects were found.`}</p>}
       <RunFacts run={run} />
       {Object.keys(facts).length > 0 && <Facts of={facts} />}
     </header>

@@ -42,7 +42,7 @@ export function RunsPage() {
     <>
       <h1 class="hidden">Runs</h1>
       <RunFilters query={query} />
-      {serial && runs.data.value !== undefined && <SideBySide runs={runs.data.value.runs} />}
+      {serial && <SideBySide serial={serial} />}
       <Section title="Runs" aside={total !== undefined && <span class="count">{whole(total)}</span>}>
         <Loaded of={runs}>
           {(page) => (

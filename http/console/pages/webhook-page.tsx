@@ -1,6 +1,7 @@
 /** One webhook: its settings, a test, and what was delivered to it. */
-import { useRef, useState } from "preact/hooks";
-import { sendJson, type TestResult, type Webhook } from "../data/api.js";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { type ApiError, sendJson, type TestResult, type Webhook } from "../data/api.js";
+import { liveState } from "../data/live.js";
 import { type Resource, useResource } from "../data/resource.js";
 import { isReadOnly } from "../data/session.js";
 import { go, pageHref } from "../router.js";
@@ -94,10 +95,18 @@ interface ActionsProps {
 }
 
 function Actions({ webhook, edit, tested }: ActionsProps) {
-  const [result, setResult] = useState<{ isFine: boolean; words: string } | undefined>();
+  const [result, setResult] = useState<{ isFine: boolean; words: string; isPassing?: boolean }>();
   const [isTesting, setIsTesting] = useState(false);
   const dialog = useRef<HTMLDialogElement>(null);
-  const failed = (error: unknown): void => setResult({ isFine: false, words: sentence((error as Error).message) });
+  const failed = (error: unknown): void => {
+    const { message, status } = error as ApiError;
+    setResult({ isFine: false, words: sentence(message), isPassing: status === 0 });
+  };
+  const isLive = liveState.value === "live";
+  useEffect(() => {
+    // What failed because the service did not answer is old when it does.
+    if (isLive && result?.isPassing) setResult(undefined);
+  }, [isLive]);
   const test = async (): Promise<void> => {
     setIsTesting(true);
     setResult(undefined);

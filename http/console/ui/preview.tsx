@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { RunSummary } from "../data/api.js";
-import { framePreview, runPreview } from "../data/previews.js";
+import { framePreview, type NoPreview, type Preview, runPreview } from "../data/previews.js";
 
-/** The picture of a frame, read when it comes into view; a calm field where there is none. */
+/** The picture of a frame, read when it comes into view; or words why there is none. */
 export function FramePreview({ frameId }: { frameId: string }) {
   return <Picture of={frameId} read={() => framePreview(frameId)} />;
 }
@@ -24,17 +24,16 @@ const observer = new IntersectionObserver((entries) => {
   }
 });
 
-/** Beside a link's text, which says the same: it has none of its own. */
-function Picture({ of, read }: { of: string; read: () => Promise<string | null> }) {
+function Picture({ of, read }: { of: string; read: () => Promise<Preview | NoPreview> }) {
   const field = useRef<HTMLSpanElement>(null);
-  const [url, setUrl] = useState<string | null>(null);
+  const [shown, setShown] = useState<Preview | NoPreview>();
   useEffect(() => {
     const element = field.current as HTMLSpanElement;
     let isWanted = true;
     unseen.set(element, () => {
-      // Without a picture the field stays as it is: the page says elsewhere that the service does not answer.
+      // Without an answer the field stays as it is: the page says elsewhere that the service does not answer.
       read().then(
-        (found) => isWanted && found !== null && setUrl(found),
+        (found) => isWanted && setShown(found),
         () => {},
       );
     });
@@ -47,7 +46,18 @@ function Picture({ of, read }: { of: string; read: () => Promise<string | null> 
   }, [of]);
   return (
     <span class="preview" ref={field}>
-      {url !== null && <img src={url} alt="" decoding="async" />}
+      {shown !== undefined && <Shown of={shown} />}
     </span>
   );
+}
+
+/** Beside a link's text, which says the same: the picture has none of its own. */
+function Shown({ of }: { of: Preview | NoPreview }) {
+  if (of === "none") return <>No frame</>;
+  if (of === "removed") return <>Removed by retention</>;
+  const { url, shape, isEmpty } = of;
+  if (isEmpty) return <>Nothing was measured</>;
+  // As wide as the field, or as high.
+  const style = { aspectRatio: String(shape), width: `min(100cqw, ${100 * shape}cqh)` };
+  return <img src={url} alt="" decoding="async" style={style} />;
 }

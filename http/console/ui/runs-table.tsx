@@ -3,7 +3,7 @@ import { duration, msBetween } from "../data/times.js";
 import { pageHref } from "../router.js";
 import { Mark, runOutcome } from "./outcome.js";
 import { Scroll } from "./scroll.js";
-import { Text, Time } from "./values.js";
+import { InspectionNote, Text, Time } from "./values.js";
 
 export function RunsTable({ runs, withProgram = true }: { runs: readonly RunSummary[]; withProgram?: boolean }) {
   return (
@@ -51,7 +51,8 @@ function RunRow({ run, withProgram }: { run: RunSummary; withProgram: boolean })
       <th scope="row" class="part">
         <a href={pageHref("runs", run.id)}>
           <Text of={run.serial_number} none="No serial number" />
-        </a>
+        </a>{" "}
+        <InspectionNote run={run} class="narrow-only" />
         {run.error_message && (
           <span class="note check-message">
             <Text of={run.error_message} />

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { ApiError } from "../data/api.js";
 import { liveState } from "../data/live.js";
 import type { Resource } from "../data/resource.js";
+import { pageHref, place } from "../router.js";
 
 interface EmptyProps {
   title: string;
@@ -46,6 +47,7 @@ function isToldAbove({ code }: ApiError): boolean {
 }
 
 function FaultText({ error, reload }: { error: ApiError; reload?: () => void }) {
+  const { page } = place.value;
   return (
     <div class="fault-box" role="alert">
       <p>{sentence(error.message)}</p>
@@ -56,6 +58,7 @@ function FaultText({ error, reload }: { error: ApiError; reload?: () => void }) 
             Try again
           </button>
         )}
+        {error.status === 404 && page !== undefined && <a href={pageHref(page)}>{`All ${page}`}</a>}
       </p>
     </div>
   );

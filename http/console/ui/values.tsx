@@ -1,5 +1,6 @@
 /** Times, texts from outside, and lengths, as every page shows them. */
 import type { ComponentChildren } from "preact";
+import type { RunSummary } from "../data/api.js";
 import { localTime, utcTime } from "../data/times.js";
 import { fixed, inUnit, plain, unit } from "../data/units.js";
 
@@ -11,6 +12,12 @@ export function Time({ at }: { at: string | null | undefined }) {
       {localTime(at)}
     </time>
   );
+}
+
+/** Which inspection of its part a run is, unless it is the first. */
+export function InspectionNote({ run, class: name = "" }: { run: Pick<RunSummary, "revision">; class?: string }) {
+  if ((run.revision ?? 1) <= 1) return null;
+  return <span class={`note ${name}`}>inspection {run.revision}</span>;
 }
 
 const SHOWN_CHARACTERS = 400;

@@ -150,11 +150,12 @@ export class CloudScene {
     this.#placeCamera(this.#wholeDistance, polar, azimuth);
   }
 
-  /** Goes to a box of that size around a point, from the direction of now. */
+  /** Goes to a box of that size around a point, from the direction of now, and from no farther than shows all. */
   goTo(point: Point3, sizeMm: number): void {
     const { theta, phi } = this.#direction();
     this.#controls.target.copy(this.#inScene(point));
-    this.#placeCamera(Math.max(4 * sizeMm, this.#wholeDistance / 50), phi, theta);
+    const whole = this.#wholeDistance;
+    this.#placeCamera(Math.min(whole, Math.max(4 * sizeMm, whole / 50)), phi, theta);
   }
 
   /** Turns the camera about its target, and changes its distance by a factor. */

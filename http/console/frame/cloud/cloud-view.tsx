@@ -16,6 +16,10 @@ const MAX_DRAWN = 2_000_000;
 const BOX_COLOUR = "#ffffff";
 const CHOSEN_COLOUR = "#ffd60a";
 const CLICK_PIXELS = 4;
+/** What draws in 3D is asked for again after so long. */
+const RETRY_MS = 2_000;
+const NOT_LOADED =
+  "The 3D part could not be loaded: the service does not answer, or was updated. The page tries again. After an update, load the page again.";
 
 interface CloudProps {
   model: FrameModel;
@@ -88,6 +92,7 @@ function useScene(
   // A computed value of its own for each: a turn of the camera changes the settings too, but none of these.
   const colour = useComputed(() => model.state.value.cloud.colour);
   const chosen = useComputed(() => model.state.value.defect);
+  const going = useComputed(() => `${chosen.value} ${model.goings.value}`);
   useEffect(
     () =>
       effect(() => {
@@ -104,18 +109,18 @@ function useScene(
       }),
     [model, scene],
   );
-  const gone = useRef(model.state.peek().cloud.camera === undefined ? undefined : chosen.peek());
+  const gone = useRef(model.state.peek().cloud.camera === undefined ? undefined : going.peek());
   useEffect(
     () =>
       effect(() => {
         if (!scene.value || !drawn.value) return;
         const target = showBoxes(scene.value, model, defects, chosen.value);
-        if (target !== undefined && gone.current !== chosen.value) {
+        if (target !== undefined && gone.current !== going.value) {
           scene.value.goTo(target.centre, Math.hypot(...target.extents));
         }
-        gone.current = chosen.value;
+        gone.current = going.value;
       }),
-    [model, scene, drawn, defects, chosen],
+    [model, scene, drawn, defects, chosen, going],
   );
 }
 
@@ -152,10 +157,17 @@ function startScene(
   const observer = new ResizeObserver(() => {
     scene.value?.resize(element.clientWidth, element.clientHeight);
   });
+  let timer = 0;
   const start = async (): Promise<void> => {
+    const three = await import("./cloud-scene.js").catch(() => undefined);
+    if (isOver) return;
+    if (three === undefined) {
+      problem.value = NOT_LOADED;
+      timer = window.setTimeout(() => void start(), RETRY_MS);
+      return;
+    }
+    problem.value = undefined;
     try {
-      const three = await import("./cloud-scene.js");
-      if (isOver) return;
       const built: CloudScene = new three.CloudScene(
         canvas as HTMLCanvasElement,
         () => drawCloudOverlay(overlay as HTMLCanvasElement, built, model),
@@ -172,6 +184,7 @@ function startScene(
   void start();
   return () => {
     isOver = true;
+    clearTimeout(timer);
     observer.disconnect();
     scene.value?.end();
     scene.value = undefined;

@@ -13,9 +13,11 @@ export function ComparePanel({ model, run }: { model: FrameModel; run: Run | und
   const { view, other } = model.state.value;
   const note = useSignal<string | undefined>(undefined);
   const list = useResource<RunList>(run ? `/programs/${run.program_id}/runs?limit=${LISTED_RUNS}` : null);
-  if (view !== "side" && view !== "difference") return null;
   const others = (list.data.value?.runs ?? []).filter(({ id, status }) => id !== run?.id && status === "completed");
   const otherFrame = model.other.value.value?.frame;
+  const isListed = list.data.value === undefined || others.some(({ id }) => id === otherFrame?.run_id);
+  const older = isListed ? undefined : otherFrame?.run_id;
+  const olderRun = useResource<Run>(older === undefined ? null : `/runs/${older}`);
   const choose = async (id: string): Promise<void> => {
     note.value = undefined;
     const frame = model.here.value.value?.frame;
@@ -37,20 +39,25 @@ export function ComparePanel({ model, run }: { model: FrameModel; run: Run | und
               {runName(one)}
             </option>
           ))}
+          {older !== undefined && (
+            <option value={older}>{olderRun.data.value === undefined ? older : runName(olderRun.data.value)}</option>
+          )}
         </select>
       </label>
+      {(list.data.value?.total ?? 0) > LISTED_RUNS && <p class="note">The newest {LISTED_RUNS} runs are listed.</p>}
       {others.length === 0 && list.data.value !== undefined && (
         <p class="note">No other run of this program is completed.</p>
       )}
       {note.value !== undefined && <p role="alert">{note.value}</p>}
+      {view === "difference" && <p class="note">Heights of that run minus those of this one.</p>}
       {other !== undefined && <OtherState model={model} />}
     </section>
   );
 }
 
-function runName({ serial_number: serial, revision, created_at: at, quality_status: outcome }: RunSummary): string {
-  const part = serial === null || serial === undefined ? "no serial number" : `${serial}, revision ${revision}`;
-  return `${part} · ${localTime(at)} · ${outcome ?? "no report"}`;
+function runName({ serial_number: serial, revision, created_at: at, quality_status: found }: Run | RunSummary): string {
+  const part = serial === null || serial === undefined ? "no serial number" : `${serial}, inspection ${revision}`;
+  return `${part} · ${localTime(at)} · ${found ?? "no report"}`;
 }
 
 function OtherState({ model }: { model: FrameModel }) {

@@ -68,24 +68,34 @@ export async function openFrame(get: Get, frameId: string, signal: AbortSignal):
   heights.catch(() => {});
   const frame = await readJson<Frame>(get, base, "the frame", signal);
   try {
-    const [start, served] = await heights;
+    const [start, served] = await withRemoval(get, frame, signal, () => heights);
     const header = readNpyHeader(start.bytes);
     if (header.lines === 0 || header.width === 0) throw new FrameProblem("This frame has no points.");
-    const rows = new RowStore(header, rangeReader(get, npyPath, "the heights"));
+    const read = rangeReader(get, npyPath, "the heights");
+    const rows = new RowStore(header, (...bytes) => withRemoval(get, frame, bytes[2], () => read(...bytes)));
     const grid = gridOf(frame.geometry, header);
     const toMm = heightInMm(frame.geometry.height);
     const overview = readOverview(served.bytes, served.response.headers, grid);
     return { frame, rows, field: new FrameField(grid, overview, rows, toMm) };
   } catch (error) {
-    if (error instanceof FrameProblem) throw await removalOf(get, frame, signal, error);
     if (error instanceof NpyError) throw new FrameProblem(`The heights cannot be read: ${error.message}.`);
     throw error;
   }
 }
 
-/** If retention removed the capture, the run's list of files says when: that is the better reason. */
+/**
+ * What `read` gives of a frame. If it fails because retention removed the capture, be it since the page was opened, the run's list of files says when:
+ * that is the better reason. @throws FrameProblem
+ */
+export async function withRemoval<T>(get: Get, frame: Frame, signal: AbortSignal, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    throw error instanceof FrameProblem && !error.isPassing ? await removalOf(get, frame, signal, error) : error;
+  }
+}
+
 async function removalOf(get: Get, frame: Frame, signal: AbortSignal, problem: FrameProblem): Promise<FrameProblem> {
-  if (problem.isPassing) return problem;
   const files = await readJson<RunFile[]>(get, `/runs/${frame.run_id}/files`, "the files", signal).catch(() => []);
   const removedAt = files.find((file) => file.frame_id === frame.id && (file.deleted_at ?? null) !== null)?.deleted_at;
   if (removedAt === undefined || removedAt === null) return problem;

@@ -19,10 +19,14 @@ export function MapView(props: MapProps) {
   useEffect(() => {
     const element = box.current as HTMLDivElement;
     painter.current = new MapPainter(element);
-    const observer = new ResizeObserver(([entry]) => {
-      const { width, height } = entry?.contentRect ?? { width: 0, height: 0 };
+    // At once, and not only when the observer tells of it: a link may lead to a defect.
+    const measure = (): void => {
+      const { width, height } = element.getBoundingClientRect();
       size.value = { width: Math.floor(width), height: Math.floor(height) };
-    });
+      model.mapSize = size.value;
+    };
+    measure();
+    const observer = new ResizeObserver(measure);
     observer.observe(element);
     const stop = listenToGestures(element, control);
     return () => {
@@ -30,7 +34,7 @@ export function MapView(props: MapProps) {
       stop();
       painter.current?.end();
     };
-  }, [control, size]);
+  }, [control, size, model]);
 
   useEffect(
     () =>

@@ -102,7 +102,7 @@ function span(lines: Int32Array, at: number, maxLines: number): [low: number, hi
   return [low, high, end];
 }
 
-/** Between two samples of a profile. */
+/** Between the measured points of two samples of a profile. */
 export interface Step {
   readonly distanceMm: number;
   /** Height at the second one minus height at the first; NaN if one of them has no measurement. */
@@ -111,8 +111,10 @@ export interface Step {
   readonly angleDegrees: number;
 }
 
-export function stepBetween(profile: Profile, first: number, second: number): Step {
-  const distanceMm = Math.abs((profile.distanceMm[second] ?? Number.NaN) - (profile.distanceMm[first] ?? Number.NaN));
+/** A sample lies up to half a point from the one it takes: its height is that point's, and so is its place. */
+export function stepBetween(profile: Profile, grid: FrameGrid, first: number, second: number): Step {
+  const apart = (places: Int32Array): number => (places[second] ?? Number.NaN) - (places[first] ?? Number.NaN);
+  const distanceMm = lengthOf(apart(profile.columns) * grid.xPitchMm, apart(profile.lines) * grid.yPitchMm);
   const heightMm = (profile.zMm[second] ?? Number.NaN) - (profile.zMm[first] ?? Number.NaN);
   const angleDegrees = (Math.atan2(heightMm, distanceMm) * 180) / Math.PI;
   return { distanceMm, heightMm, angleDegrees };

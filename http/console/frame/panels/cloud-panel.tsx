@@ -55,6 +55,7 @@ export function CloudPanel({ model, scene, decimals }: CloudPanelProps) {
             </select>
           </label>
         </div>
+        {cloud.colour === "luminance" && !hasLuminance && <p class="note">This frame has no luminance.</p>}
         <Slider
           name="Point size"
           unitText="px"

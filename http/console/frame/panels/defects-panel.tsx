@@ -1,4 +1,4 @@
-import { fixed } from "../../data/units.js";
+import { sureText } from "../../data/units.js";
 import { Text } from "../../ui/values.js";
 import type { FrameModel } from "../frame-model.js";
 import { goToDefect } from "../map/go-to-defect.js";
@@ -60,6 +60,5 @@ function nameOf({ defect }: FrameDefect) {
 
 function details({ defect }: FrameDefect): string {
   const { severity, confidence } = defect;
-  const sure = confidence === null || confidence === undefined ? "" : fixed(confidence, 2);
-  return [severity ?? "", sure].filter((text) => text !== "").join(" · ");
+  return [severity ?? "", sureText(confidence)].filter((text) => text !== "").join(" · ");
 }

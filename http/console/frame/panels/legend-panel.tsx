@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { useEditedInput } from "../../data/edited-input.js";
 import { fixed, inUnit, unit } from "../../data/units.js";
 import type { FrameModel } from "../frame-model.js";
@@ -27,12 +27,17 @@ export function LegendPanel({ model, decimals }: { model: FrameModel; decimals: 
   const bar = useRef<HTMLCanvasElement>(null);
   const sorted = model.sorted.value;
   const unitNow = unit.value;
+  const [isRefused, setIsRefused] = useState(false);
   useEffect(() => {
     if (range !== undefined) drawBar(bar.current as HTMLCanvasElement, palette, sorted, range);
   }, [palette, sorted, range, unitNow]);
   if (range === undefined) return null;
   const isDifference = model.state.value.view === "difference";
-  const set = (next: HeightRange | undefined): void => model.change({ range: next });
+  const set = (next: HeightRange | undefined): void => {
+    setIsRefused(false);
+    model.change({ range: next });
+  };
+  const setBound = (next: HeightRange): void => (next.low < next.high ? set(next) : setIsRefused(true));
   return (
     <section class="panel" aria-label="Colours">
       <h2>
@@ -50,9 +55,10 @@ export function LegendPanel({ model, decimals }: { model: FrameModel; decimals: 
         <Ticks range={range} />
       </div>
       <div class="range">
-        <Bound name="From" value={range.low} decimals={decimals} onChange={(low) => set({ ...range, low })} />
-        <Bound name="To" value={range.high} decimals={decimals} onChange={(high) => set({ ...range, high })} />
+        <Bound name="From" value={range.low} decimals={decimals} onChange={(low) => setBound({ ...range, low })} />
+        <Bound name="To" value={range.high} decimals={decimals} onChange={(high) => setBound({ ...range, high })} />
       </div>
+      {isRefused && <p role="alert">From must be below To: the range stays.</p>}
       <fieldset class="presets">
         <legend class="hidden">Range by percentiles</legend>
         {PRESETS.map(([percent, name]) => (

@@ -13,22 +13,18 @@ export function PointReadout({ model, decimals }: { model: FrameModel; decimals:
   const length = (mm: number): string => fixed(inUnit(mm), decimals);
   const { view } = model.state.value;
   return (
-    <div class="readout-line">
-      <dl class="readout" aria-live="polite">
-        <Value name="x">{point && length(xMm(grid, point.column))}</Value>
-        <Value name="y">{point && length(yMm(grid, point.line))}</Value>
-        <Value name={view === "difference" ? "Δz" : "z"}>
-          {point && <Height field={field} {...point} decimals={decimals} />}
-        </Value>
-        {view === "side" && <OtherHeight model={model} decimals={decimals} />}
-        {view === "luminance" && (
-          <Value name="luminance">{point && luminanceAt(model, point.column, point.line)}</Value>
-        )}
-        <Value name="column">{point && whole(point.column)}</Value>
-        <Value name="line">{point && whole(point.line)}</Value>
-      </dl>
-      <span class="note">{unit.value}</span>
-    </div>
+    <dl class="readout" aria-live="polite">
+      <Value name={view === "difference" ? "Δz" : "z"}>
+        {point && <Height field={field} {...point} decimals={decimals} />}
+      </Value>
+      {view === "side" && <OtherHeight model={model} decimals={decimals} />}
+      <Value name="x">{point && length(xMm(grid, point.column))}</Value>
+      {/* The unit of all lengths stands by the one that is always last, and always a number. */}
+      <Value name="y">{point && `${length(yMm(grid, point.line))} ${unit.value}`}</Value>
+      {view === "luminance" && <Value name="luminance">{point && luminanceAt(model, point.column, point.line)}</Value>}
+      <Value name="column">{point && whole(point.column)}</Value>
+      <Value name="line">{point && whole(point.line)}</Value>
+    </dl>
   );
 }
 

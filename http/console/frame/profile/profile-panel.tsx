@@ -69,6 +69,7 @@ function ProfileOf({ model, profile, grid, decimals }: ProfileProps) {
   }, [profile, unitNow]);
   return (
     <>
+      {profile.zMm.every(Number.isNaN) && <p role="note">No point on this line was measured.</p>}
       <div ref={box} class="profile-plot" aria-hidden="true" />
       <div class="profile-tools">
         {CURSOR_NAMES.map((name, at) => (
@@ -87,7 +88,7 @@ function ProfileOf({ model, profile, grid, decimals }: ProfileProps) {
             />
           </label>
         ))}
-        <Measured profile={profile} cursors={cursors} decimals={decimals} />
+        <Measured profile={profile} grid={grid} cursors={cursors} decimals={decimals} />
         <div class="profile-actions">
           <button type="button" onClick={() => saveCsv(profile, grid, model.frameId)}>
             Save CSV
@@ -120,9 +121,9 @@ function CursorValues({ profile, grid, sample, decimals }: { sample: number } & 
   );
 }
 
-function Measured(props: { profile: Profile; cursors: readonly [number, number]; decimals: number }) {
-  const { profile, cursors, decimals } = props;
-  const step = stepBetween(profile, ...cursors);
+function Measured(props: { cursors: readonly [number, number] } & Omit<ProfileProps, "model">) {
+  const { profile, grid, cursors, decimals } = props;
+  const step = stepBetween(profile, grid, ...cursors);
   const isMeasured = !Number.isNaN(step.heightMm);
   return (
     <dl class="measured">

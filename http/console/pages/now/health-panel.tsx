@@ -39,7 +39,7 @@ export function HealthPanel() {
             {componentsOf(data).map(([key, component]) => {
               const { tone, sign, word } = componentState(component.status);
               return (
-                <li key={key} class={`component-${tone}`}>
+                <li key={`${key} ${tone}`} class={`component-${tone}`}>
                   <span class="component-sign" aria-hidden="true">
                     {sign}
                   </span>

@@ -1,6 +1,6 @@
 import type { Check, Report, RunSummary } from "../../data/api.js";
-import type { DayCounts } from "../../data/counts.js";
 import { type Resource, useResource } from "../../data/resource.js";
+import type { DayCounts } from "../../data/run-pages.js";
 import { lengthDecimals, whole } from "../../data/units.js";
 import { pageHref } from "../../router.js";
 import { percentText, YieldBar, yieldOf } from "../../ui/bars.js";

@@ -1,5 +1,5 @@
 import type { Check, Run } from "../../data/api.js";
-import { inUnit, lengthDecimals, plain, signed, unit } from "../../data/units.js";
+import { inUnit, lengthDecimals, plain, signed } from "../../data/units.js";
 import { place, setQuery } from "../../router.js";
 import { DeviationBar } from "../../ui/bars.js";
 import { checkOutcome, Mark } from "../../ui/outcome.js";
@@ -57,18 +57,13 @@ export function ChecksTable({ checks, run }: { checks: readonly Check[]; run: Ru
   const asked = query.get("sort") ?? "status";
   const key = ([...COLUMNS.map(([one]) => one), "share"] as SortKey[]).find((one) => one === asked) ?? "status";
   const isDown = query.get("direction") === "down";
-  const counts = STATUS_ORDER.map(
-    (status) => [status, checks.filter((check) => check.status === status).length] as const,
-  );
   const sortBy = (next: SortKey): void => {
     const turns = next === key && !isDown;
     setQuery({ sort: next === "status" ? undefined : next, direction: turns ? "down" : undefined }, true);
   };
   const aside = (
     <>
-      <span class="count">
-        {counts.map(([status, count]) => count > 0 && <span key={status}>{`${count} ${WORDS[status]}`}</span>)}
-      </span>
+      <Counts checks={checks} />
       {checks.length > 12 && (
         <input
           type="search"
@@ -99,18 +94,33 @@ export function ChecksTable({ checks, run }: { checks: readonly Check[]; run: Ru
   );
 }
 
-const WORDS: Record<Check["status"], string> = {
-  failed: "failed",
-  error: "in error",
-  not_evaluated: "not evaluated",
-  warning: "with a warning",
-  passed: "passed",
-};
+const WORDS = { failed: "failed", error: "in error", not_evaluated: "not evaluated" } as const;
+
+/** As the service counts: what passed with a warning has passed. */
+function Counts({ checks }: { checks: readonly Check[] }) {
+  const count = (status: Check["status"]) => checks.filter((check) => check.status === status).length;
+  const warned = count("warning");
+  const passed = warned + count("passed");
+  const bad = (["failed", "error", "not_evaluated"] as const).filter((status) => count(status) > 0);
+  return (
+    <span class="count">
+      {bad.map((status) => (
+        <span key={status}>{`${count(status)} ${WORDS[status]}`}</span>
+      ))}
+      {passed > 0 && <span>{`${passed} passed${warned > 0 ? `, ${warned} of them with a warning` : ""}`}</span>}
+    </span>
+  );
+}
 
 function emptyTitle({ status }: Run): string {
   if (status === "failed" || status === "cancelled") return "A run that did not come to its end has no report.";
   return status === "completed" ? "This run made no checks." : "No checks yet.";
 }
+
+/** A narrow screen shows the outcome, the name, the value and what is allowed. */
+const CLASSES: Partial<Record<SortKey, string>> = {
+  ...{ status: "", name: "", share: "wide-only", nominal: "number wide-only", delta: "number wide-only" },
+};
 
 interface HeadProps {
   sort: SortKey;
@@ -123,7 +133,7 @@ function Head({ sort, isDown, sortBy }: HeadProps) {
     <th
       key={key}
       scope="col"
-      class={key === "status" || key === "name" || key === "share" ? "" : "number"}
+      class={CLASSES[key] ?? "number"}
       aria-sort={sort === key ? (isDown ? "descending" : "ascending") : undefined}
     >
       <button type="button" class="sort" onClick={() => sortBy(key)}>
@@ -148,8 +158,9 @@ function CheckRow({ check }: { check: Check }) {
   const decimals = lengthDecimals(check.threshold);
   const number = (value: number | null | undefined) => checkNumber(value, isLength, decimals);
   const delta = check.delta;
-  const hasNominal = check.nominal !== null && check.nominal !== undefined;
+  const nominal = number(check.nominal);
   const allowed = number(check.threshold);
+  const isMissing = check.value == null && nominal + allowed !== "" && isLength;
   return (
     <tr class={check.status === "failed" ? "row-fail" : ""}>
       <td>
@@ -163,16 +174,18 @@ function CheckRow({ check }: { check: Check }) {
           </span>
         )}
       </th>
-      <td>
+      <td class="wide-only">
         <DeviationBar check={check} />
       </td>
       <td class="number strong">
-        {number(check.value)} <span class="unit">{check.value == null ? "" : unitOf(isLength)}</span>
+        {isMissing ? "–" : number(check.value)} {/* The unit of the whole row. */}
+        <span class="unit">{isMissing || check.value != null ? unitOf(isLength) : ""}</span>
       </td>
-      <td class="number">{number(check.nominal)}</td>
-      <td class="number">{delta == null ? "" : isLength ? signed(inUnit(delta), decimals) : plain(delta)}</td>
-      <td class="number" title={unit.value}>
-        {allowed === "" ? "" : `${hasNominal ? "±" : "≥"} ${allowed}`}
+      <td class="number wide-only">{nominal}</td>
+      <td class="number wide-only">{delta == null ? "" : isLength ? signed(inUnit(delta), decimals) : plain(delta)}</td>
+      <td class="number">
+        <span class="narrow-only">{nominal} </span>
+        <span class="nowrap">{allowed === "" ? "" : `${nominal === "" ? "≥" : "±"} ${allowed}`}</span>
       </td>
     </tr>
   );

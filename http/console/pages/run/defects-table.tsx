@@ -1,5 +1,5 @@
 import type { Defect, Run } from "../../data/api.js";
-import { fixed, inUnit, unit } from "../../data/units.js";
+import { fixed, inUnit, sureText, unit } from "../../data/units.js";
 import { pageHref } from "../../router.js";
 import { Section, Text } from "../../ui/values.js";
 
@@ -13,7 +13,8 @@ function frameOf(run: Run, { region_2d: flat, region_3d: deep }: Defect): string
 function whereOf({ region_2d: flat, region_3d: deep }: Defect): string {
   const decimals = unit.value === "in" ? 3 : 2;
   const at = deep?.location;
-  if (at?.length === 3) return `${at.map((mm) => fixed(inUnit(mm), decimals)).join(", ")} ${unit.value}`;
+  if (at?.length === 3)
+    return `${at.map((mm, axis) => `${"xyz"[axis]} ${fixed(inUnit(mm), decimals)}`).join(", ")} ${unit.value}`;
   const box = flat?.bbox;
   return box?.length === 4 ? `column ${box[0]}–${box[2]}, line ${box[1]}–${box[3]}` : "";
 }
@@ -37,7 +38,7 @@ export function DefectsTable({ run, defects }: { run: Run; defects: readonly Def
                   <Text of={defect.severity} />
                 </span>
               )}
-              {defect.confidence != null && <span class="note">{Math.round(defect.confidence * 100)} % sure</span>}
+              <span class="note">{sureText(defect.confidence)}</span>
             </>
           );
           return (

@@ -4,30 +4,8 @@ import { useResource } from "../../data/resource.js";
 import { Download } from "../../ui/download.js";
 import { Loaded } from "../../ui/states.js";
 import { Section, Text } from "../../ui/values.js";
+import { parseSeries, type Series } from "./parse-series.js";
 import { stepsOf } from "./steps-axis.js";
-
-/** Time in seconds from the first sample, then the values of each channel; null where none was measured. */
-export interface Series {
-  channels: string[];
-  columns: [number[], ...(number | null)[][]];
-}
-
-export function parseSeries(csv: string): Series {
-  const [head = "", ...lines] = csv.trimEnd().split(/\r?\n/);
-  const [, ...channels] = head.split(",");
-  const times: number[] = [];
-  const values: (number | null)[][] = channels.map(() => []);
-  for (const line of lines) {
-    const [time = "", ...cells] = line.split(",");
-    times.push(Date.parse(time) / 1000);
-    channels.forEach((_, at) => {
-      const cell = cells[at];
-      (values[at] as (number | null)[]).push(cell === undefined || cell === "" ? null : Number(cell));
-    });
-  }
-  const begin = times[0] ?? 0;
-  return { channels, columns: [times.map((time) => time - begin), ...values] };
-}
 
 /** The measurement series of the run's sweeps. */
 export function SeriesPlots({ run }: { run: Run }) {
@@ -41,9 +19,12 @@ export function SeriesPlots({ run }: { run: Run }) {
           <figcaption>
             <Text of={steps.find(({ index }) => index === file.step_index)?.name ?? file.name} />{" "}
             {!file.deleted_at && (
-              <Download path={pathOf(run, file)} name={file.name}>
-                CSV
-              </Download>
+              <>
+                <Download path={pathOf(run, file)} name={file.name}>
+                  CSV
+                </Download>{" "}
+                <span class="note">channels of the sensor, in its unit</span>
+              </>
             )}
           </figcaption>
           {file.deleted_at ? (

@@ -4,6 +4,7 @@ import { duration, msBetween, utcTime } from "../../data/times.js";
 import { Mark, stepOutcome } from "../../ui/outcome.js";
 import { Section, Text } from "../../ui/values.js";
 import { VirtualTable } from "../../ui/virtual-rows.js";
+import { stepBars } from "./step-bars.js";
 
 const TICK_MS = 250;
 
@@ -20,9 +21,7 @@ export function StepsAxis({ run }: { run: Run }) {
   const isRunning = steps.some(({ status }) => status === "running");
   const nowMs = useNow(isRunning);
   if (steps.length === 0) return null;
-  const begin = Math.min(...steps.map(({ started_at: at }) => (at ? Date.parse(at) : Number.POSITIVE_INFINITY)));
-  const ends = steps.map(({ started_at: from, completed_at: to }) => (to ? Date.parse(to) : from ? nowMs : 0));
-  const axis = { begin, length: Math.max(1, Math.max(...ends) - begin) };
+  const { lengthMs, bars } = stepBars(steps, nowMs);
   const head = (
     <tr>
       <th scope="col" class="number">
@@ -30,7 +29,7 @@ export function StepsAxis({ run }: { run: Run }) {
       </th>
       <th scope="col">Step</th>
       <th scope="col" class="axis-head">
-        {Number.isFinite(begin) ? `0 to ${duration(axis.length)}` : "Time"}
+        {lengthMs === undefined ? "Time" : `0 to ${duration(lengthMs)}`}
       </th>
       <th scope="col" class="number">
         Took
@@ -49,7 +48,7 @@ export function StepsAxis({ run }: { run: Run }) {
         rows={steps}
         columns={4}
         head={head}
-        draw={(step) => <StepRow key={step.index} step={step} axis={axis} nowMs={nowMs} />}
+        draw={(step, at) => <StepRow key={step.index} step={step} bar={bars[at]} nowMs={nowMs} />}
       />
     </Section>
   );
@@ -57,15 +56,14 @@ export function StepsAxis({ run }: { run: Run }) {
 
 interface StepRowProps {
   step: Step;
-  axis: { begin: number; length: number };
+  bar: { left: string; width: string } | undefined;
   nowMs: number;
 }
 
-function StepRow({ step, axis, nowMs }: StepRowProps) {
+function StepRow({ step, bar, nowMs }: StepRowProps) {
   const { started_at: from, completed_at: to } = step;
   const took = msBetween(from, to, nowMs);
   const outcome = stepOutcome(step.status);
-  const share = (ms: number) => `${Math.min(100, Math.max(0, (ms / axis.length) * 100)).toFixed(2)}%`;
   return (
     <tr class={step.status === "failed" ? "row-fail" : ""}>
       <td class="number note">{step.index}</td>
@@ -79,12 +77,7 @@ function StepRow({ step, axis, nowMs }: StepRowProps) {
         )}
       </th>
       <td class="axis" title={from ? utcTime(from) : undefined}>
-        {from && took !== undefined && (
-          <span
-            class={`axis-bar tone-${outcome.tone}`}
-            style={{ left: share(Date.parse(from) - axis.begin), width: share(took) }}
-          />
-        )}
+        {bar !== undefined && <span class={`axis-bar tone-${outcome.tone}`} style={bar} />}
       </td>
       <td class="number">{took === undefined ? "" : duration(took)}</td>
     </tr>

@@ -40,7 +40,7 @@ export function RunFilters({ query }: { query: RunPageQuery }) {
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
         <label>
           Serial number
-          <input type="search" name="serial_number" {...serial} />
+          <input type="search" name="serial_number" placeholder="In full" {...serial} />
         </label>
         <label>
           Program

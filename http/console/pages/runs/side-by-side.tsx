@@ -1,4 +1,5 @@
-import { type Check, getJson, type Report, type RunSummary } from "../../data/api.js";
+import { type Check, getJson, queryOf, type Report, type RunList, type RunSummary } from "../../data/api.js";
+import { useReloadOnChange } from "../../data/reload-on-change.js";
 import { useResource } from "../../data/resource.js";
 import { lengthDecimals } from "../../data/units.js";
 import { pageHref } from "../../router.js";
@@ -7,19 +8,30 @@ import { Loaded } from "../../ui/states.js";
 import { checkNumber, Section, Text, Time, unitOf } from "../../ui/values.js";
 import { VirtualTable } from "../../ui/virtual-rows.js";
 
-/** All inspections of one part: a column each, a row for each check. @param runs newest first */
-export function SideBySide({ runs }: { runs: readonly RunSummary[] }) {
+/** Inspections of a part that are compared: each costs a request, and nobody looks through more columns. */
+const COMPARED = 100;
+
+/** All inspections of one part, whatever else the list is filtered by: a column each, the newest first; a row for each check. */
+export function SideBySide({ serial }: { serial: string }) {
+  const list = useResource<RunList>(`/runs${queryOf({ serial_number: serial, limit: COMPARED })}`);
+  useReloadOnChange(list, ({ serial_number: one }) => one === serial);
+  const { runs = NONE, total = 0 } = list.data.value ?? {};
   const key = runs.map(({ id, updated_at: at }) => `${id} ${at}`).join(" ");
-  const reports = useResource<Report[]>(`reports ${key}`, (signal) =>
+  const reports = useResource<Report[]>(runs.length < 2 ? null : `reports ${key}`, (signal) =>
     Promise.all(runs.map(({ id }) => getJson<Report>(`/runs/${id}/quality-report`, signal))),
   );
   if (runs.length < 2) return null;
   return (
-    <Section title="Side by side" aside={<span class="count">{runs.length} inspections</span>}>
+    <Section
+      title="Side by side"
+      aside={<span class="count">{`${total > COMPARED ? `the newest ${COMPARED} of ` : ""}${total} inspections`}</span>}
+    >
       <Loaded of={reports}>{(loaded) => <Comparison runs={runs} reports={loaded} />}</Loaded>
     </Section>
   );
 }
+
+const NONE: readonly RunSummary[] = [];
 
 interface Row {
   name: string;

@@ -96,12 +96,14 @@ const PROFILE: Profile = {
   zMm: Float64Array.of(1, 5, Number.NaN),
 };
 
-t.test("two cursors measure distance, step height and angle", async (t) => {
-  const step = stepBetween(PROFILE, 0, 1);
-  t.match(step, { distanceMm: 3, heightMm: 4 });
-  t.equal(step.angleDegrees.toFixed(3), "53.130");
-  t.equal(stepBetween(PROFILE, 1, 0).heightMm, -4);
-  t.same(stepBetween(PROFILE, 0, 2), { distanceMm: 6, heightMm: Number.NaN, angleDegrees: Number.NaN });
+t.test("two cursors measure distance, step height and angle of the points that their samples take", async (t) => {
+  const step = stepBetween(PROFILE, GRID, 0, 1);
+  t.match(step, { distanceMm: 1, heightMm: 4 });
+  t.equal(step.angleDegrees.toFixed(3), "75.964");
+  t.equal(stepBetween(PROFILE, GRID, 1, 0).heightMm, -4);
+  t.same(stepBetween(PROFILE, GRID, 0, 2), { distanceMm: 2, heightMm: Number.NaN, angleDegrees: Number.NaN });
+  const slanted = { ...PROFILE, lines: Int32Array.of(4, 6, 8) };
+  t.equal(stepBetween(slanted, GRID, 0, 1).distanceMm, Math.sqrt(1 + (2 * GRID.yPitchMm) ** 2));
 });
 
 t.test("the CSV has all samples; one without measurement has an empty z", async (t) => {

@@ -55,6 +55,16 @@ t.test("a frame is opened by its overview; lines follow by ranges", async (t) =>
   await t.rejects(load, { name: "FrameProblem", message: /broke off/ });
 });
 
+t.test("retention that removes an open frame is named", async (t) => {
+  const answers: Record<string, object | Error> = { ...FILES };
+  const { field } = await open(service(answers).get);
+  answers["/sensor/frames/ID/file.npy"] = refused(404, "format_not_available");
+  const at = "2026-11-26T07:59:45.277000Z";
+  answers[`/runs/${FRAME.run_id}/files`] = [{ frame_id: ID, type: "array", deleted_at: at }];
+  const load = field.load(0, 2, new AbortController().signal);
+  await t.rejects(load, { name: "FrameProblem", message: /^Retention removed this capture at / });
+});
+
 t.test("behind a proxy that knows no ranges, it is opened all the same", async (t) => {
   const { field } = await open(service(FILES, true).get);
   await field.load(0, 2, new AbortController().signal);

@@ -1,7 +1,8 @@
 import t from "tap";
 import type { Defect, RunFile } from "../../../../http/console/frame/answers.js";
+import { cloudColours } from "../../../../http/console/frame/cloud/cloud-colours.js";
 import { pickPoint } from "../../../../http/console/frame/cloud/pick-point.js";
-import { drawnPoints, readCloud, removedPoints } from "../../../../http/console/frame/cloud/ply-cloud.js";
+import { type Cloud, drawnPoints, readCloud, removedPoints } from "../../../../http/console/frame/cloud/ply-cloud.js";
 import { type FrameGrid, gridDifference, originDifference } from "../../../../http/console/frame/heights/frame-grid.js";
 import { fit, panned, toMap, toScreen, zoomed } from "../../../../http/console/frame/map/viewport.js";
 import { boxOverPixels, defectBounds, frameDefects } from "../../../../http/console/frame/measure/frame-defects.js";
@@ -157,4 +158,17 @@ t.test("the point under the pointer: the front one of those near, else the neare
   t.equal(pickPoint(positions, { ...place, x: 100, y: 50 }), 1, "the front one");
   t.equal(pickPoint(positions, { ...place, x: 157, y: 25 }), 2);
   t.equal(pickPoint(positions, { ...place, x: 20, y: 90 }), -1);
+});
+
+t.test("points are coloured by height, by luminance, or by whether the filter removed them", async (t) => {
+  const cloud = {
+    ...{ count: 3, positions: Float32Array.of(0, 0, 1, 0, 0, 2, 0, 0, 3), intensity: Uint8Array.of(10, 20, 30) },
+  };
+  const [removed, range] = [Uint8Array.of(0, 1, 0), { low: 1, high: 3 }];
+  const colours = (colour: "height" | "luminance" | "removed", places: number[], of: Cloud = cloud) =>
+    cloudColours(of, Uint32Array.from(places), { colour, range, removed });
+  t.same([...colours("height", [0, 2])], [68, 1, 84, 253, 231, 37], "the ends of viridis");
+  t.same([...colours("luminance", [2, 0])], [30, 30, 30, 10, 10, 10]);
+  t.same([...colours("luminance", [0], { ...cloud, intensity: undefined })], [200, 200, 200], "one grey without it");
+  t.same([...colours("removed", [1, 0])], [255, 96, 64, 112, 124, 134]);
 });

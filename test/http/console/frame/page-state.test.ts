@@ -63,5 +63,6 @@ t.test("the address holds what the page shows, and nothing that is as usual", as
   t.equal(decodeURIComponent(String(frameQuery(readFrameState(new URLSearchParams(text))))), text);
   const nonsense =
     "view=x&range=1&at=1,2,0&cut=a,b,c,d&cursors=-1,2&defect=1.5&points=&size=900&stretch=,&camera=1&picks=1,2,3";
+  t.equal(readFrameState(new URLSearchParams("range=2,-1")).range, undefined, "a range goes upwards");
   t.equal(String(frameQuery(readFrameState(new URLSearchParams(nonsense)))), "size=8");
 });
