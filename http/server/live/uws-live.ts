@@ -152,7 +152,9 @@ export class UwsSockets {
       },
       pong: (socket) => dataOf(socket).open?.pong(),
       drain: (socket) => {
-        if (socket.getBufferedAmount() === 0) dataOf(socket).onDrained?.();
+        // Not within this callback: when a write of a large frame fails there, the library no longer asks the system for room, and never calls again.
+        const { onDrained } = dataOf(socket);
+        if (onDrained !== undefined && socket.getBufferedAmount() === 0) setImmediate(onDrained);
       },
       close: (socket) => {
         const data = dataOf(socket);

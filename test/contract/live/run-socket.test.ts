@@ -8,7 +8,7 @@ import { CrossOrigin } from "../../../http/requests/cross-origin.js";
 import type { ListenOptions } from "../../helpers/captures/recorded-cell.js";
 import { frontsHere } from "../../helpers/http/fronts-here.js";
 import { type DeclaredHandler, onEveryFront as handlersOnEveryFront } from "../../helpers/http/handler-server.js";
-import { type RawResponse, rawRequest } from "../../helpers/http/raw-http.js";
+import { RawConnection, type RawResponse, rawRequest } from "../../helpers/http/raw-http.js";
 import { listOf } from "../../helpers/list-of.js";
 import { ChangingCell } from "../../helpers/live/changing-cell.js";
 import { EventStream } from "../../helpers/live/event-stream.js";
@@ -28,6 +28,13 @@ const HANDSHAKE = {
   "Sec-WebSocket-Version": "13",
   "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
 };
+
+function handshakeRequest(runId: string, lines: Record<string, string | undefined> = {}): string {
+  const head = Object.entries({ Host: "x", ...HANDSHAKE, ...lines })
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}: ${value}\r\n`);
+  return `GET /runs/${runId}/live HTTP/1.1\r\n${head.join("")}\r\n`;
+}
 
 function onEveryFront(
   name: string,
@@ -49,10 +56,7 @@ function onEveryFront(
           return client;
         },
         handshake(runId, lines = {}) {
-          const head = Object.entries({ Host: "x", ...HANDSHAKE, ...lines })
-            .filter(([, value]) => value !== undefined)
-            .map(([name, value]) => `${name}: ${value}\r\n`);
-          return rawRequest(port, `GET /runs/${runId}/live HTTP/1.1\r\n${head.join("")}\r\n`);
+          return rawRequest(port, handshakeRequest(runId, lines));
         },
       });
     });
@@ -288,6 +292,27 @@ onEveryFront(
   {},
   { limit: 512, sentBytes: 20_000_000 },
 );
+
+handlersOnEveryFront(t, "a client that reads slowly gets a large message whole", async (t, serve) => {
+  // Several times what the system keeps for a client, so that the server waits for room again and again.
+  const bytes = Buffer.alloc(64 * 1024, "x");
+  const parts = 512;
+  let given = 0;
+  const next = async () => (given++ < parts ? { bytes, isLast: given === parts } : undefined);
+  const socket = { ...refusedSocket("x"), next };
+  const { port } = await serve(t, {
+    "/runs/large/live": { live: "socket", handle: () => ({ status: 101, body: null, socket }) },
+  });
+  const connection = await RawConnection.open(port);
+  t.teardown(() => connection.close());
+  connection.socket.on("data", () => {
+    connection.socket.pause();
+    setImmediate(() => connection.socket.resume());
+  });
+  connection.send(handshakeRequest("large"));
+  while (connection.receivedBytes < parts * bytes.length) await new Promise((resolve) => setImmediate(resolve));
+  t.pass("all of it came");
+});
 
 onEveryFront("at a stop all are closed with 1001", async (t, { cell, open }) => {
   const id = cell.create();
