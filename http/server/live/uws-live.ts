@@ -38,8 +38,7 @@ export class UwsLiveAnswer {
     let isBegun = false;
     let isTaken = true;
     for (let chunk = await live.next(); chunk !== undefined && !exchange.isAborted(); chunk = await live.next()) {
-      const bytes = chunk;
-      isTaken = this.#write(bytes, live, () => {
+      isTaken = this.#write(chunk, live, () => {
         if (isBegun) return;
         writeHead(exchange, answer);
         response.writeHeader("Connection", "close");
@@ -58,11 +57,9 @@ export class UwsLiveAnswer {
   /** Whether the socket has taken it, as far as that is known. */
   #write(chunk: Uint8Array, live: LiveStream, begin: () => void): boolean {
     const { response } = this.#exchange;
-    let bytes = chunk;
     this.#unknownBytes += chunk.byteLength;
-    if (this.#unknownBytes > UNKNOWN_BYTES && chunk.byteLength <= CORK_BYTES) {
-      bytes = Buffer.concat([chunk, live.filler(CORK_BYTES)]);
-    }
+    const mustTell = this.#unknownBytes > UNKNOWN_BYTES && chunk.byteLength <= CORK_BYTES;
+    const bytes = mustTell ? Buffer.concat([chunk, live.filler(CORK_BYTES)]) : chunk;
     let isTaken = true;
     response.cork(() => {
       begin();
