@@ -13,7 +13,7 @@ const MIB = 1024 * KIB;
 const STALLED = sized(40, 400);
 const MOST_BYTES_EACH = 256 * KIB;
 /** By so much the size of the process differs from one look to the next. A copy for each client would take three times the sum. */
-const NOISE_BYTES = 32 * MIB;
+const NOISE_BYTES = 64 * MIB;
 const CHECKS = 10_000;
 const CHECKS_A_MESSAGE = 5_000;
 /** They make the document of the run some 6 MB large: more than the system itself keeps for a client that reads nothing. */
