@@ -1,4 +1,4 @@
-/** Lines over an axis, by uPlot: loaded only where there is something to plot. */
+/** Lines over an axis, by uPlot. */
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 

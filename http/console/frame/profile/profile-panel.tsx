@@ -4,7 +4,7 @@ import { fixed, inUnit, signed, unit } from "../../data/units.js";
 import type { FrameModel } from "../frame-model.js";
 import { type FrameGrid, xMm, yMm } from "../heights/frame-grid.js";
 import { type Profile, profileCsv, stepBetween } from "../measure/cut-line.js";
-import type { ProfilePlot } from "./profile-plot.js";
+import { ProfilePlot } from "./profile-plot.js";
 
 const CURSOR_NAMES = ["A", "B"] as const;
 
@@ -48,23 +48,17 @@ function ProfileOf({ model, profile, grid, decimals }: ProfileProps) {
   const unitNow = unit.value;
   useEffect(() => {
     const element = box.current as HTMLDivElement;
-    let drawn: ProfilePlot | undefined;
-    let isOver = false;
-    const observer = new ResizeObserver(() => drawn?.resize(element.clientWidth));
+    const plot = new ProfilePlot(element, profile, { at: () => cursorsOf(model, profile), onMove: move });
+    const observer = new ResizeObserver(() => plot.resize(element.clientWidth));
+    observer.observe(element);
     const stop = effect(() => {
       model.state.value.cursors;
-      drawn?.redraw();
-    });
-    void import("./profile-plot.js").then((plots) => {
-      if (isOver) return;
-      drawn = new plots.ProfilePlot(element, profile, { at: () => cursorsOf(model, profile), onMove: move });
-      observer.observe(element);
+      plot.redraw();
     });
     return () => {
-      isOver = true;
       stop();
       observer.disconnect();
-      drawn?.end();
+      plot.end();
     };
   }, [profile, unitNow]);
   return (

@@ -2,6 +2,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { apiFetch, type Run, type RunFile } from "../../data/api.js";
 import { useResource } from "../../data/resource.js";
 import { Download } from "../../ui/download.js";
+import { drawLines } from "../../ui/line-plot.js";
 import { Loaded } from "../../ui/states.js";
 import { Section, Text } from "../../ui/values.js";
 import { parseSeries, type Series } from "./parse-series.js";
@@ -66,17 +67,7 @@ const HEIGHT_PX = 200;
 function Plot({ series }: { series: Series }) {
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    const element = box.current;
-    if (element === null) return;
-    let end = (): void => {};
-    let isWanted = true;
-    void import("../../ui/line-plot.js").then(({ drawLines }) => {
-      if (isWanted) end = drawLines(element, series.columns, series.channels, HEIGHT_PX);
-    });
-    return () => {
-      isWanted = false;
-      end();
-    };
+    return drawLines(box.current as HTMLDivElement, series.columns, series.channels, HEIGHT_PX);
   }, [series]);
   const text = `${series.channels.length} channels with ${series.columns[0].length} samples`;
   return <div class="plot" ref={box} role="img" aria-label={text} />;
