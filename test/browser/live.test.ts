@@ -65,7 +65,13 @@ async function heal(t: Test, browser: Browser): Promise<void> {
   await live.getByText("Live", { exact: true }).waitFor();
   await now.page.locator(".now-part").getByText("SN-7").waitFor();
   await now.page.locator(".now-card").getByText("85.7 %").waitFor();
-  await runs.page.locator(".runs-table").getByText("SN-7").waitFor();
+  await cell.play({ serialNumber: "SN-8", checks: [check("depth", "not_evaluated", 10)] });
+  await now.page.locator(".now-outcome").getByText("Indeterminate").waitFor();
+  for (const width of [320, 768, 1024, 1280, 1920]) {
+    await now.page.setViewportSize({ width, height: 800 });
+    t.equal(await cutPx(now.page, ".now-outcome"), 0, `the outcome fits at ${width} px`);
+  }
+  await runs.page.locator(".runs-table").getByText("SN-8").waitFor();
   await runs.page.locator(".live").getByText("Live", { exact: true }).waitFor();
   const { runs: listed } = await cell.get<{ runs: { serial_number: string }[] }>("/runs");
   const serials = listed.map(({ serial_number: serial }) => serial);
@@ -198,4 +204,9 @@ async function setHidden(page: Page, isHidden: boolean): Promise<void> {
   await page.evaluate(`
     Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true });
     document.dispatchEvent(new Event("visibilitychange"));`);
+}
+
+/** By how many pixels the content of an element is wider than it. */
+function cutPx(page: Page, selector: string): Promise<number> {
+  return page.locator(selector).evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
 }
