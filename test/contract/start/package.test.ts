@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
+import { listOf } from "../../helpers/list-of.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
@@ -104,13 +105,11 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
       [],
       "no tool came with it",
     );
-    const query = await run("npm", ["query", ":attr(scripts, [install]), :attr(scripts, [postinstall])"], {
-      cwd: folder,
-      env: environment,
-    });
-    const scripted = (JSON.parse(query.stdout) as { name: string }[]).map(({ name }) => name);
+    const lock = readFileSync(join(folder, "node_modules/.package-lock.json"), "utf8");
+    const { packages } = JSON.parse(lock) as { packages: Record<string, { hasInstallScript?: true }> };
+    const scripted = Object.keys(packages).filter((path) => packages[path]?.hasInstallScript);
     // Of the old build of uWebSockets.js, which works without them; nothing else that is installed has a script to run.
-    t.same(scripted.sort(), ["bufferutil", "utf-8-validate"]);
+    t.match(scripted.sort(), listOf(/\/bufferutil$/, /\/utf-8-validate$/));
     const help = await run("npx", ["inspection-service", "--help"], { cwd: folder, env: environment });
     t.match(help.stdout, /^Usage: inspection-service/);
 
