@@ -15,8 +15,7 @@ export interface Mutant extends SourceChange {
 }
 
 const SIMULATION = { firstSeed: 1, seeds: 60 };
-/** From the first seed that shows those that every commit tries: the ones before take a core 20 seconds. */
-const EARLY = { firstSeed: 8, seeds: 60 };
+const EARLY = { ...SIMULATION, firstSeed: 8 }; // The first that shows what every commit tries: the seeds before cost 20 s.
 const CRASHES = "faults/store/log-crash";
 const RECOVERY = "storage/recovery/recovery";
 const HINTS = "storage/recovery/hint-recovery";
@@ -28,14 +27,13 @@ const UNPROVEN_COUNT = {
   file: "storage/recovery/recovery.js",
   find: "if (newest?.isContinuable && newest.tail.onlyMarks && newest.salt !== null) {",
   replace: `if (newest?.isContinuable && newest.salt !== null) {
-      const { base, salt, tail } = newest;
-      const path = directory + "/" + newest.name;
+      const { base, salt, tail } = newest, path = directory + "/" + newest.name;
       const file = await fileSystem.open(path, "update");
       for await (const run of tailRuns(options, file, newest, salt)) await options.onRecords({ ...run, segmentBase: base });
       report.lastSequence = tail.lastSequence;
       const segment = { base, salt, path, file, endOffset: tail.endOffset };
-      const lastDataSequence = report.provenSequence;
-      return { segment, report, nextSequence: tail.lastSequence + 1, claimedSequence: lastDataSequence, lastDataSequence };
+      const [nextSequence, lastDataSequence] = [tail.lastSequence + 1, report.provenSequence];
+      return { segment, report, nextSequence, claimedSequence: lastDataSequence, lastDataSequence };
   }
   if (false) {`,
 };
