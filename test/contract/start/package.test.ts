@@ -51,17 +51,9 @@ async function pack(folder: string): Promise<Packed> {
 /** As README.md says. @returns why the registry could not be asked, undefined when the package is installed */
 async function install(tarball: string, folder: string): Promise<string | undefined> {
   writeFileSync(join(folder, "package.json"), "{}");
-  const args = [
-    "install",
-    "--ignore-scripts",
-    tarball,
-    "--prefer-offline",
-    "--no-audit",
-    "--no-fund",
-    "--loglevel=error",
-  ];
+  const options = ["--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
   try {
-    await run("npm", args, { cwd: folder, env: environment });
+    await run("npm", ["install", tarball, ...options], { cwd: folder, env: environment });
     return undefined;
   } catch (error) {
     const code = /E(NOTFOUND|AI_AGAIN|CONNREFUSED|CONNRESET|TIMEDOUT|NOTCACHED)/.exec((error as Error).message)?.[0];
