@@ -22,12 +22,13 @@ interface Inspected {
   content: { changes?: { kind: string; entry?: { eventType: string } }[]; delivery?: { runId: string } } | null;
 }
 
+function linesOf({ stdout }: Ended): Inspected[] {
+  const lines = stdout.trim().split("\n");
+  return lines.map((line) => JSON.parse(line) as Inspected);
+}
+
 async function recordsOf(data: string): Promise<Inspected[]> {
-  const { stdout } = await runCommand(["inspect", "--data", data]);
-  return stdout
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line) as Inspected);
+  return linesOf(await runCommand(["inspect", "--data", data]));
 }
 
 const isOf = (id: string) => (record: Inspected) => JSON.stringify(record.content).includes(id);
@@ -224,11 +225,6 @@ t.test("a segment that the disk does not open: the rest comes out, it is named, 
   t.match(await service.end(), { code: 0 });
   const records = await recordsOf(data);
   const inspect = (...args: string[]) => runCommand(["inspect", "--data", data, ...args]);
-  const linesOf = ({ stdout }: Ended) =>
-    stdout
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line));
   const file = `meta/${segmentName(1_000)}`;
   // A link to itself: it can be listed, and neither be opened nor looked at.
   symlinkSync(join(data, file), join(data, file));

@@ -83,7 +83,7 @@ t.test(
 
 // What recovery relies on without having synced it shows at a sixth of the syncs, which a longer stride may pass over.
 for (const [kind, stride] of [
-  ["sync", sized(3, 1)],
+  ["sync", sized(5, 1)],
   ["write", STRIDE],
 ] as const) {
   t.test(
