@@ -1,7 +1,7 @@
 // Compiles into dist/: everything, or with `product` the service alone, without tests and benchmarks. A file removed from the sources is
 // removed from dist too: a stale test or module there would still run.
 import "../http/check-node.mjs";
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { buildAllValidators } from "./build-validators.mjs";
@@ -51,6 +51,24 @@ function copySwaggerUi() {
   }
 }
 
+/**
+ * tap as one module, which the tests find before node_modules: its hundreds of modules cost each file of tests a quarter of a second. Its folder
+ * is named as packages that tap leaves out of stacks. tap tells by async_hooks which test an uncaught error belongs to, and with them every
+ * promise costs several times as much. Without them such an error ends the file, which fails, with the error's stack on stderr.
+ */
+async function bundleTap() {
+  const { build } = await import(join(findPackage("vite"), "dist/node/index.js"));
+  const banner = `import asyncHooks from "node:async_hooks"; import { syncBuiltinESMExports } from "node:module";
+    asyncHooks.createHook = () => ({ enable() {}, disable() {} }); syncBuiltinESMExports();`;
+  const output = { entryFileNames: "tap.mjs", codeSplitting: false, banner };
+  const outDir = "dist/node_modules/@tapjs";
+  const entry = "node_modules/tap/dist/esm/index.js";
+  const options = { ssr: entry, outDir, rolldownOptions: { output } };
+  await build({ configFile: false, logLevel: "error", ssr: { noExternal: true }, build: options });
+  mkdirSync("dist/node_modules/tap", { recursive: true });
+  writeFileSync("dist/node_modules/tap/package.json", '{ "type": "module", "main": "../@tapjs/tap.mjs" }');
+}
+
 async function compile() {
   removeStale("");
   const isProduct = process.argv[2] === "product";
@@ -67,6 +85,7 @@ async function compile() {
   // All that is not the product may use the types that have just been made. The bundler of the console does not read them.
   if (isOk() && !isProduct) {
     const projects = ["tsconfig.json", "http/console/tsconfig.json", "workers/artefacts/assembly/tsconfig.json"];
+    await bundleTap();
     steps.push(...(await Promise.all(projects.map(typed))));
   }
   return [...steps, await page];

@@ -9,18 +9,6 @@ import { availableParallelism, constants } from "node:os";
 /** What a file has beyond its own limit to say that it is too slow, before it is ended with all that it started. */
 const GRACE_MS = 15_000;
 
-/**
- * Preloaded into each file. tap tells by async_hooks which test an uncaught error belongs to, and with them every promise of the file costs
- * several times as much. Without them such an error ends the file, which fails, with the error's stack on stderr.
- */
-const WITHOUT_ASYNC_HOOKS = `
-  import hooks from "node:async_hooks";
-  import { syncBuiltinESMExports } from "node:module";
-  const none = { enable: () => none, disable: () => none };
-  hooks.createHook = () => none;
-  syncBuiltinESMExports();`;
-const PRELOAD = ["--import", `data:text/javascript,${encodeURIComponent(WITHOUT_ASYNC_HOOKS)}`];
-
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
 
 /**
@@ -74,7 +62,7 @@ function endGroup(child) {
 
 function runFile(file, job, timeoutSeconds, graceMs, running) {
   const startMs = performance.now();
-  const child = spawn(process.execPath, [...PRELOAD, file], {
+  const child = spawn(process.execPath, [file], {
     stdio: ["ignore", "pipe", "pipe"],
     detached: true,
     env: { ...process.env, TAP: "1", TAP_TIMEOUT: String(timeoutSeconds), TAP_JOB_ID: String(job) },

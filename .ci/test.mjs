@@ -1,22 +1,16 @@
 // Runs the compiled tests: all of them, or those whose path contains one of the arguments. It names each file that fails as soon as it ends; on
 // a terminal it names every file. Then it prints all failures, the figures that tests print, what was skipped, the files that took longest,
 // and one closing line `N passed, N failed, N skipped`. The whole should take at most fifteen minutes.
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runTestFiles } from "./run-test-files.mjs";
 
-function testFiles(directory) {
-  return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
-    const path = join(directory, entry.name);
-    if (entry.isDirectory()) return testFiles(path);
-    return entry.name.endsWith(".test.js") ? [path] : [];
-  });
-}
-
 const words = process.argv.slice(2);
-const files = testFiles("dist/test")
-  .sort()
-  .filter((file) => words.length === 0 || words.some((word) => file.includes(word)));
+const files = readdirSync("dist/test", { recursive: true })
+  .filter((path) => path.endsWith(".test.js"))
+  .map((path) => join("dist/test", path))
+  .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
+  .sort();
 if (files.length === 0) {
   console.error(`no test file matches: ${words.join(" ")}`);
   process.exit(1);
@@ -33,7 +27,6 @@ const { ok, failedFiles, tap } = await runTestFiles(files, {
     if (isTerminal || !isOk) console.log(`${isOk ? "ok    " : "NOT OK"} ${seconds.toFixed(1).padStart(6)} s  ${file}`);
   },
 });
-mkdirSync("dist", { recursive: true });
 writeFileSync(tapOutput, tap);
 
 // Counted from the TAP itself: the lowest assertions, those without an indented block of their own before them.

@@ -17,27 +17,12 @@ t.test("--help lists every option with its variable and default; --version is th
     t.match(help.stdout, new RegExp(`^ +${command} `, "m"));
   const serve = await runCommand(["serve", "--help"]);
   t.equal(serve.code, 0);
-  for (const option of [
-    "data",
-    "host",
-    "port",
-    "open",
-    "api-keys",
-    "cors-origin",
-    "tls-cert",
-    "tls-key",
-    "base-url",
-    "front",
-    "durability",
-    "finalize-timeout",
-    "orphan-timeout",
-    "cell-socket",
-    "cell-listen",
-    "cell-token-file",
-    "log-level",
-    "log-format",
-    "config",
-  ]) {
+  const options = [
+    ...["data", "host", "port", "open", "api-keys", "cors-origin", "tls-cert", "tls-key", "base-url", "front"],
+    ...["durability", "finalize-timeout", "orphan-timeout", "cell-socket", "cell-listen", "cell-token-file"],
+    ...["log-level", "log-format", "config"],
+  ];
+  for (const option of options) {
     t.match(serve.stdout, new RegExp(`^ +--${option}`, "m"), option);
     t.match(serve.stdout, `INSPECTION_${option.toUpperCase().replaceAll("-", "_")}`);
   }
@@ -84,8 +69,8 @@ t.test("wrong use ends with 1 and one line that says what is wrong", async (t) =
     [["check", "--data", notJson], /ENOTDIR/],
   ];
   // Side by side: each is the start of a process and little else.
-  // What each option takes is proven without a process too: a commit's size tries every third one.
-  const tried = isFullSize ? cases : cases.filter((_, at) => at % 3 === 0);
+  // What each option takes is proven without a process too: a commit's size tries every sixth one.
+  const tried = isFullSize ? cases : cases.filter((_, at) => at % 6 === 0);
   const runs = tried.map(([args, , environment]) => runCommand(args, environment));
   for (const [at, [args, stderr]] of tried.entries()) {
     const ended = (await runs[at]) as Ended;

@@ -1,4 +1,4 @@
-import t from "tap";
+import t, { type Test } from "tap";
 import { SCENES } from "../../../workers/demo-cell/scenes.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { endedRuns, settledDeliveries, startDemo } from "../../helpers/process/demo-results.js";
@@ -90,10 +90,28 @@ t.test("the first two minutes show a whole cell", async (t) => {
   t.match(await service.end("SIGINT"), { code: 0 });
   t.match(await runCommand(["check", "--data", service.dataDirectory]), { code: 0, stdout: /\nok\n$/ });
 
-  // The next start is in the demo's own store: it makes no such run again, and finds what is removed.
-  const next = await startDemo(t, { args: ["demo", "--runs", "1"], dataDirectory: service.dataDirectory });
-  await next.untilStdout(/^run /m);
-  t.notMatch(next.stdout, /did not make this store/);
-  t.equal((await new ContractClient(t, next.port).get("/runs")).total, SCENES.length + 2);
-  t.match(await next.end(), { code: 0 });
+  await startAgain(t, service.dataDirectory, webhooks, signed.length);
 });
+
+/** The next start is in the demo's own store: it makes no such run again, finds what is removed, and has the same receivers. */
+async function startAgain(
+  t: Test,
+  dataDirectory: string,
+  webhooks: readonly { id: string; url: string }[],
+  deliveries: number,
+): Promise<void> {
+  const service = await startDemo(t, { args: ["demo", "--runs", "1"], dataDirectory });
+  await service.untilStdout(/^run /m);
+  t.notMatch(service.stdout, /did not make this store/);
+  const client = new ContractClient(t, service.port);
+  t.equal((await client.get("/runs")).total, SCENES.length + 2);
+  const receivers = await client.get("/webhooks");
+  t.same(
+    receivers.map(({ id }) => id),
+    webhooks.map(({ id }) => id),
+  );
+  t.not(receivers[0]?.url, webhooks[0]?.url, "at their new port");
+  const delivered = await settledDeliveries(client, String(receivers[0]?.id), deliveries + 2);
+  t.same([...new Set(delivered.map(({ status }) => status))], ["delivered"]);
+  t.match(await service.end(), { code: 0 });
+}

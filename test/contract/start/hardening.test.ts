@@ -10,8 +10,10 @@ import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const OBEYED = /(?!\n)[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u;
 
-t.test("SIGUSR1 opens no inspector, in no process of the service", async (t) => {
+t.test("what the service makes is its account's, the link's socket too; SIGUSR1 opens no inspector", async (t) => {
   const service = await ServiceProcess.startFor(t);
+  t.match(readFileSync(`/proc/${service.pid}/status`, "utf8"), /^Umask:\s*0077$/m, "from its first moment on");
+  t.equal(statSync(service.cellSocketPath).mode & 0o777, 0o600);
   // Threads have children too: the processes that look names up.
   const tasks = `/proc/${service.pid}/task`;
   const children = readdirSync(tasks).flatMap((task) => readFileSync(`${tasks}/${task}/children`, "utf8").split(" "));
@@ -20,12 +22,6 @@ t.test("SIGUSR1 opens no inspector, in no process of the service", async (t) => 
   const { code, stderr } = await service.end();
   t.equal(code, 0);
   t.notMatch(stderr, /debugger/i);
-});
-
-t.test("what the service makes is its account's from its first moment on, the link's socket too", async (t) => {
-  const service = await ServiceProcess.startFor(t);
-  t.match(readFileSync(`/proc/${service.pid}/status`, "utf8"), /^Umask:\s*0077$/m);
-  t.equal(statSync(service.cellSocketPath).mode & 0o777, 0o600);
 });
 
 t.test("folders that others may write are told of", async (t) => {

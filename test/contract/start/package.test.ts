@@ -4,6 +4,7 @@ import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
+import { listOf } from "../../helpers/list-of.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
@@ -50,17 +51,9 @@ async function pack(folder: string): Promise<Packed> {
 /** As README.md says. @returns why the registry could not be asked, undefined when the package is installed */
 async function install(tarball: string, folder: string): Promise<string | undefined> {
   writeFileSync(join(folder, "package.json"), "{}");
-  const args = [
-    "install",
-    "--ignore-scripts",
-    tarball,
-    "--prefer-offline",
-    "--no-audit",
-    "--no-fund",
-    "--loglevel=error",
-  ];
+  const options = ["--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
   try {
-    await run("npm", args, { cwd: folder, env: environment });
+    await run("npm", ["install", tarball, ...options], { cwd: folder, env: environment });
     return undefined;
   } catch (error) {
     const code = /E(NOTFOUND|AI_AGAIN|CONNREFUSED|CONNRESET|TIMEDOUT|NOTCACHED)/.exec((error as Error).message)?.[0];
@@ -104,13 +97,11 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
       [],
       "no tool came with it",
     );
-    const query = await run("npm", ["query", ":attr(scripts, [install]), :attr(scripts, [postinstall])"], {
-      cwd: folder,
-      env: environment,
-    });
-    const scripted = (JSON.parse(query.stdout) as { name: string }[]).map(({ name }) => name);
+    const lock = readFileSync(join(folder, "node_modules/.package-lock.json"), "utf8");
+    const { packages } = JSON.parse(lock) as { packages: Record<string, { hasInstallScript?: true }> };
+    const scripted = Object.keys(packages).filter((path) => packages[path]?.hasInstallScript);
     // Of the old build of uWebSockets.js, which works without them; nothing else that is installed has a script to run.
-    t.same(scripted.sort(), ["bufferutil", "utf-8-validate"]);
+    t.match(scripted.sort(), listOf(/\/bufferutil$/, /\/utf-8-validate$/));
     const help = await run("npx", ["inspection-service", "--help"], { cwd: folder, env: environment });
     t.match(help.stdout, /^Usage: inspection-service/);
 

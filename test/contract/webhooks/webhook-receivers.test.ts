@@ -38,6 +38,9 @@ async function failRun(t: Test, service: ServiceProcess): Promise<string> {
   return id;
 }
 
+/** For two tests. */
+const plain = await start(t);
+
 t.test(
   "a receiver with a certificate of the factory's own authority: with --webhook-ca only, and only under its name",
   async (t) => {
@@ -62,7 +65,6 @@ t.test(
       });
       return client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: id } });
     };
-    const plain = await start(t);
     t.match(await test(plain.client, `https://localhost:${port}/`), { delivered: false, error: /certificate/ });
     t.equal(received, 0, "nothing was sent");
     // Certificates of Node's own variable that cannot be used stand in nobody's way.
@@ -188,7 +190,7 @@ for (const { name, environment } of someFronts(t)) {
 t.test(
   "a delivery that failed leaves a completed run's outcome as it was: WARN notes it, IGNORE does not",
   async (t) => {
-    const { service, client } = await start(t);
+    const { service, client } = plain;
     // Each delivery fails when the outcome before it has been read, not earlier.
     let refuse = (): void => {};
     const receiver = await startReceiver((_, response) => {

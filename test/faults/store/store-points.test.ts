@@ -10,7 +10,7 @@ const SEED = Number(process.env.TEST_SEED ?? 1);
 const SEEDS = sized(1, 10);
 const STEPS = 40;
 /** Of the operations, one in so many is struck, those before it in other runs of it. */
-const STRIDE = sized(15, 1);
+const STRIDE = sized(24, 1);
 
 interface Outcome {
   points: number;
@@ -83,7 +83,7 @@ t.test(
 
 // What recovery relies on without having synced it shows at a sixth of the syncs, which a longer stride may pass over.
 for (const [kind, stride] of [
-  ["sync", sized(3, 1)],
+  ["sync", sized(5, 1)],
   ["write", STRIDE],
 ] as const) {
   t.test(

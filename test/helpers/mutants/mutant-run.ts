@@ -27,6 +27,7 @@ interface KillerRun extends Pick<MutantRun, "killedBy" | "isHang" | "seconds"> {
 }
 
 const TIMEOUT_MS = 180_000;
+const SIMULATED_STORES = "dist/test/helpers/store/simulation/simulated-stores-process.js";
 const REGISTRATION = new URL("./register-mutant.js", import.meta.url);
 
 /** How often the text that a mutant replaces stands in its file: it must be once. */
@@ -53,13 +54,14 @@ export async function runMutants(
   await inTurns([...new Set(mutants.map(({ killer }) => killer))], jobs, async (killer) => {
     const [first, ...others] = mutants.filter((mutant) => mutant.killer === killer);
     if (first === undefined) return;
-    // Of the simulation, what found something: the seeds behind have told nothing.
-    const seeds = Math.max(1, ...[first, ...others].map((mutant) => runs.get(mutant)?.seed ?? 0));
     const unchanged = { file: first.file, find: first.find, replace: first.find };
-    faults.set(
-      killer,
-      faultOf(await runKiller(typeof killer === "string" ? killer : { seeds }, unchanged, registration)),
-    );
+    let sufficient = killer;
+    if (typeof killer !== "string") {
+      // What found something: the seeds behind have told nothing.
+      const seeds = [first, ...others].map((mutant) => runs.get(mutant)?.seed ?? 0);
+      sufficient = { ...killer, seeds: Math.max(1, ...seeds.map((seed) => seed - killer.firstSeed + 1)) };
+    }
+    faults.set(killer, faultOf(await runKiller(sufficient, unchanged, registration)));
   });
   return mutants.map((mutant) => {
     const { killedBy, isHang, isApplied, seconds } = runs.get(mutant) as KillerRun;
@@ -96,7 +98,7 @@ async function runKiller(killer: Killer, { file, find, replace }: SourceChange, 
   const args =
     typeof killer === "string"
       ? [...process.execArgv, `dist/test/${killer}.test.js`]
-      : ["dist/test/helpers/store/simulation/simulated-stores-process.js", "1", String(killer.seeds), "1"];
+      : [SIMULATED_STORES, String(killer.firstSeed), String(killer.seeds), "1"];
   const child = spawn(process.execPath, args, {
     stdio: ["ignore", "pipe", "pipe"],
     // A group of its own: what the test has started ends with it.
