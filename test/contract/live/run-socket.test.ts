@@ -9,6 +9,7 @@ import type { ListenOptions } from "../../helpers/captures/recorded-cell.js";
 import { frontsHere } from "../../helpers/http/fronts-here.js";
 import { type DeclaredHandler, onEveryFront as handlersOnEveryFront } from "../../helpers/http/handler-server.js";
 import { RawConnection, type RawResponse, rawRequest } from "../../helpers/http/raw-http.js";
+import { certificateFiles, TEST_CERTIFICATE } from "../../helpers/http/test-certificate.js";
 import { listOf } from "../../helpers/list-of.js";
 import { ChangingCell } from "../../helpers/live/changing-cell.js";
 import { EventStream } from "../../helpers/live/event-stream.js";
@@ -293,26 +294,29 @@ onEveryFront(
   { limit: 512, sentBytes: 20_000_000 },
 );
 
-handlersOnEveryFront(t, "a client that reads slowly gets a large message whole", async (t, serve) => {
-  // Several times what the system keeps for a client, so that the server waits for room again and again.
-  const bytes = Buffer.alloc(64 * 1024, "x");
-  const parts = 512;
-  let given = 0;
-  const next = async () => (given++ < parts ? { bytes, isLast: given === parts } : undefined);
-  const socket = { ...refusedSocket("x"), next };
-  const { port } = await serve(t, {
-    "/runs/large/live": { live: "socket", handle: () => ({ status: 101, body: null, socket }) },
+for (const ca of [undefined, TEST_CERTIFICATE]) {
+  const name = `a client that reads slowly gets a large message whole${ca === undefined ? "" : " over TLS"}`;
+  handlersOnEveryFront(t, name, async (t, serve) => {
+    // Several times what the system keeps for a client, so that the server waits for room again and again.
+    const bytes = Buffer.alloc(64 * 1024, "x");
+    const parts = 512;
+    let given = 0;
+    const next = async () => (given++ < parts ? { bytes, isLast: given === parts } : undefined);
+    const socket = { ...refusedSocket("x"), next };
+    const handle = () => ({ status: 101, body: null, socket });
+    const tls = ca === undefined ? {} : { tls: certificateFiles(t) };
+    const { port } = await serve(t, { "/runs/large/live": { live: "socket", handle } }, tls);
+    const connection = await RawConnection.open(port, ca);
+    t.teardown(() => connection.close());
+    connection.socket.on("data", () => {
+      connection.socket.pause();
+      setImmediate(() => connection.socket.resume());
+    });
+    connection.send(handshakeRequest("large"));
+    while (connection.receivedBytes < parts * bytes.length) await new Promise((resolve) => setImmediate(resolve));
+    t.pass("all of it came");
   });
-  const connection = await RawConnection.open(port);
-  t.teardown(() => connection.close());
-  connection.socket.on("data", () => {
-    connection.socket.pause();
-    setImmediate(() => connection.socket.resume());
-  });
-  connection.send(handshakeRequest("large"));
-  while (connection.receivedBytes < parts * bytes.length) await new Promise((resolve) => setImmediate(resolve));
-  t.pass("all of it came");
-});
+}
 
 onEveryFront("at a stop all are closed with 1001", async (t, { cell, open }) => {
   const id = cell.create();
