@@ -6,10 +6,7 @@ import type { UwsApp, UwsContext, UwsWebSocket } from "../uws-binary.js";
 import { closeQuietly, type Exchange, endHead, restartClock, writeHead } from "../uws-exchange.js";
 import { LiveSockets, type NativeSocket, type OnFailure, type OpenSocket, TOO_LARGE } from "./live-sockets.js";
 
-/**
- * Most bytes of one write: they fit in the library's buffer for corked writes. Of a larger write it can lose bytes when the socket is full. Over TLS
- * it does.
- */
+/** They fit in the library's buffer for corked writes. Of a larger write it can lose bytes when the socket is full; over TLS it does. */
 const WRITE_BYTES = 12 * 1024;
 
 /**

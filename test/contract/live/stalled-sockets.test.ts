@@ -1,4 +1,3 @@
-import { rmSync } from "node:fs";
 import t from "tap";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { FRONTS_HERE } from "../../helpers/http/fronts-here.js";
@@ -25,11 +24,7 @@ const check = (n: number) => ({ name: `point ${n}`, status: "passed", value: n /
 
 for (const { name, environment } of FRONTS_HERE) {
   t.test(`${STALLED} WebSockets of a huge run that read nothing share its document (${name})`, async (t) => {
-    const service = await ServiceProcess.start({ environment });
-    t.teardown(async () => {
-      await service.dispose();
-      rmSync(service.dataDirectory, { recursive: true, force: true });
-    });
+    const service = await ServiceProcess.startFor(t, { environment });
     const producer = new ProducerClient({
       address: { path: service.cellSocketPath },
       producer: "controller",

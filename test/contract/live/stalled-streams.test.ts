@@ -1,4 +1,3 @@
-import { rmSync } from "node:fs";
 import t from "tap";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { FRONTS_HERE } from "../../helpers/http/fronts-here.js";
@@ -22,11 +21,7 @@ const TOLD_BYTES = 8 * MIB;
 
 for (const { name, environment } of FRONTS_HERE) {
   t.test(`${STALLED} clients that read nothing cost little, however much they are told (${name})`, async (t) => {
-    const service = await ServiceProcess.start({ environment });
-    t.teardown(async () => {
-      await service.dispose();
-      rmSync(service.dataDirectory, { recursive: true, force: true });
-    });
+    const service = await ServiceProcess.startFor(t, { environment });
     const producer = new ProducerClient({
       address: { path: service.cellSocketPath },
       producer: "controller",
