@@ -2,7 +2,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import t, { type Test } from "tap";
 import type { JsonObject } from "../../../core/json/json.js";
 import { createRandom, type Random } from "../../../core/random.js";
-import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
+import type { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { FRONTS_HERE } from "../../helpers/http/fronts-here.js";
 import { PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
@@ -152,12 +152,7 @@ async function endWithTheRows(t: Test, environment: Record<string, string>): Pro
   const start = () => ServiceProcess.startFor(t, { dataDirectory, environment });
   const service = await start();
   const place = { service, client: new ContractClient(quietAssert(t), service.port) };
-  const producer = new ProducerClient({
-    address: { path: service.cellSocketPath },
-    producer: "controller",
-    onRefused: (refusal) => t.fail(JSON.stringify(refusal)),
-  });
-  t.teardown(() => producer.close());
+  const producer = service.producerFor(t);
   for (const id of PROGRAMS) await producer.deliver(programPut(id));
 
   let begun = 0;
