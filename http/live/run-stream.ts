@@ -46,6 +46,7 @@ export interface RunStreamOptions {
 
 /** The changed runs as Server-Sent Events. */
 export class RunStream implements LiveStream {
+  readonly filler = COMMENT;
   readonly #options: RunStreamOptions;
   #head: Uint8Array | undefined;
   /** The client has been told all changes up to this time, except of runs that changed again since. */
@@ -67,10 +68,6 @@ export class RunStream implements LiveStream {
 
   get cut(): AbortSignal {
     return this.#options.client.all.cut;
-  }
-
-  filler(lengthBytes: number): Uint8Array {
-    return Buffer.from(`:${" ".repeat(lengthBytes)}\n\n`);
   }
 
   release(): void {

@@ -23,8 +23,8 @@ export interface LiveBody<Chunk> {
 
 /** A body without an end of its own. */
 export interface LiveStream extends LiveBody<Uint8Array> {
-  /** At least so many bytes that mean nothing to the client, to be sent between two chunks. */
-  filler(lengthBytes: number): Uint8Array;
+  /** A few bytes that mean nothing to the client, to be sent between two chunks. */
+  readonly filler: Uint8Array;
 }
 
 /** Part of a message to a WebSocket, which is a text. A large message has many, so that a client costs the memory of one. */

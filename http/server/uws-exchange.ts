@@ -126,6 +126,12 @@ export function closeQuietly(response: UwsResponse): void {
   }
 }
 
+/** The library would close a connection on which nothing was written for some 10 s. */
+export function restartClock(response: UwsResponse): undefined {
+  response.pause();
+  response.resume();
+}
+
 export function writeHead({ response, traceId, furtherHeaders, isLast }: Exchange, reply: Reply): void {
   if (reply.status !== 200) response.writeStatus(statusLine(reply.status));
   // In one call, because each call costs as much as the rest of the head. The library writes values as they are, line ends included. These

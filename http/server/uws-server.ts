@@ -5,7 +5,7 @@ import { UwsLiveAnswer, UwsSockets } from "./live/uws-live.js";
 import { cannotListen, type HttpServer, type HttpServerOptions, TLS_CIPHERS, type TlsFiles } from "./server-options.js";
 import { StalledClients, type WaitingClient } from "./stalled-clients.js";
 import type { UwsApp, UwsBuild, UwsContext, UwsRequest, UwsResponse } from "./uws-binary.js";
-import { closeQuietly, Exchange, endHead, sendWhole, writeHead } from "./uws-exchange.js";
+import { closeQuietly, Exchange, endHead, restartClock, sendWhole, writeHead } from "./uws-exchange.js";
 import { UwsListening } from "./uws-listening.js";
 
 /** An answer of up to this size fits in the buffer of any socket. */
@@ -303,9 +303,11 @@ class Sender {
     };
     const client: WaitingClient = {
       // The system reports room only when a third of the socket's buffer is free. A slow client needs longer for that than the library's
-      // own time limit of some 10 s; each attempt to write restarts that limit.
-      offer() {
-        response.cork(offer);
+      // own time limit of some 10 s; each attempt to write restarts that limit. Over TLS a corked attempt must not follow one that failed: the
+      // build of 2023 first sends what fits in its buffer, and TLS takes only what it was given before. Then nothing is ever sent again.
+      offer: () => {
+        if (this.#options.tls === undefined) response.cork(offer);
+        else restartClock(response);
         return waits ? response.getWriteOffset() : totalBytes;
       },
       cut: () => closeQuietly(response),

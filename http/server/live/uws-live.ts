@@ -3,22 +3,20 @@ import { selectedProtocol } from "../../live/socket-handshake.js";
 import type { LiveSocket, LiveStream, MessagePart, Reply } from "../../replies/reply.js";
 import type { StalledClients, WaitingClient } from "../stalled-clients.js";
 import type { UwsApp, UwsContext, UwsWebSocket } from "../uws-binary.js";
-import { closeQuietly, type Exchange, endHead, writeHead } from "../uws-exchange.js";
+import { closeQuietly, type Exchange, endHead, restartClock, writeHead } from "../uws-exchange.js";
 import { LiveSockets, type NativeSocket, type OnFailure, type OpenSocket, TOO_LARGE } from "./live-sockets.js";
 
-/** The library's buffer for corked writes. Only a write that is larger tells whether the socket has taken it. */
-const CORK_BYTES = 16 * 1024;
-/** So many bytes are written without knowing whether the socket has taken them. */
-const UNKNOWN_BYTES = 96 * 1024;
+/** They fit in the library's buffer for corked writes. Of a larger write it can lose bytes when the socket is full; over TLS it does. */
+const WRITE_BYTES = 12 * 1024;
 
 /**
- * Sends a stream to one client, no faster than the client reads. `write` buffers what the socket does not take, so only a bounded number of bytes may
- * be written on trust; then a write is filled up to the size that tells. The client costs at most some 160 KiB, or the largest chunk.
+ * Sends a stream to one client, no faster than the client reads. `write` buffers what the socket does not take. It tells whether the socket has taken
+ * all that was written before, so a client costs two writes, and the chunk that is being sent.
  */
 export class UwsLiveAnswer {
   readonly #exchange: Exchange;
   readonly #stalled: StalledClients;
-  #unknownBytes = 0;
+  #onRoom: (() => void) | undefined;
 
   constructor(exchange: Exchange, stalled: StalledClients) {
     this.#exchange = exchange;
@@ -35,17 +33,20 @@ export class UwsLiveAnswer {
       return;
     }
     exchange.whenAborted(() => live.release());
-    let isBegun = false;
+    response.cork(() => {
+      writeHead(exchange, answer);
+      response.writeHeader("Connection", "close");
+    });
+    // The library sends what it has buffered only with a further write.
+    exchange.whenWritable(() => {
+      if (this.#onRoom !== undefined) this.#onRoom();
+      else this.#write(live.filler);
+      return true;
+    });
     let isTaken = true;
     for (let chunk = await live.next(); chunk !== undefined && !exchange.isAborted(); chunk = await live.next()) {
-      isTaken = this.#write(chunk, live, () => {
-        if (isBegun) return;
-        writeHead(exchange, answer);
-        response.writeHeader("Connection", "close");
-        isBegun = true;
-      });
-      if (!isTaken) isTaken = await this.#room(live.cut);
-      if (live.cut.aborted) break;
+      isTaken = await this.#sendChunk(chunk, live);
+      if (!isTaken || live.cut.aborted) break;
     }
     live.release();
     if (exchange.isAborted()) return;
@@ -54,18 +55,22 @@ export class UwsLiveAnswer {
     else closeQuietly(response);
   }
 
-  /** Whether the socket has taken it, as far as that is known. */
-  #write(chunk: Uint8Array, live: LiveStream, begin: () => void): boolean {
+  /** Resolves with false if the client is gone, or must go. After a write that failed there is another, be it the filler. */
+  async #sendChunk(chunk: Uint8Array, { filler, cut }: LiveStream): Promise<boolean> {
+    for (let at = 0, isTaken = true; at < chunk.byteLength || !isTaken; at += WRITE_BYTES) {
+      isTaken = this.#write(at < chunk.byteLength ? chunk.subarray(at, at + WRITE_BYTES) : filler);
+      if (!isTaken && !(await this.#room(cut))) return false;
+    }
+    return true;
+  }
+
+  /** Whether the socket has taken all that was written before. */
+  #write(bytes: Uint8Array): boolean {
     const { response } = this.#exchange;
-    this.#unknownBytes += chunk.byteLength;
-    const mustTell = this.#unknownBytes > UNKNOWN_BYTES && chunk.byteLength <= CORK_BYTES;
-    const bytes = mustTell ? Buffer.concat([chunk, live.filler(CORK_BYTES)]) : chunk;
     let isTaken = true;
     response.cork(() => {
-      begin();
       isTaken = response.write(bytes);
     });
-    if (isTaken && bytes.byteLength > CORK_BYTES) this.#unknownBytes = 0;
     return isTaken;
   }
 
@@ -75,30 +80,20 @@ export class UwsLiveAnswer {
     return new Promise((resolve) => {
       const done = (hasRoom: boolean) => {
         exchange.onAborted = undefined;
-        exchange.whenWritable(undefined);
+        this.#onRoom = undefined;
         cut.removeEventListener("abort", onCut);
         this.#stalled.remove(client);
         resolve(hasRoom);
       };
       const onCut = () => done(false);
       const client: WaitingClient = {
-        // The library would close the connection after some 10 s. This restarts its clock.
-        offer() {
-          exchange.response.pause();
-          exchange.response.resume();
-          return undefined;
-        },
+        offer: () => restartClock(exchange.response),
         cut: () => closeQuietly(exchange.response),
       };
       exchange.onAborted = () => done(false);
+      this.#onRoom = () => done(true);
       cut.addEventListener("abort", onCut, { once: true });
       this.#stalled.add(client, undefined);
-      exchange.whenWritable(() => {
-        // What the library has buffered goes out with the next write, which must tell whether all of it went.
-        this.#unknownBytes = UNKNOWN_BYTES;
-        done(true);
-        return true;
-      });
     });
   }
 }

@@ -1,14 +1,15 @@
-import { rmSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
-import t from "tap";
+import t, { type Test } from "tap";
 import type { JsonObject } from "../../../core/json/json.js";
 import { createRandom, type Random } from "../../../core/random.js";
-import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
+import type { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
+import { FRONTS_HERE } from "../../helpers/http/fronts-here.js";
 import { PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { EventStream } from "../../helpers/live/event-stream.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { quietAssert } from "../../helpers/quiet-assert.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { sized } from "../../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_261_126);
@@ -145,19 +146,13 @@ async function produce(producer: ProducerClient, random: Random): Promise<void> 
   await say({ type: end, id, ...(end === "run.fail" && { error_message: "no part" }) });
 }
 
-t.test(`${STREAMS} streams end with the rows that a list gives, through stalls and kills (seed ${seed})`, async (t) => {
+async function endWithTheRows(t: Test, environment: Record<string, string>): Promise<void> {
   const random = createRandom(seed);
-  const service = await ServiceProcess.start();
-  const { dataDirectory } = service;
+  const dataDirectory = temporaryDirectory(t);
+  const start = () => ServiceProcess.startFor(t, { dataDirectory, environment });
+  const service = await start();
   const place = { service, client: new ContractClient(quietAssert(t), service.port) };
-  t.teardown(() => place.service.dispose());
-  t.teardown(() => rmSync(dataDirectory, { recursive: true, force: true }));
-  const producer = new ProducerClient({
-    address: { path: service.cellSocketPath },
-    producer: "controller",
-    onRefused: (refusal) => t.fail(JSON.stringify(refusal)),
-  });
-  t.teardown(() => producer.close());
+  const producer = service.producerFor(t);
   for (const id of PROGRAMS) await producer.deliver(programPut(id));
 
   let begun = 0;
@@ -177,7 +172,7 @@ t.test(`${STREAMS} streams end with the rows that a list gives, through stalls a
         query: { limit: 1 },
       });
       await place.service.end("SIGKILL");
-      place.service = await ServiceProcess.start({ dataDirectory });
+      place.service = await start();
       place.client = new ContractClient(quietAssert(t), place.service.port);
       kills++;
     }
@@ -209,4 +204,11 @@ t.test(`${STREAMS} streams end with the rows that a list gives, through stalls a
     `${RUNS} runs, ${kills} kills, ${sum((one) => one.connects)} connects, ${sum((one) => one.stalls)} stalls, ${missed} missed`,
   );
   await producer.close();
-});
+}
+
+for (const { name, environment } of FRONTS_HERE) {
+  t.test(
+    `${STREAMS} streams end with the rows that a list gives, through stalls and kills (${name}, seed ${seed})`,
+    (t) => endWithTheRows(t, environment),
+  );
+}

@@ -1,6 +1,5 @@
 import { join } from "node:path";
 import t from "tap";
-import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { someFronts } from "../../helpers/http/fronts-here.js";
 import { PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { EventStream } from "../../helpers/live/event-stream.js";
@@ -14,8 +13,7 @@ for (const { name, environment } of someFronts(t)) {
     const addKey = async () => (await runCommand(["keys", "add", "--file", file])).stdout.trim();
     const [removed, valid] = [await addKey(), await addKey()];
     const service = await ServiceProcess.startFor(t, { args: ["serve", "--api-keys", file], environment });
-    const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "controller" });
-    t.teardown(() => producer.close());
+    const producer = service.producerFor(t);
     await producer.deliver(programPut());
     const id = producer.nextRunId();
     await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });

@@ -1,9 +1,14 @@
+import { once } from "node:events";
+import { get, type IncomingMessage } from "node:http";
+import { get as getTls } from "node:https";
 import t, { type Test } from "tap";
 import { formatTimeUs } from "../../../core/timestamps.js";
 import type { LiveClientsOptions } from "../../../http/live/live-clients.js";
 import { FIXTURE_VERSION } from "../../helpers/captures/recorded-cell.js";
 import { frontsHere } from "../../helpers/http/fronts-here.js";
+import { onEveryFront as handlersOnEveryFront } from "../../helpers/http/handler-server.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
+import { certificateFiles, TEST_CERTIFICATE } from "../../helpers/http/test-certificate.js";
 import { listOf } from "../../helpers/list-of.js";
 import { ChangingCell, PROGRAMS } from "../../helpers/live/changing-cell.js";
 import { EventStream } from "../../helpers/live/event-stream.js";
@@ -250,3 +255,35 @@ onEveryFront("at a stop a client that keeps connections reads a clean end", asyn
   await cell.close(20_000);
   t.match(await text, /event: ready.*\n\n$/s);
 });
+
+for (const isTls of [false, true]) {
+  const name = `a client that reads slowly gets every event, the last at once${isTls ? " over TLS" : ""}`;
+  handlersOnEveryFront(t, name, async (t, serve) => {
+    const over = new AbortController();
+    const lines = Array.from(
+      { length: 512 },
+      (_, at) =>
+        `${String(at)
+          .repeat(64 * 1024)
+          .slice(0, 64 * 1024)}\n`,
+    );
+    let given = 0;
+    const next = async () => {
+      if (given === lines.length) await once(over.signal, "abort");
+      return over.signal.aborted ? undefined : Buffer.from(lines[given++] as string);
+    };
+    const live = { cut: over.signal, next, filler: Buffer.from(":"), release() {} };
+    const handle = () => ({ status: 200, body: null, live });
+    const tls = isTls ? { tls: certificateFiles(t) } : {};
+    const { port } = await serve(t, { "/x": { live: "stream", handle } }, tls);
+    t.teardown(() => over.abort());
+    const options = { host: "127.0.0.1", port, path: "/x", agent: false, ca: TEST_CERTIFICATE };
+    const [response] = (await once((isTls ? getTls : get)(options), "response")) as [IncomingMessage];
+    let text = "";
+    for await (const bytes of response) {
+      text += String(bytes).replaceAll(":", "");
+      if (text.length >= lines.length * (lines[0] as string).length) break;
+    }
+    t.ok(text === lines.join(""));
+  });
+}

@@ -1,6 +1,4 @@
-import { rmSync } from "node:fs";
 import t from "tap";
-import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { FRONTS_HERE } from "../../helpers/http/fronts-here.js";
 import { PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { RunSocketClient } from "../../helpers/live/run-socket-client.js";
@@ -25,17 +23,8 @@ const check = (n: number) => ({ name: `point ${n}`, status: "passed", value: n /
 
 for (const { name, environment } of FRONTS_HERE) {
   t.test(`${STALLED} WebSockets of a huge run that read nothing share its document (${name})`, async (t) => {
-    const service = await ServiceProcess.start({ environment });
-    t.teardown(async () => {
-      await service.dispose();
-      rmSync(service.dataDirectory, { recursive: true, force: true });
-    });
-    const producer = new ProducerClient({
-      address: { path: service.cellSocketPath },
-      producer: "controller",
-      onRefused: (refusal) => t.fail(JSON.stringify(refusal)),
-    });
-    t.teardown(() => producer.close());
+    const service = await ServiceProcess.startFor(t, { environment });
+    const producer = service.producerFor(t);
     await producer.deliver(programPut());
     const run_id = producer.nextRunId();
     await producer.deliver({ type: "run.create", id: run_id, program_id: PROGRAM_ID });

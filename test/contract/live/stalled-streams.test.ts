@@ -1,6 +1,4 @@
-import { rmSync } from "node:fs";
 import t from "tap";
-import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { FRONTS_HERE } from "../../helpers/http/fronts-here.js";
 import { PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { EventStream } from "../../helpers/live/event-stream.js";
@@ -22,17 +20,8 @@ const TOLD_BYTES = 8 * MIB;
 
 for (const { name, environment } of FRONTS_HERE) {
   t.test(`${STALLED} clients that read nothing cost little, however much they are told (${name})`, async (t) => {
-    const service = await ServiceProcess.start({ environment });
-    t.teardown(async () => {
-      await service.dispose();
-      rmSync(service.dataDirectory, { recursive: true, force: true });
-    });
-    const producer = new ProducerClient({
-      address: { path: service.cellSocketPath },
-      producer: "controller",
-      onRefused: (refusal) => t.fail(JSON.stringify(refusal)),
-    });
-    t.teardown(() => producer.close());
+    const service = await ServiceProcess.startFor(t, { environment });
+    const producer = service.producerFor(t);
     await producer.deliver(programPut());
     const ids = Array.from({ length: RUNS }, () => producer.nextRunId());
     for (const id of ids) {

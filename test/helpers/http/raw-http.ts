@@ -53,6 +53,11 @@ export class RawConnection {
     return this.#receivedBytes;
   }
 
+  /** What is received and not read yet, in Latin-1. */
+  get rest(): string {
+    return this.#received().toString("latin1");
+  }
+
   /** All that is received, in one piece. */
   #received(): Buffer {
     if (this.#chunks.length > 1) this.#chunks = [Buffer.concat(this.#chunks)];

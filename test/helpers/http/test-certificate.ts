@@ -1,3 +1,6 @@
+import type { Test } from "tap";
+import type { TlsFiles } from "../../../http/server/server-options.js";
+
 /** A self-signed certificate for localhost and 127.0.0.1, for tests only, and its private key. */
 export const TEST_CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBnDCCAUGgAwIBAgIUcQMy/78CkdPByc0HQuPgi5cZ/DMwCgYIKoZIzj0EAwIw
@@ -18,3 +21,9 @@ n2X+Wa0ZElUfDOQEqGXq+xV8H1ChRANCAASwl1uVIaya5WYLDWq9WXAKDfX4y53A
 3uytaxz2vuBK9Lkpd5RhRi0+t46i0fgwAfWJ0O9i9Ix4aqIK1X07Esq8
 -----END PRIVATE KEY-----
 `;
+
+/** Both as files. */
+export function certificateFiles(t: Test): TlsFiles {
+  const folder = t.testdir({ "cert.pem": TEST_CERTIFICATE, "key.pem": TEST_PRIVATE_KEY });
+  return { certPath: `${folder}/cert.pem`, keyPath: `${folder}/key.pem` };
+}

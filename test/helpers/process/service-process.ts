@@ -2,6 +2,8 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import type { Test } from "tap";
+import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { repeatedKeys } from "./log-lines.js";
 
 const MAIN = "dist/http/main.js";
@@ -144,6 +146,14 @@ export class ServiceProcess {
     const service = await ServiceProcess.start(options);
     t.teardown(() => service.dispose());
     return service;
+  }
+
+  /** A producer of its cell: a refusal fails the test, whose end closes it. */
+  producerFor(t: Test): ProducerClient {
+    const onRefused = (refusal: unknown) => t.fail(JSON.stringify(refusal));
+    const producer = new ProducerClient({ address: { path: this.cellSocketPath }, producer: "controller", onRefused });
+    t.teardown(() => producer.close());
+    return producer;
   }
 
   get port(): number {

@@ -7,6 +7,7 @@ import { RequestPipeline } from "../../../http/requests/request-pipeline.js";
 import type { HandlerRequest } from "../../../http/requests/route.js";
 import { startFront } from "../../../http/server/choose-server.js";
 import type { HttpServer } from "../../../http/server/server-options.js";
+import { SYSTEM_STALL_CLOCK } from "../../../http/server/stalled-clients.js";
 import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import { onEveryFront, until } from "../../helpers/http/handler-server.js";
 import { download, GET, patternByte, patternStream } from "../../helpers/http/pattern-stream.js";
@@ -264,14 +265,17 @@ onEveryFront(t, "the same over TLS, with links that say https", async (t, serve)
   // OpenSSL would serve with the first certificate of this chain, and without the one that most clients need.
   const halfChain = `${TEST_CERTIFICATE}${TEST_CERTIFICATE.slice(0, 400)}`;
   const files = { "cert.pem": TEST_CERTIFICATE, "key.pem": TEST_PRIVATE_KEY, "half-chain.pem": halfChain };
+  // A client that waits is looked at all the time.
+  const stallClock = { ...SYSTEM_STALL_CLOCK, set: (look: () => void) => setImmediate(look), nowMs: () => 0 };
   const directory = t.testdir(files);
   const tls = { certPath: `${directory}/cert.pem`, keyPath: `${directory}/key.pem` };
   const big = patternStream(5_000_001);
   const handlers = {
     "/a": (request: HandlerRequest) => jsonReply(request.baseUrl),
     "/big": () => download(big.body),
+    "/whole": () => jsonReply("x".repeat(16_000_000)),
   };
-  const { port, server } = await serve(t, handlers, { tls });
+  const { port, server } = await serve(t, handlers, { tls, stallClock });
   const connection = await RawConnection.open(port, TEST_CERTIFICATE);
   connection.send(GET("/a"));
   t.equal((await connection.response())?.json(), "https://cell:8000");
@@ -279,6 +283,8 @@ onEveryFront(t, "the same over TLS, with links that say https", async (t, serve)
   const body = (await connection.response())?.body ?? Buffer.alloc(0);
   t.equal(body.length, 5_000_001);
   t.ok(body.every((byte, position) => byte === patternByte(position)));
+  connection.send(GET("/whole"));
+  t.equal((await connection.response())?.body.length, 16_000_002);
   connection.send(GET("/nowhere"));
   t.equal((await connection.response())?.status, 404);
   const plain = await RawConnection.open(port);

@@ -1,12 +1,11 @@
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
 import { connect as connectTcp } from "node:net";
 import { join } from "node:path";
 import { type ConnectionOptions, connect } from "node:tls";
 import t, { type Test } from "tap";
 import { jsonReply } from "../../../http/replies/reply.js";
 import { onEveryFront, type Serve } from "../../helpers/http/handler-server.js";
-import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from "../../helpers/http/test-certificate.js";
+import { certificateFiles } from "../../helpers/http/test-certificate.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 /** Self-signed, for an RSA key: only such a certificate could do without ECDHE. Undefined where openssl is not here. */
@@ -20,12 +19,8 @@ function rsaCertificate(folder: string): { certPath: string; keyPath: string } |
 }
 
 async function serveTls(t: Test, serve: Serve, certificate: "ECDSA" | "RSA"): Promise<number | undefined> {
-  const folder = temporaryDirectory(t);
-  const own = { certPath: join(folder, "cert.pem"), keyPath: join(folder, "key.pem") };
-  const tls = certificate === "RSA" ? rsaCertificate(folder) : own;
+  const tls = certificate === "RSA" ? rsaCertificate(temporaryDirectory(t)) : certificateFiles(t);
   if (tls === undefined) return undefined;
-  writeFileSync(own.certPath, TEST_CERTIFICATE);
-  writeFileSync(own.keyPath, TEST_PRIVATE_KEY);
   return (await serve(t, { "/now": () => jsonReply("now") }, { tls })).port;
 }
 
