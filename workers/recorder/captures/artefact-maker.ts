@@ -5,7 +5,7 @@ import type { FrontToRecorder, RecorderToFront } from "../recorder-messages.js";
 
 /** Computes artefacts for the recorder, which only says what to compute and stores the result. */
 export interface ArtefactMaker {
-  /** How many tasks it takes at a time. */
+  /** How many artefacts are made at a time. A height map is two tasks: the picture and its preview. */
   readonly concurrency: number;
   /** Never rejects: errors come as data, since they may come from another thread. */
   make<N extends TaskName>(name: N, input: TaskInput<N>): Promise<{ value: TaskOutput<N> } | { error: TaskErrorData }>;

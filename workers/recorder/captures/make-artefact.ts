@@ -46,9 +46,9 @@ async function makeFormat(
   const source = frameSource(frame, path);
   switch (format) {
     case "png": {
-      const answer = await maker.make("heightMap", source);
+      // Asked for together: the filter may take minutes, and would come before a preview that is asked for later.
+      const [answer, preview] = await Promise.all([maker.make("heightMap", source), maker.make("preview", source)]);
       if ("error" in answer) return answer;
-      const preview = await maker.make("preview", source);
       if ("error" in preview) return preview;
       return {
         parts: [answer.value, preview.value],

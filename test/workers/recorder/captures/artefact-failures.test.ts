@@ -167,7 +167,7 @@ t.test("a maker that ends is no failure: the next start makes it", async (t) => 
   });
   const runId = await startRun(raw);
   const frameId = await sendFrame(raw, runId);
-  await recorder.until(() => maker.asked.length === 4);
+  await recorder.until(() => maker.asked.length === 5);
   await raw.accept({ type: "run.finish", id: runId });
   t.equal(recorder.run(runId).status, "finalizing");
   recorder.timers.advance(5_000);

@@ -35,11 +35,11 @@ class HeldMaker implements ArtefactMaker {
   total = 0;
 
   make<N extends TaskName>(name: N, _input: TaskInput<N>): Promise<never> {
-    // A preview is the second half of a height map that was begun while there was room.
+    // A preview belongs to the height map that is asked for with it.
     if (name !== "preview") this.total++;
     return new Promise((resolve) => {
       this.asked.push({ name, answer: (error) => resolve((error ? { error } : { value: resultOf(name) }) as never) });
-      this.most = Math.max(this.most, this.asked.length);
+      this.most = Math.max(this.most, this.asked.filter((task) => task.name !== "preview").length);
     });
   }
 }

@@ -77,6 +77,20 @@ t.test(
   },
 );
 
+t.test(
+  "a preview is asked for together with its height map: a filter that takes minutes cannot come between",
+  async (t) => {
+    const { maker, recorder, raw } = await startProcessing(t);
+    maker.hold();
+    const runId = await startRun(raw);
+    const frameId = await sendFrame(raw, runId);
+    await recorder.until(() => maker.held >= 2);
+    t.same(maker.asked, ["countPoints", "heightMap", "preview"]);
+    maker.allow();
+    await recorder.until(hasFormats(recorder, runId, frameId, ALL_FORMATS));
+  },
+);
+
 t.test("a series has its CSV once it is whole: at the step's end, or at the run's", async (t) => {
   const { maker, recorder, raw } = await startProcessing(t);
   const runId = await startRun(raw);
@@ -130,7 +144,7 @@ t.test(
     const frameId = await sendFrame(raw, runId);
     await raw.accept({ type: "check.add", run_id: runId, check: { name: "gap", status: "passed" } });
     await raw.accept(seriesAppend(runId), Buffer.alloc(8));
-    await recorder.until(() => maker.held === 2);
+    await recorder.until(() => maker.held === 3);
     maker.allow(1);
     await recorder.until(hasFormats(recorder, runId, frameId, ["raw.ply"]));
     await raw.accept({ type: "run.finish", id: runId });
@@ -192,7 +206,7 @@ t.test("what is open at a stop is made at the next start, once, of runs that go 
   for (const runId of [running, failed, finalizing]) frames.set(runId, await sendFrame(raw, runId));
   await raw.accept({ type: "run.fail", id: failed, error_message: "e" });
   await raw.accept({ type: "run.finish", id: finalizing });
-  await recorder.until(() => maker.held === 2);
+  await recorder.until(() => maker.held === 3);
   maker.allow(1);
   await recorder.until(hasFormats(recorder, running, frames.get(running) as string, ["raw.ply"]));
   await recorder.stop();

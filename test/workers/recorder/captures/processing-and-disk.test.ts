@@ -32,7 +32,7 @@ t.test("retention removes what is being processed: what comes back is dropped", 
   maker.hold();
   const runId = await startRun(raw);
   await sendFrame(raw, runId);
-  await recorder.until(() => maker.held === 2);
+  await recorder.until(() => maker.held === 3);
   await raw.accept({ type: "run.fail", id: runId, error_message: "e" });
   await recorder.until(() => recorder.run(runId).capturesRemovedAtUs !== null);
   await recorder.until(() => recorder.lines.some(({ message }) => message === "retention removed captures"));
@@ -67,7 +67,7 @@ t.test("what retention removes right behind a late artefact keeps it in the mani
   maker.hold();
   const runId = await startRun(raw);
   const frameId = await sendFrame(raw, runId);
-  await recorder.until(() => maker.held === 2);
+  await recorder.until(() => maker.held === 3);
   await raw.accept({ type: "run.fail", id: runId, error_message: "e" });
   maker.allow();
   await recorder.until(hasFormats(recorder, runId, frameId, ALL_FORMATS));
@@ -89,7 +89,7 @@ t.test("at low water nothing is made; with room again it goes on", async (t) => 
   const runId = await startRun(raw);
   maker.hold();
   const frameId = await sendFrame(raw, runId);
-  await recorder.until(() => maker.held === 2);
+  await recorder.until(() => maker.held === 3);
   disk.freeBytes = 900 * 1024 * 1024;
   recorder.timers.advance(5_000);
   await recorder.until(() => recorder.row("disk").status === "degraded");
@@ -108,7 +108,7 @@ t.test("nothing is made of what is not written yet, also of a run that ends righ
   maker.hold();
   const [before, runId] = [await startRun(raw), await startRun(raw)];
   const first = await sendFrame(raw, before);
-  await recorder.until(() => maker.held === 2);
+  await recorder.until(() => maker.held === 3);
   const frameId = nextId();
   await raw.accept({ ...frameBegin(frameId, runId), width: WIDTH });
   disk.hold("write", runId);
@@ -136,7 +136,7 @@ t.test("the bytes are durable before the record that names them, while the run g
     const runId = await startRun(raw);
     const frameId = await sendFrame(raw, runId);
     if (isEnded) await raw.accept({ type: "run.fail", id: runId, error_message: "e" });
-    await recorder.until(() => maker.held === 2);
+    await recorder.until(() => maker.held === 3);
     disk.hold("datasync", ".cap");
     maker.allow();
     await disk.waiting();
