@@ -11,6 +11,12 @@ import { UwsListening } from "./uws-listening.js";
 /** An answer of up to this size fits in the buffer of any socket. */
 const LAST_BYTES = 16 * 1024;
 
+/**
+ * Most bytes of one write over TLS. Such a write counts as sent when all of it is: of a large one, a client that reads slowly would seem to read
+ * nothing, and be cut off.
+ */
+const TLS_WRITE_BYTES = 64 * 1024;
+
 /** How often a closing server checks whether its last requests have ended. */
 const DRAIN_POLL_MS = 10;
 
@@ -150,7 +156,7 @@ class Sender {
   sendNow(exchange: Exchange, reply: Reply, bytes: Uint8Array): void {
     const { response } = exchange;
     writeHead(exchange, reply);
-    if (response.tryEnd(bytes, bytes.byteLength)[1]) return;
+    if (this.#tryEnd(response, bytes, 0, bytes.byteLength)) return;
     this.held.hold(bytes);
     exchange.outliveCallback(this.exchanges);
     this.#offerRest(exchange, bytes, 0, bytes.byteLength, () => {
@@ -278,11 +284,19 @@ class Sender {
           // tryEnd cannot close the connection afterwards, so the client is asked to do it.
           if (reply.closeConnection) response.writeHeader("Connection", "close");
         }
-        const [accepted, finished] = response.tryEnd(chunk, totalBytes);
-        if (accepted || finished) resolve();
+        if (this.#tryEnd(response, chunk, 0, totalBytes)) resolve();
         else this.#offerRest(exchange, chunk, start, totalBytes, resolve);
       });
     });
+  }
+
+  /** Gives the socket what it takes of a chunk, from a position in it. @returns whether that was all */
+  #tryEnd(response: UwsResponse, chunk: Uint8Array, at: number, totalBytes: number): boolean {
+    const mostBytes = this.#options.tls === undefined ? totalBytes : TLS_WRITE_BYTES;
+    for (let from = at; ; from += mostBytes) {
+      const [accepted, finished] = response.tryEnd(chunk.subarray(from, from + mostBytes), totalBytes);
+      if (finished || !accepted || from + mostBytes >= chunk.byteLength) return finished || accepted;
+    }
   }
 
   /** Sends the rest of a chunk whenever the socket has room, until all is accepted, the client leaves, or it is cut off as stalled. */
@@ -297,9 +311,9 @@ class Sender {
       done();
     };
     const offer = (): boolean => {
-      const [accepted, finished] = response.tryEnd(chunk.subarray(response.getWriteOffset() - start), totalBytes);
-      if (accepted || finished) end();
-      return accepted;
+      const isGiven = this.#tryEnd(response, chunk, response.getWriteOffset() - start, totalBytes);
+      if (isGiven) end();
+      return isGiven;
     };
     const client: WaitingClient = {
       // The system reports room only when a third of the socket's buffer is free. A slow client needs longer for that than the library's

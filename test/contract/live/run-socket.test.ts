@@ -322,8 +322,9 @@ const BROKEN: [what: string, frames: string, code: number][] = [
 ];
 
 handlersOnEveryFront(t, "who breaks the protocol is closed, or cut", async (t, serve, front) => {
-  const waits = { ...refusedSocket("x"), next: () => new Promise<undefined>(() => {}) };
-  const handle = () => ({ status: 101, body: null, socket: waits });
+  const next = () => new Promise<undefined>(() => {});
+  const cut = () => new AbortController().signal;
+  const handle = () => ({ status: 101, body: null, socket: { ...refusedSocket("x"), next, cut: cut() } });
   const { port } = await serve(t, { "/runs/x/live": { live: "socket", handle } });
   // uWebSockets.js waits for the rest of a frame without a mask.
   for (const [what, frames, code] of BROKEN.slice(front === "uws" ? 1 : 0)) {

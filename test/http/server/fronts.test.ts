@@ -265,8 +265,14 @@ onEveryFront(t, "the same over TLS, with links that say https", async (t, serve)
   // OpenSSL would serve with the first certificate of this chain, and without the one that most clients need.
   const halfChain = `${TEST_CERTIFICATE}${TEST_CERTIFICATE.slice(0, 400)}`;
   const files = { "cert.pem": TEST_CERTIFICATE, "key.pem": TEST_PRIVATE_KEY, "half-chain.pem": halfChain };
-  // A client that waits is looked at all the time.
-  const stallClock = { ...SYSTEM_STALL_CLOCK, set: (look: () => void) => setImmediate(look), nowMs: () => 0 };
+  // A client that waits is looked at all the time. It may read nothing for 240 turns of the event loop, and needs more for a whole answer.
+  let nowMs = 0;
+  const set = (look: () => void) =>
+    setImmediate(() => {
+      nowMs += 250;
+      look();
+    });
+  const stallClock = { ...SYSTEM_STALL_CLOCK, set, nowMs: () => nowMs };
   const directory = t.testdir(files);
   const tls = { certPath: `${directory}/cert.pem`, keyPath: `${directory}/key.pem` };
   const big = patternStream(5_000_001);
@@ -283,6 +289,10 @@ onEveryFront(t, "the same over TLS, with links that say https", async (t, serve)
   const body = (await connection.response())?.body ?? Buffer.alloc(0);
   t.equal(body.length, 5_000_001);
   t.ok(body.every((byte, position) => byte === patternByte(position)));
+  connection.socket.on("data", () => {
+    connection.socket.pause();
+    setImmediate(() => connection.socket.resume());
+  });
   connection.send(GET("/whole"));
   t.equal((await connection.response())?.body.length, 16_000_002);
   connection.send(GET("/nowhere"));
