@@ -205,6 +205,9 @@ export class ServiceProcess {
   async end(signal: NodeJS.Signals = "SIGTERM"): Promise<Ended> {
     if (!this.#ended) this.#child.kill(signal);
     const ended = await this.#output.ended;
+    if (ended.signal !== null && ended.signal !== signal && ended.signal !== "SIGKILL") {
+      throw new Error(`the service was ended by ${ended.signal}: ${ended.stderr.slice(-2_000)}`);
+    }
     // Of every line of every test's service: a parser would lose one of the two.
     const repeated = repeatedKeys(ended.stderr);
     if (repeated.length > 0) throw new Error(`a log line has a key twice: ${repeated.join("\n")}`);
