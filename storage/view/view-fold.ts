@@ -27,8 +27,10 @@ export interface ViewTables {
   readonly deliveries: ViewDeliveries;
 }
 
-/** How long a live batch may keep the thread in one go. A request that comes meanwhile waits no longer than this. */
+/** How long live batches may keep the thread in one go, if other work keeps it no longer than `SHORT_TURN_MS`. */
 const SLICE_MS = 0.2;
+/** While other work keeps the thread for longer, slices grow with it: live batches always have a tenth of the time, so the view does not fall behind. */
+const SHORT_TURN_MS = 2;
 
 export type AppliedBatch = Pick<CommittedBatch, "bytes" | "isHint" | "segmentBase" | "offset" | "lastSequence">;
 
@@ -80,8 +82,10 @@ export class ViewFold implements FoldedState {
       do {
         if (performance.now() < this.#sliceEndMs) continue;
         this.onApplied();
+        const givenMs = performance.now();
         await giveWay();
-        this.#sliceEndMs = performance.now() + sliceMs;
+        const backMs = performance.now();
+        this.#sliceEndMs = backMs + sliceMs * Math.max(1, (backMs - givenMs) / SHORT_TURN_MS);
       } while (this.#tables.deliveries.beginSome());
     }
     this.#appliedSequence = batch.lastSequence;

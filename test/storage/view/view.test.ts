@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
 import { runSummaryResponse } from "../../../core/run/run-response.js";
@@ -325,14 +326,24 @@ t.test("a record that cannot be read fails the one answer, and the next try read
   t.equal((await view.listRuns({ status: run.status, offset: 0, limit: 1 }, BASE_URL)).runs.length, 1);
 });
 
+function logOf(history: CellHistory, records: number): PlainLog {
+  const log = new PlainLog();
+  while (log.batches.length < records) log.append(history.next());
+  return log;
+}
+
+/** All batches as one. */
+function wholeOf({ batches }: PlainLog) {
+  const [first, last] = [batches[0]!, batches.at(-1)!];
+  const bytes = Buffer.concat(batches.map((batch) => batch.bytes));
+  return { bytes, segmentBase: first.segmentBase, offset: first.offset, lastSequence: last.lastSequence };
+}
+
 t.test("a live batch taken in slices gives way within the batch, and ends as one taken in one go", async (t) => {
   const history = new CellHistory(createRandom(seed + 3));
-  const log = new PlainLog();
   const records = 400;
-  while (log.batches.length < records) log.append(history.next());
-  const [first, last] = [log.batches[0]!, log.batches.at(-1)!];
-  const bytes = Buffer.concat(log.batches.map((batch) => batch.bytes));
-  const whole = { bytes, segmentBase: first.segmentBase, offset: first.offset, lastSequence: last.lastSequence };
+  const log = logOf(history, records);
+  const whole = wholeOf(log);
 
   const atOnce = new View({ reader: log });
   atOnce.finishOpening();
@@ -350,7 +361,7 @@ t.test("a live batch taken in slices gives way within the batch, and ends as one
   );
   t.equal(seen.length, records, "after each record, when a slice has no time");
   t.ok(new Set(seen).size > 10, "between slices the view shows what came so far");
-  t.equal(view.appliedSequence, last.lastSequence);
+  t.equal(view.appliedSequence, whole.lastSequence);
   t.same(await differences(view, history, createRandom(seed + 4), 100), []);
   t.same(await differences(atOnce, history, createRandom(seed + 4), 100), []);
 
@@ -359,11 +370,17 @@ t.test("a live batch taken in slices gives way within the batch, and ends as one
   for (const batch of log.batches) {
     await unhurried.applyBatchInSlices(batch, async () => void turns++, Number.POSITIVE_INFINITY);
   }
-  t.equal(
-    turns,
-    1,
-    "at the first record, since nobody knows for how long the thread was kept before, and not while there is time",
-  );
+  // Nobody knows for how long the thread was kept before.
+  t.equal(turns, 1, "at the first record, and not while there is time");
+});
+
+t.test("where other work keeps the thread for long, live batches have more of it", async (t) => {
+  const view = new View({ reader: new PlainLog() });
+  view.finishOpening();
+  let turns = 0;
+  const longTurn = () => pause(50).then(() => void turns++);
+  await view.applyBatchInSlices(wholeOf(logOf(new CellHistory(createRandom(seed + 6)), 400)), longTurn, 0.05);
+  t.ok(turns < 200, `${turns} turns for 400 records; slices that do not grow take one for each record`);
 });
 
 t.test("small live batches that follow one another at once give way together as a large one does", async (t) => {
