@@ -52,8 +52,8 @@ function copySwaggerUi() {
 }
 
 /**
- * tap as one module, which the tests find before node_modules: its hundreds of modules cost each file of tests a quarter of a second. Its folder
- * is named as packages that tap leaves out of stacks. tap tells by async_hooks which test an uncaught error belongs to, and with them every
+ * tap as one module, which the tests find before node_modules: its hundreds of modules cost each file of tests a quarter of a second. tap leaves
+ * files in folders named @tapjs out of the stacks that it prints. tap tells by async_hooks which test an uncaught error belongs to, and with them every
  * promise costs several times as much. Without them such an error ends the file, which fails, with the error's stack on stderr.
  */
 async function bundleTap() {

@@ -55,7 +55,7 @@ export class UwsLiveAnswer {
     else closeQuietly(response);
   }
 
-  /** Resolves with false if the client is gone, or must go. After a write that failed there is another, be it the filler. */
+  /** Resolves with false if the client is gone, or must go. Only a further write sends what the library has buffered, so one follows each that failed. */
   async #sendChunk(chunk: Uint8Array, { filler, cut }: LiveStream): Promise<boolean> {
     for (let at = 0, isTaken = true; at < chunk.byteLength || !isTaken; at += WRITE_BYTES) {
       isTaken = this.#write(at < chunk.byteLength ? chunk.subarray(at, at + WRITE_BYTES) : filler);
