@@ -1,5 +1,6 @@
 import { type CaptureKind, capturePath } from "../../storage/captures/capture-path.js";
 import { CaptureReader } from "../../storage/captures/capture-reader.js";
+import { fillReserve } from "../../storage/columns/memory-reserve.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { LogReader } from "../../storage/log/log-reader.js";
 import { View } from "../../storage/view/view.js";
@@ -34,7 +35,7 @@ export class ServiceReaders {
   readonly recordingEnded: Promise<string>;
   setRecordingEnded: (cause: string) => void = () => {};
   readonly view: View;
-  /** The store has been read: from now on other work wants the thread too. */
+  /** The store has been read, and the service does not stop: other work wants the thread too. */
   isServing = false;
   readonly #dataDirectory: string;
 
@@ -71,6 +72,7 @@ export class ServiceReaders {
 
   finishOpening(): void {
     this.view.finishOpening();
+    fillReserve();
     this.isServing = true;
   }
 

@@ -119,6 +119,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         live.close();
         await front.server.close(graceMs);
         await readers.artefacts.close();
+        readers.isServing = false;
         const failure = await recorder.stop(attemptGraceMs);
         await stopReading();
         if (failure !== null) throw new RecorderError(failure);

@@ -1,3 +1,4 @@
+import { allocated } from "../columns/memory-reserve.js";
 import type { RecordLocation } from "../log/committed-batch.js";
 import type { IndexedRun } from "../records/indexed-run.js";
 import type { CapturesIndex } from "../records/record-index.js";
@@ -244,7 +245,7 @@ export class CaptureIndex {
   #insert(row: number): number {
     let at = row;
     if ((this.#end + 1) * STRIDE > this.#rows.length) {
-      const rows = new Float64Array(Math.max(INITIAL_ROWS, 2 * (this.runs + 1)) * STRIDE);
+      const rows = allocated(() => new Float64Array(Math.max(INITIAL_ROWS, 2 * (this.runs + 1)) * STRIDE));
       rows.set(this.#rows.subarray(this.#head * STRIDE, this.#end * STRIDE));
       at -= this.#head;
       this.#end -= this.#head;

@@ -12,6 +12,9 @@
  *
  * Memory: 5 bytes a slot. That is 6.7 to 8.9 bytes an entry, and 13.3 to 20 while entries move, which they do during half of all adds.
  */
+import { isOutOfMemory } from "../disk/file-system-error.js";
+import { allocated } from "./memory-reserve.js";
+
 const INITIAL_SLOTS = 64;
 /** A table twice as large has room for as many entries again. All old ones have moved when half of the new ones have come. */
 const ENTRIES_MOVED_PER_ADD = 2;
@@ -77,15 +80,26 @@ export class HashSlots {
 
   /** Adds the entry with the next number. `find` must not have found it. */
   add(hash: number, entry: number): void {
-    if ((this.#count + 1) * 4 > this.#slots.tags.length * 3) {
-      this.#outgrown = this.#slots;
-      this.#moved = 0;
-      this.#toMove = this.#count;
-      this.#slots = emptySlots(this.#slots.tags.length * 2);
-    }
+    if ((this.#count + 1) * 4 > this.#slots.tags.length * 3) this.#grow();
     put(this.#slots, hash, entry);
     this.#count++;
     if (this.#outgrown !== undefined) this.#moveSome();
+  }
+
+  #grow(): void {
+    const { length } = this.#slots.tags;
+    let slots: Slots;
+    try {
+      slots = allocated(() => emptySlots(length * 2));
+    } catch (error) {
+      // One of the next adds tries again. Until then the table is fuller, and slower. A search needs a free slot to end at.
+      if (isOutOfMemory(error) && this.#count + 1 < length) return;
+      throw error;
+    }
+    this.#outgrown = this.#slots;
+    this.#moved = 0;
+    this.#toMove = this.#count;
+    this.#slots = slots;
   }
 
   #findIn({ entries, tags }: Slots, hash: number): number {

@@ -6,6 +6,7 @@
  * and bitmaps of states over its positions, about 10 bytes a run.
  */
 import { StateBitmaps } from "../view/state-bitmaps.js";
+import { allocated } from "./memory-reserve.js";
 import { TypedColumn } from "./typed-column.js";
 
 /** Short enough that a list is walked link by link in microseconds, and long enough that the objects of a long list do not matter. */
@@ -103,7 +104,7 @@ export class OrdinalLists {
 
   /** All ordinals of the key's list, ascending: O(length). */
   ascending(key: number): Uint32Array {
-    const ordinals = new Uint32Array(this.count(key));
+    const ordinals = allocated(() => new Uint32Array(this.count(key)));
     let link = ordinals.length === 0 ? 0 : this.#newest.get(key);
     for (let i = ordinals.length - 1; i >= 0; i--) {
       ordinals[i] = link - 1;

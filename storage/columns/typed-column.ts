@@ -3,6 +3,8 @@
  *
  * It grows by whole chunks instead of by doubling one array. So nothing is copied, nothing pauses, and at most one chunk of memory is spare.
  */
+import { allocated } from "./memory-reserve.js";
+
 type ColumnArray = Uint8Array | Uint16Array | Uint32Array | Float64Array;
 
 export interface ColumnArrayType<A extends ColumnArray> {
@@ -51,10 +53,10 @@ export class TypedColumn<A extends ColumnArray> {
     const row = this.#length;
     // Beyond 2^32 the shift below would wrap around and overwrite the first rows.
     if (row > 0xffff_ffff) throw new RangeError("a column of the view holds at most 2^32 values");
-    this.#length++;
     const chunk = row >>> this.#shift;
-    if (chunk === this.#chunks.length) this.#chunks.push(new this.#Type(this.#mask + 1));
+    if (chunk === this.#chunks.length) this.#chunks.push(allocated(() => new this.#Type(this.#mask + 1)));
     this.#chunks[chunk]![row & this.#mask] = value;
+    this.#length++;
   }
 
   /** The chunk that holds `row`, at `row & (chunkValues - 1)`. */

@@ -1,4 +1,3 @@
-import type { FileSystemError } from "../disk/file-system-error.js";
 import { StorageError } from "../storage-error.js";
 import type { LogFailure } from "./log-options.js";
 
@@ -13,7 +12,7 @@ export function logFailure(error: unknown, what: string, firstSequence: number, 
 }
 
 /** The error for a record that found no room before the log's owner stopped. */
-export function withoutRoom({ message }: FileSystemError): StorageError {
+export function withoutRoom({ message }: Error): StorageError {
   return new StorageError("log_failed", `there is no room for the record: ${message}`, { cause: message });
 }
 

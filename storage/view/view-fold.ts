@@ -1,5 +1,6 @@
 /** Folds the log's records into the tables of the view, during a start and later. */
 import type { CellChange } from "../../core/link/change.js";
+import { isReserveGivenUp } from "../columns/memory-reserve.js";
 import {
   type CommittedBatch,
   forEachRecord,
@@ -80,7 +81,7 @@ export class ViewFold implements FoldedState {
   async applyBatchInSlices(batch: AppliedBatch, giveWay: () => Promise<void>, sliceMs = SLICE_MS): Promise<void> {
     for (const _ of stepThroughRecords(batch, (record, location) => foldRecord(record, location, this))) {
       do {
-        if (performance.now() < this.#sliceEndMs) continue;
+        if (performance.now() < this.#sliceEndMs && !isReserveGivenUp()) continue;
         this.onApplied();
         const givenMs = performance.now();
         await giveWay();

@@ -110,7 +110,7 @@ export class View {
    * As `applyBatch`, but lets other work run after each slice of time. Between slices the view shows the records up to there, as if they had come one
    * by one. The next batch must wait for this one. Many small batches share a slice.
    *
-   * @param giveWay resolves when other work has had its turn
+   * @param giveWay resolves when other work has had its turn, and there is memory for the next record (columns/memory-reserve.ts)
    */
   applyBatchInSlices(batch: AppliedBatch, giveWay: () => Promise<void>, sliceMs?: number): Promise<void> {
     return this.#fold.applyBatchInSlices(batch, giveWay, sliceMs);

@@ -17,7 +17,7 @@ t.test("health tells of reads that were refused, since the first, until half a m
   seen.note(new FileSystemError("ENOMEM", "read", "meta/2.seg"));
   nowUs += 30_000_000;
   const first = "the process has no file descriptor left (open meta/1.seg: EMFILE)";
-  t.equal(seen.detail, `since 2026-11-26T00:00:00.000Z: some reads are refused: ${first}`);
+  t.equal(seen.detail, `since 2026-11-26T00:00:00.000Z: some reads are refused, or late: ${first}`);
   nowUs += 1;
   t.equal(seen.detail, null);
   seen.note(new FileSystemError("ENFILE", "open", "meta/3.seg"));
@@ -30,11 +30,12 @@ t.test("a shortage anywhere in an answer makes it 503, which can be tried again,
   const log = { isLevelEnabled: () => false } as unknown as ServiceLog;
   const pipeline = new RequestPipeline({ routes: [], baseUrl: undefined, log, onShortage });
   const errors = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ENOBUFS", "no_thread"].map((code) =>
-    Object.assign(new Error(), { code }),
+    Object.assign(new Error(code), { code }),
   );
+  errors.push(Object.assign(new RangeError("Array buffer allocation failed"), { code: undefined }) as never);
   for (const error of errors) {
     const { status, headers, body } = pipeline.failure(error, {} as IncomingRequest, "t");
-    t.same([status, headers?.[0]?.[0]], [503, "Retry-After"], error.code);
+    t.same([status, headers?.[0]?.[0]], [503, "Retry-After"], error.message);
     t.match(JSON.parse(Buffer.from(body as Uint8Array).toString()), { code: "unavailable", retryable: true });
   }
   t.same(seen, errors);

@@ -1,111 +1,18 @@
-import { setTimeout as pause } from "node:timers/promises";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
 import { runSummaryResponse } from "../../../core/run/run-response.js";
 import { isTerminal, summarizeRun } from "../../../core/run/run-state.js";
-import { forEachRecord, type LogRecord, type RecordLocation } from "../../../storage/log/committed-batch.js";
-import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../../storage/log/record-format.js";
+import type { LogRecord } from "../../../storage/log/committed-batch.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
 import { decodeIndex, RECORD_TYPE } from "../../../storage/records/record-index.js";
-import type { RecordReader, RunRecordsOptions } from "../../../storage/view/run-records.js";
 import { View } from "../../../storage/view/view.js";
-import { CellHistory, type HistoryRecord } from "../../helpers/link/cell-history.js";
+import { CellHistory } from "../../helpers/link/cell-history.js";
+import { PlainLog, recordOf } from "../../helpers/store/plain-log.js";
 import { differences } from "../../helpers/store/view-comparison.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_250_707);
 const BASE_URL = "http://cell:8000";
 const UNKNOWN_ID = "01890a5d-ac96-774b-bcce-b302099a8057";
-
-type Batch = Parameters<View["applyBatch"]>[0];
-
-/** A batch of one record, as the log encodes it. */
-function batchOf({ type, timeUs, index, body }: HistoryRecord, sequence: number, segmentBase: number, offset: number) {
-  const bytes = new Uint8Array(recordLength(index.length, body.length));
-  bytes.set(index, RECORD_HEADER_BYTES);
-  bytes.set(body, RECORD_HEADER_BYTES + index.length);
-  const header = {
-    type,
-    flags: 1,
-    sequence,
-    durableUpTo: 0,
-    timeUs,
-    indexLength: index.length,
-    bodyLength: body.length,
-  };
-  writeRecordHeader(bytes, new DataView(bytes.buffer), 0, header, 0, offset);
-  return { bytes, segmentBase, offset, lastSequence: sequence };
-}
-
-/** A log as the view sees one: records with their places, 500 to a segment. */
-class PlainLog {
-  readonly batches: Batch[] = [];
-  readonly #places = new Map<string, Batch>();
-  reads = 0;
-  #segmentBase = 1;
-  #offset = 64;
-
-  append(record: HistoryRecord): Batch {
-    const sequence = this.batches.length + 1;
-    if (sequence % 500 === 0) {
-      this.#segmentBase = sequence;
-      this.#offset = 64;
-    }
-    const batch = batchOf(record, sequence, this.#segmentBase, this.#offset);
-    this.#offset += batch.bytes.length;
-    this.batches.push(batch);
-    this.#places.set(`${batch.segmentBase} ${batch.offset} ${batch.bytes.length}`, batch);
-    return batch;
-  }
-
-  async read({ segmentBase, offset, length }: RecordLocation): Promise<LogRecord> {
-    this.reads++;
-    const batch = this.#places.get(`${segmentBase} ${offset} ${length}`);
-    if (batch === undefined) throw new Error("a location that was never given out");
-    return recordOf(batch);
-  }
-
-  async readMany(locations: readonly RecordLocation[]): Promise<LogRecord[]> {
-    return Promise.all(locations.map((location) => this.read(location)));
-  }
-
-  /** A reader whose every record goes through `change`. */
-  readerThat(change: (record: LogRecord) => LogRecord): RecordReader {
-    const read = async (location: RecordLocation) => change(await this.read(location));
-    return { read, readMany: (locations) => Promise.all(locations.map(read)) };
-  }
-
-  /** A view opened on the records for which `keep` holds, their bodies as `bodyOf` says. */
-  open(
-    options: Partial<RunRecordsOptions> = {},
-    keep: (record: LogRecord) => boolean = () => true,
-    bodyOf: (record: LogRecord) => Uint8Array = ({ body }) => body,
-  ): View {
-    const view = new View({ reader: this, ...options });
-    for (const batch of this.batches) {
-      const record = recordOf(batch);
-      if (!keep(record)) continue;
-      const body = bodyOf(record);
-      view.applyBatch(
-        body === record.body
-          ? batch
-          : batchOf(
-              { ...record, type: record.type as HistoryRecord["type"], body },
-              record.sequence,
-              batch.segmentBase,
-              batch.offset,
-            ),
-      );
-    }
-    view.finishOpening();
-    return view;
-  }
-}
-
-function recordOf(batch: Batch): LogRecord {
-  const records: LogRecord[] = [];
-  forEachRecord(batch, (record) => records.push(record));
-  return records[0]!;
-}
 
 function grow(records: number): { history: CellHistory; log: PlainLog } {
   const history = new CellHistory(createRandom(seed));
@@ -324,76 +231,4 @@ t.test("a record that cannot be read fails the one answer, and the next try read
   failing = false;
   t.same(await view.run(run.id), run);
   t.equal((await view.listRuns({ status: run.status, offset: 0, limit: 1 }, BASE_URL)).runs.length, 1);
-});
-
-function logOf(history: CellHistory, records: number): PlainLog {
-  const log = new PlainLog();
-  while (log.batches.length < records) log.append(history.next());
-  return log;
-}
-
-/** All batches as one. */
-function wholeOf({ batches }: PlainLog) {
-  const [first, last] = [batches[0]!, batches.at(-1)!];
-  const bytes = Buffer.concat(batches.map((batch) => batch.bytes));
-  return { bytes, segmentBase: first.segmentBase, offset: first.offset, lastSequence: last.lastSequence };
-}
-
-t.test("a live batch taken in slices gives way within the batch, and ends as one taken in one go", async (t) => {
-  const history = new CellHistory(createRandom(seed + 3));
-  const records = 400;
-  const log = logOf(history, records);
-  const whole = wholeOf(log);
-
-  const atOnce = new View({ reader: log });
-  atOnce.finishOpening();
-  atOnce.applyBatch(whole);
-  const view = new View({ reader: log });
-  view.finishOpening();
-  const seen: number[] = [];
-  await view.applyBatchInSlices(
-    whole,
-    async () => {
-      seen.push(view.runCount);
-      t.equal(view.appliedSequence, 0, "the batch is not said to be applied before all of it is");
-    },
-    0,
-  );
-  t.equal(seen.length, records, "after each record, when a slice has no time");
-  t.ok(new Set(seen).size > 10, "between slices the view shows what came so far");
-  t.equal(view.appliedSequence, whole.lastSequence);
-  t.same(await differences(view, history, createRandom(seed + 4), 100), []);
-  t.same(await differences(atOnce, history, createRandom(seed + 4), 100), []);
-
-  let turns = 0;
-  const unhurried = new View({ reader: log });
-  for (const batch of log.batches) {
-    await unhurried.applyBatchInSlices(batch, async () => void turns++, Number.POSITIVE_INFINITY);
-  }
-  // Nobody knows for how long the thread was kept before.
-  t.equal(turns, 1, "at the first record, and not while there is time");
-});
-
-t.test("where other work keeps the thread for long, live batches have more of it", async (t) => {
-  const view = new View({ reader: new PlainLog() });
-  view.finishOpening();
-  let turns = 0;
-  const longTurn = () => pause(50).then(() => void turns++);
-  await view.applyBatchInSlices(wholeOf(logOf(new CellHistory(createRandom(seed + 6)), 400)), longTurn, 0.05);
-  t.ok(turns < 200, `${turns} turns for 400 records; slices that do not grow take one for each record`);
-});
-
-t.test("small live batches that follow one another at once give way together as a large one does", async (t) => {
-  const history = new CellHistory(createRandom(seed + 5));
-  const log = new PlainLog();
-  const view = new View({ reader: log });
-  view.finishOpening();
-  const sliceMs = 20;
-  let turns = 0;
-  const startMs = performance.now();
-  // A batch takes some microseconds, a thousandth of a slice: one alone never fills it.
-  while (turns < 4 && performance.now() - startMs < 50 * sliceMs) {
-    await view.applyBatchInSlices(log.append(history.next()), async () => void turns++, sliceMs);
-  }
-  t.equal(turns, 4);
 });

@@ -185,13 +185,10 @@ export class LinkSession {
       return;
     }
     if (this.#ticks >= SLOWED_TICKS) this.#pauses.resume("token");
-    if (this.#phase === "hello" && this.#ticks * 1000 >= LIMITS.linkHelloTimeoutMs) {
-      this.close();
-      return;
-    }
+    const isHelloLate = this.#phase === "hello" && this.#ticks * 1000 >= LIMITS.linkHelloTimeoutMs;
     // Silence counts only while the service listens.
     if (!this.#pauses.isPaused) this.#silentTicks++;
-    if (this.#silentTicks * 1000 >= LIMITS.linkSilenceTimeoutMs) {
+    if (isHelloLate || this.#silentTicks * 1000 >= LIMITS.linkSilenceTimeoutMs) {
       this.close();
       return;
     }
@@ -378,7 +375,13 @@ export class LinkSession {
   }
 
   #send(frame: FrameToSend): void {
-    for (const part of encodeFrame(frame)) this.#socket.write(part);
+    try {
+      for (const part of encodeFrame(frame)) this.#socket.write(part);
+    } catch (error) {
+      // Most likely there is no memory for the frame. The next connection is told what was committed.
+      this.#host.report(error, this.#producer?.name ?? null);
+      this.close();
+    }
     if (this.#socket.writableLength > LIMITS.linkUnreadAnswerBytes) this.#pauses.pause("unread answers");
   }
 

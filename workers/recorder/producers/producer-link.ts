@@ -45,8 +45,8 @@ export class ProducerLink implements MessageIntake {
       intake: this,
       timers,
       report: (error, producer) => {
-        // A producer whose connection could not be accepted tries again and again: one line for all attempts is enough.
-        if (producer === null && noteShortage(error)) return;
+        // A producer that was refused for it tries again and again: one line for all attempts is enough.
+        if (noteShortage(error)) return;
         report("a message could not be taken", error, { producer });
       },
       wrongTokens: (address, count) => line("warn", "wrong token for the cell link", { address, refused: count }),
