@@ -112,18 +112,22 @@ export class LinkServer {
     }
     await clearPath(path);
     const server = this.#createServer(null);
+    let identity: string | undefined;
     try {
       await listen(server, () => {
         server.listen(path);
         // The socket is bound now, and no connection was accepted yet.
         if (server.listening) restrictToOwner(path);
       });
+      identity = (await nodeFileSystem.statusOf(path))?.identity;
     } catch (error) {
+      // It may listen already, and the next attempt would take it for another process.
+      server.close();
       throw unusable(path, (error as Error).message);
     }
     if (this.#isClosed) server.close();
     this.#servers.push(server);
-    this.#socket = { path, server, identity: (await nodeFileSystem.statusOf(path))?.identity };
+    this.#socket = { path, server, identity };
   }
 
   /**
