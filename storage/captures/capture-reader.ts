@@ -4,6 +4,7 @@ import { isMissing, isNoFile } from "../disk/file-system-error.js";
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { KEPT_FILES } from "../disk/kept-files.js";
 import { withUnreadableAsDamage } from "../disk/unreadable-damage.js";
+import { closeLater } from "../disk/whole-files.js";
 import { StorageError } from "../storage-error.js";
 import { fileEndText, readExtentCrc } from "./extent-crc.js";
 import { VerifiedFile } from "./verified-file.js";
@@ -115,7 +116,7 @@ export class CaptureReader {
       const meanwhile = this.#open.get(path);
       if (meanwhile !== undefined) {
         // Shared, for what was verified of it.
-        void file.close();
+        closeLater(file);
         meanwhile.readers++;
         return meanwhile;
       }
@@ -189,5 +190,5 @@ function firstAbove(ends: Float64Array, position: number): number {
 }
 
 function closeUnused(open: OpenFile): void {
-  if (open.isEvicted && open.readers === 0) void open.file.close();
+  if (open.isEvicted && open.readers === 0) closeLater(open.file);
 }

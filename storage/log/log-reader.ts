@@ -3,7 +3,7 @@ import { isMissing } from "../disk/file-system-error.js";
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { KEPT_FILES } from "../disk/kept-files.js";
 import { withUnreadableAsDamage } from "../disk/unreadable-damage.js";
-import { readFully, readFullySync } from "../disk/whole-files.js";
+import { closeLater, readFully, readFullySync } from "../disk/whole-files.js";
 import { StorageError } from "../storage-error.js";
 import type { LogRecord, RecordLocation } from "./committed-batch.js";
 import {
@@ -223,7 +223,7 @@ export class LogReader {
       const count = readFullySync(file, bytes, 0);
       return this.#opened(location, file, bytes.subarray(0, count));
     } catch (error) {
-      void file.close();
+      closeLater(file);
       throw error;
     }
   }
@@ -302,7 +302,7 @@ function release(segment: OpenSegment): void {
 }
 
 function closeUnused(segment: OpenSegment): void {
-  if (segment.isEvicted && segment.readers === 0) void segment.file.close();
+  if (segment.isEvicted && segment.readers === 0) closeLater(segment.file);
 }
 
 function allocate(location: RecordLocation): Uint8Array {
