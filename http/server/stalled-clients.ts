@@ -36,7 +36,7 @@ interface Progress {
 }
 
 /**
- * Cuts off clients that read nothing of their answers for too long. A client that reads slowly but steadily is never cut off. It checks every 4 s,
+ * Cuts off clients that read nothing of their answers for too long. A client of which reading is seen each minute is never cut off. It checks every 4 s,
  * so a client is cut off 60 to 68 s after it read its last byte.
  */
 export class StalledClients {

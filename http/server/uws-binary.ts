@@ -89,7 +89,7 @@ export interface UwsResponse {
   onWritable(offer: (offset: number) => boolean): UwsResponse;
   onAborted(listener: () => void): UwsResponse;
   onData(listener: (chunk: ArrayBuffer, isLast: boolean) => void): UwsResponse;
-  /** A chunk of a body without Content-Length. False if the socket did not take it, which is known only above 16 KiB. */
+  /** A chunk of a body without Content-Length. False if the socket has not taken all that was written before. */
   write(chunk: UwsText): boolean;
   upgrade(data: unknown, key: string, protocols: string, extensions: string, context: UwsContext): void;
   /** Stops reading, and the time limit. */

@@ -2,7 +2,7 @@ import t, { type Test } from "tap";
 import type { ClientOptions } from "ws";
 import { ServiceError } from "../../../core/service-errors.js";
 import type { LiveClientsOptions } from "../../../http/live/live-clients.js";
-import { refusedSocket } from "../../../http/live/run-socket.js";
+import { MESSAGE_PART_BYTES, refusedSocket } from "../../../http/live/run-socket.js";
 import { ApiKeys, createKey } from "../../../http/requests/api-keys.js";
 import { CrossOrigin } from "../../../http/requests/cross-origin.js";
 import type { ListenOptions } from "../../helpers/captures/recorded-cell.js";
@@ -347,8 +347,8 @@ for (const ca of [undefined, TEST_CERTIFICATE]) {
   const name = `a client that reads slowly gets a large message whole${ca === undefined ? "" : " over TLS"}`;
   handlersOnEveryFront(t, name, async (t, serve) => {
     // Several times what the system keeps for a client, so that the server waits for room again and again.
-    const bytes = Buffer.alloc(64 * 1024, "x");
-    const parts = 512;
+    const bytes = Buffer.alloc(MESSAGE_PART_BYTES, "x");
+    const parts = 2_700;
     let given = 0;
     const next = async () => (given++ < parts ? { bytes, isLast: given === parts } : undefined);
     const socket = { ...refusedSocket("x"), next };
