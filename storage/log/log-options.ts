@@ -1,6 +1,6 @@
 import type { Timers } from "../../core/timers.js";
 import type { FileSystem } from "../disk/file-system-interface.js";
-import type { WriteRoom } from "../disk/write-room.js";
+import type { WriteRoom } from "../disk/retried-writes.js";
 import type { StorageErrorData } from "../storage-error.js";
 import type { CommittedBatch } from "./committed-batch.js";
 
@@ -89,7 +89,7 @@ export interface LogOptions {
   /** Called when a write or sync failed. Called again if another fails after a failure that was only for lack of room. */
   onFailure?(failure: LogFailure): void;
   timers?: Timers;
-  /** What to do when room or descriptors are lacking (write-room.ts). By default the operation fails, and the log with it. */
+  /** What to do when room or descriptors are lacking (retried-writes.ts). By default the operation fails, and the log with it. */
   room?: WriteRoom;
   /** Gives 32 random bits for a new segment. */
   createSalt?(): number;

@@ -1,5 +1,5 @@
 import { type FileSystemError, isRepeatable } from "../disk/file-system-error.js";
-import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "../disk/write-room.js";
+import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "../disk/retried-writes.js";
 import { randomSalt, recoverLog } from "../recovery/recovery.js";
 import type { RecoveryReport } from "../recovery/recovery-report.js";
 import { StorageError } from "../storage-error.js";

@@ -1,6 +1,6 @@
 import type { DataDirectory } from "../../storage/disk/data-directory.js";
 import type { FileSystem } from "../../storage/disk/file-system-interface.js";
-import type { WriteRoom } from "../../storage/disk/write-room.js";
+import type { WriteRoom } from "../../storage/disk/retried-writes.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log/committed-batch.js";
 import { Log } from "../../storage/log/log.js";
 import type { LogOptions } from "../../storage/log/log-options.js";

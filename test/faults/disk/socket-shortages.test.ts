@@ -6,7 +6,7 @@ import { constants } from "node:os";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { LOOK_INTERVAL_MS } from "../../../workers/recorder/upkeep/store-watch.js";
-import { startLookupProcess } from "../../../workers/webhooks/dispatcher/lookup-process.js";
+import { startLookupProcess } from "../../../workers/webhooks/dispatcher/start-lookup-process.js";
 import { NameLookups } from "../../../workers/webhooks/dispatcher/name-lookups.js";
 import { receiverConnector } from "../../../workers/webhooks/dispatcher/receiver-connector.js";
 import { serveHandlers } from "../../helpers/http/handler-server.js";

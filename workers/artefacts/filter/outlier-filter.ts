@@ -1,7 +1,7 @@
 import { countBits } from "../cloud/line-counts.js";
 import type { KernelMemory } from "../kernel-memory.js";
 import type { Grid } from "./grid-layout.js";
-import { boundThreshold, type DistanceSums } from "./outlier-threshold.js";
+import { boundThreshold, type DistanceSums } from "./threshold-bounds.js";
 
 /** Largest relative error of a distance by the lanes: 5 roundings of f32 (assembly/filter/distance-lanes.ts), and their products. */
 const LANES_ERROR = 5.01 * 2 ** -24;

@@ -9,7 +9,7 @@ import type {
   DispatcherToRecorder,
   RecorderToDispatcher,
 } from "./dispatcher-messages.js";
-import { startLookupProcess } from "./lookup-process.js";
+import { startLookupProcess } from "./start-lookup-process.js";
 import { NameLookups } from "./name-lookups.js";
 import { ReceiverConnections } from "./receiver-connections.js";
 import { receiverConnector } from "./receiver-connector.js";

@@ -1,5 +1,5 @@
 /** Callbacks that wait until records have come so far: to the disk, or to the front's view. */
-export class SequenceWaits {
+export class RecordWaits {
   /** In order of their records. */
   readonly #waiting: { sequence: number; resume: (hasCome: boolean) => void }[] = [];
   #sequence = 0;
