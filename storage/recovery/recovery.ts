@@ -1,6 +1,6 @@
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
-import { writeFully } from "../disk/whole-files.js";
 import { FAILS_WITHOUT_ROOM } from "../disk/retried-writes.js";
+import { writeFully } from "../disk/whole-files.js";
 import type { LogOptions } from "../log/log-options.js";
 import { readRecordHeader, recordLength, sealRecordHeader } from "../log/record-format.js";
 import { createSegment, encodeSegmentStart, segmentName, type WritableSegment } from "../log/segment.js";

@@ -7,9 +7,9 @@ import { DeliveryRecords } from "./delivery-records.js";
 import { type DeliveryEvent, type DeliveryState, stepAfter } from "./delivery-states.js";
 import { EventPayloads, payloadBytes } from "./event-payloads.js";
 import { InlineRequests } from "./inline-requests.js";
+import type { RecordWaits } from "./record-waits.js";
 import { pauseEndMs } from "./retry-pause.js";
 import type { DeliverySchedulerOptions } from "./scheduler-options.js";
-import type { RecordWaits } from "./record-waits.js";
 import { type FoundDelivery, type InlineRequest, TrackedDelivery } from "./tracked-delivery.js";
 import { UnreadableDeliveries } from "./unreadable-deliveries.js";
 

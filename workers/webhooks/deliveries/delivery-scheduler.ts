@@ -6,8 +6,8 @@ import type { DeliveryFigures } from "./delivery-figures.js";
 import { DeliveryRunner, type QueuedDelivery } from "./delivery-runner.js";
 import { payloadBytes } from "./event-payloads.js";
 import { overdue } from "./inline-requests.js";
-import type { DeliverySchedulerOptions } from "./scheduler-options.js";
 import { RecordWaits } from "./record-waits.js";
+import type { DeliverySchedulerOptions } from "./scheduler-options.js";
 import type { FoundDelivery, InlineAnswer, InlineRequest } from "./tracked-delivery.js";
 
 /**

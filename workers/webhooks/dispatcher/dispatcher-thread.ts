@@ -9,11 +9,11 @@ import type {
   DispatcherToRecorder,
   RecorderToDispatcher,
 } from "./dispatcher-messages.js";
-import { startLookupProcess } from "./start-lookup-process.js";
 import { NameLookups } from "./name-lookups.js";
 import { ReceiverConnections } from "./receiver-connections.js";
 import { receiverConnector } from "./receiver-connector.js";
 import { receiverRanges } from "./receiver-policy.js";
+import { startLookupProcess } from "./start-lookup-process.js";
 
 const port = parentPort;
 if (port === null) throw new Error("dispatcher-thread is a worker's entry");
