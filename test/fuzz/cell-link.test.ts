@@ -155,6 +155,50 @@ function mutatedMessage(random: Random, message: object): object {
   return copy;
 }
 
+/** What messages are about. */
+const newSubject = () => ({ runId: nextId(), frameId: nextId(), jobId: nextId(), lines: 0 });
+type Subject = ReturnType<typeof newSubject>;
+
+/** One of any type about the subject, with its payload: of so many lines, rows or bytes. */
+function messageAbout(
+  random: Random,
+  { runId, frameId, jobId, lines }: Subject,
+  nth: number,
+  count: number,
+): [object, Uint8Array?] {
+  const message = pick<() => [object, Uint8Array?]>(random, [
+    () => [{ type: "cell.put", kiosk_serial_number: "K", unit_system: "metric" }],
+    () => [{ type: "component.put", key: "robot", status: "healthy", enabled: true }],
+    () => [{ type: "component.delete", key: "robot" }],
+    () => [programPut()],
+    () => [{ type: "run.create", id: runId, program_id: PROGRAM_ID, serial_number: "S", metadata: { a: 1 } }],
+    () => [{ type: "run.start", id: runId }],
+    () => [{ type: "step.start", run_id: runId, index: random.integer(1, 3) }],
+    () => [
+      {
+        type: "step.finish",
+        run_id: runId,
+        index: random.integer(1, 3),
+        status: "completed",
+        result: { checks: [{ name: "c", status: "passed" }] },
+      },
+    ],
+    () => [frameBegin(frameId, runId)],
+    () => [frameLines(frameId, lines, count), random.bytes(count * LINE_BYTES)],
+    () => [{ type: "frame.end", id: frameId }],
+    () => [seriesAppend(runId), random.bytes(8 * count)],
+    () => [{ type: "check.add", run_id: runId, check: { name: "gap", status: "failed", value: 1 } }],
+    () => [{ type: "defect.add", run_id: runId, defect: { type: "dent", region_2d: { bbox: [1, 2] } } }],
+    () => [{ type: "job.start", run_id: runId, id: jobId, name: "j" }],
+    () => [{ type: "job.finish", run_id: runId, id: jobId, status: "completed" }],
+    () => [{ type: "file.put", run_id: runId, name: `f${nth}`, content_type: "a/b" }, random.bytes(count)],
+    () => [{ type: "event.add", run_id: runId, event_type: "e", data: { nth } }],
+    () => [{ type: "run.finish", id: runId, results: { a: 1 } }],
+    () => [{ type: "run.cancel", id: runId }],
+  ]);
+  return message();
+}
+
 t.test("random and mutated messages: each is taken whole or refused, and the session goes on", async (t) => {
   t.comment(`TEST_SEED=${SEED}`);
   const random = createRandom(SEED);
@@ -164,41 +208,11 @@ t.test("random and mutated messages: each is taken whole or refused, and the ses
   await raw.accept(programPut());
   let accepted = 1;
   const codes = new Map<string, number>();
-  let subject = { runId: nextId(), frameId: nextId(), jobId: nextId(), lines: 0 };
+  let subject = newSubject();
   for (let i = 0; i < MESSAGES; i++) {
-    const { runId, frameId, jobId } = subject;
+    const { runId } = subject;
     const count = random.integer(1, 30);
-    const message = pick<() => [object, Uint8Array?]>(random, [
-      () => [{ type: "cell.put", kiosk_serial_number: "K", unit_system: "metric" }],
-      () => [{ type: "component.put", key: "robot", status: "healthy", enabled: true }],
-      () => [{ type: "component.delete", key: "robot" }],
-      () => [programPut()],
-      () => [{ type: "run.create", id: runId, program_id: PROGRAM_ID, serial_number: "S", metadata: { a: 1 } }],
-      () => [{ type: "run.start", id: runId }],
-      () => [{ type: "step.start", run_id: runId, index: random.integer(1, 3) }],
-      () => [
-        {
-          type: "step.finish",
-          run_id: runId,
-          index: random.integer(1, 3),
-          status: "completed",
-          result: { checks: [{ name: "c", status: "passed" }] },
-        },
-      ],
-      () => [frameBegin(frameId, runId)],
-      () => [frameLines(frameId, subject.lines, count), random.bytes(count * LINE_BYTES)],
-      () => [{ type: "frame.end", id: frameId }],
-      () => [seriesAppend(runId), random.bytes(8 * count)],
-      () => [{ type: "check.add", run_id: runId, check: { name: "gap", status: "failed", value: 1 } }],
-      () => [{ type: "defect.add", run_id: runId, defect: { type: "dent", region_2d: { bbox: [1, 2] } } }],
-      () => [{ type: "job.start", run_id: runId, id: jobId, name: "j" }],
-      () => [{ type: "job.finish", run_id: runId, id: jobId, status: "completed" }],
-      () => [{ type: "file.put", run_id: runId, name: `f${i}`, content_type: "a/b" }, random.bytes(count)],
-      () => [{ type: "event.add", run_id: runId, event_type: "e", data: { i } }],
-      () => [{ type: "run.finish", id: runId, results: { a: 1 } }],
-      () => [{ type: "run.cancel", id: runId }],
-    ]);
-    const [body, payload] = message();
+    const [body, payload] = messageAbout(random, subject, i, count);
     const sent = random.chance(0.5) ? mutatedMessage(random, body) : body;
     const linesBefore = recorder.runs.get(runId)?.frames[0]?.lines ?? 0;
     const answer = await raw.deliver(sent, random.chance(0.05) ? random.bytes(count) : payload);
@@ -208,7 +222,7 @@ t.test("random and mutated messages: each is taken whole or refused, and the ses
     if (answer !== null) t.equal(subject.lines, linesBefore, "a refused message adds no lines", { diagnostic: false });
     const status = recorder.runs.get(runId)?.status;
     if (status === "completed" || status === "cancelled" || status === "failed" || random.chance(0.02)) {
-      subject = { runId: nextId(), frameId: nextId(), jobId: nextId(), lines: 0 };
+      subject = newSubject();
     }
   }
   const refused = [...codes.values()].reduce((sum, count) => sum + count, 0);

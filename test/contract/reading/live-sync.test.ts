@@ -5,6 +5,7 @@ import { createRandom, type Random } from "../../../core/random.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
+import { RunSync, type SyncedRun } from "../../helpers/live/run-sync.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { quietAssert } from "../../helpers/quiet-assert.js";
 import { sized } from "../../helpers/test-size.js";
@@ -14,12 +15,6 @@ const RUNS = sized(150, 6_000);
 const KILLS = sized(1, 10);
 /** Runs that go on at the same time. */
 const LANES = 12;
-
-interface Row {
-  id: string;
-  status: string;
-  updated_at: string;
-}
 
 /** Counts what is acknowledged, for who waits for more of it. */
 class Progress {
@@ -94,29 +89,8 @@ t.test(`a sync beside ingest, through kills of the service, ends with every run 
     progress.end();
   });
 
-  const seen = new Map<string, Row>();
-  let mark: string | undefined;
-  let multiplePages = 0;
-  /** All pages of one sync, by the rule of the interface: the next mark is the latest update of the first page. */
-  const sync = async (client: ContractClient): Promise<number> => {
-    const limit = 3 + random.integer(0, 9);
-    const since = mark !== undefined && { updated_since: mark };
-    let received = 0;
-    for (let total = 1; received < total; ) {
-      const page = await client.get("/runs", { query: { limit, offset: received, ...since } });
-      if (received > 0) multiplePages++;
-      for (const row of page.runs) {
-        const known = seen.get(row.id);
-        if (known === undefined || known.updated_at <= row.updated_at) seen.set(row.id, row);
-        if (received === 0 && (mark === undefined || row.updated_at > mark)) mark = row.updated_at;
-      }
-      received += page.runs.length;
-      total = page.runs.length === 0 ? 0 : page.total;
-      await progress.more(random.integer(0, 4));
-    }
-    return received;
-  };
-
+  const copy = new RunSync();
+  const sync = () => copy.sync(client, 3 + random.integer(0, 9), () => progress.more(random.integer(0, 4)));
   let client = new ContractClient(quietAssert(t), service.port);
   let syncs = 0;
   for (let kills = 0; isProducing; syncs++) {
@@ -127,7 +101,7 @@ t.test(`a sync beside ingest, through kills of the service, ends with every run 
       kills++;
     }
     await progress.more(random.integer(0, 40));
-    await sync(client);
+    await sync();
   }
   await producing;
   t.same(refused, []);
@@ -135,19 +109,20 @@ t.test(`a sync beside ingest, through kills of the service, ends with every run 
   for (const status of ["pending", "running", "finalizing"] as const) {
     await client.until("/runs", ({ total }) => total === 0, { query: { status, limit: 1 } });
   }
-  while ((await sync(client)) > 0);
+  while ((await sync()) > 0);
 
-  const rows: Row[] = [];
+  const rows: SyncedRun[] = [];
   for (let total = 1; rows.length < total; ) {
     const page = await client.get("/runs", { query: { limit: 1000, offset: rows.length } });
     rows.push(...page.runs);
     total = page.total;
   }
   t.equal(rows.length, RUNS);
-  const state = ({ id, status, updated_at }: Row) => `${id} ${status} ${updated_at}`;
-  t.same([...seen.values()].map(state).sort(), rows.map(state).sort());
-  t.ok(multiplePages > 0, "some syncs took several pages");
-  t.comment(`${RUNS} runs, ${KILLS} kills, ${syncs} syncs while they were produced, ${multiplePages} further pages`);
+  const state = ({ id, status, updated_at }: SyncedRun) => `${id} ${status} ${updated_at}`;
+  t.same([...copy.seen.values()].map(state).sort(), rows.map(state).sort());
+  const { furtherPages } = copy;
+  t.ok(furtherPages > 0, "some syncs took several pages");
+  t.comment(`${RUNS} runs, ${KILLS} kills, ${syncs} syncs while they were produced, ${furtherPages} further pages`);
   await producer.close();
   await service.end();
 });

@@ -2,11 +2,12 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import t from "tap";
+import t, { type Test } from "tap";
 import { EVENT_SCHEMAS } from "../../../core/webhook/event-schema.js";
 import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
-import { closed } from "../../helpers/http/contract-client.js";
+import { type ContractClient, closed } from "../../helpers/http/contract-client.js";
 import { listOf } from "../../helpers/list-of.js";
+import type { ServiceProcess } from "../../helpers/process/service-process.js";
 import {
   ALL_EVENTS,
   completedRun,
@@ -58,12 +59,26 @@ t.test("tests and retries are one attempt each, made while the request waits", a
   t.equal(new Set(target.requests.map(({ headers }) => headers["webhook-id"])).size, 1, "the same event_id");
   t.equal(new Set(target.requests.map(({ body }) => body.toString())).size, 1, "the same bytes");
 
-  // A failed one of a run, in parallel: one attempt at a time.
   await client.patch("/webhooks/{webhook_id}", {
     path: { webhook_id: hook.id },
     body: { enabled: true, max_retries: 0 },
   });
   status = 503;
+  await retryAtOnce(t, service, client, hook.id);
+
+  status = 500;
+  const last = await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } });
+  t.equal(last.delivered, true);
+  await client.patch("/webhooks/{webhook_id}", { path: { webhook_id: hook.id }, body: { url: target.url } });
+  const undelivered = await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } });
+  await client.delete("/webhooks/{webhook_id}", { path: { webhook_id: hook.id } });
+  await client.refusal("post", "/webhook-deliveries/{delivery_id}/retry", 409, "webhook_deleted", {
+    path: { delivery_id: undelivered.delivery_id },
+  });
+});
+
+/** Eight retries at once of a failed delivery of a run: one attempt at a time. */
+async function retryAtOnce(t: Test, service: ServiceProcess, client: ContractClient, hookId: string): Promise<void> {
   const producer = await producerOf(t, service);
   const runId = await createRun(producer);
   await producer.deliver({ type: "run.fail", id: runId, error_message: "collision" });
@@ -86,7 +101,7 @@ t.test("tests and retries are one attempt each, made while the request waits", a
     }, 50);
   });
   await client.patch("/webhooks/{webhook_id}", {
-    path: { webhook_id: hook.id },
+    path: { webhook_id: hookId },
     body: { url: slow.url, secret: SECRET },
   });
   const answers = await Promise.all(
@@ -102,20 +117,10 @@ t.test("tests and retries are one attempt each, made while the request waits", a
   const after = await client.get("/runs/{run_id}", { path: { run_id: runId } });
   t.match(after.webhook_delivery, { delivered: 1, failed: 0, all_ok: true });
   t.equal(after.updated_at, run.updated_at, "deliveries leave the run's updated_at");
-  await client.patch("/webhooks/{webhook_id}", { path: { webhook_id: hook.id }, body: { name: "renamed" } });
+  await client.patch("/webhooks/{webhook_id}", { path: { webhook_id: hookId }, body: { name: "renamed" } });
   const { event_log } = await client.get("/runs/{run_id}", { path: { run_id: runId } });
   t.same(event_log, run.event_log, "what was noted stays noted, as it was");
-
-  status = 500;
-  const last = await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } });
-  t.equal(last.delivered, true);
-  await client.patch("/webhooks/{webhook_id}", { path: { webhook_id: hook.id }, body: { url: target.url } });
-  const undelivered = await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } });
-  await client.delete("/webhooks/{webhook_id}", { path: { webhook_id: hook.id } });
-  await client.refusal("post", "/webhook-deliveries/{delivery_id}/retry", 409, "webhook_deleted", {
-    path: { delivery_id: undelivered.delivery_id },
-  });
-});
+}
 
 t.test("a retry takes the place of the automatic attempts that are left", async (t) => {
   const { service, client } = await start(t);

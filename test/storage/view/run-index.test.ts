@@ -115,27 +115,7 @@ for (const shape of shapes) {
       }
       // In its second half it is taken out as columns and put in again, and goes on.
       if (step % sized(5, 1) !== 0) continue;
-      const sample = random.pick(runs);
-      const query: RunQuery = {
-        ...(random.chance(0.5) && { programOrdinal: random.integer(0, shape.programs) }),
-        ...(random.chance(0.4) && {
-          serialNumber: random.chance(0.9) && sample.serialNumber !== null ? sample.serialNumber : "unknown",
-        }),
-        ...(random.chance(0.5) && { status: random.integer(0, 8) }),
-        ...(random.chance(0.5) && { outcome: random.integer(0, 4) }),
-        ...(random.chance(0.5) && {
-          updatedSinceUs: random.pick([
-            0,
-            clockUs,
-            clockUs - random.integer(0, 100_000),
-            sample.timeUs,
-            sample.timeUs - 1,
-            random.pick(runs).timeUs,
-          ]),
-        }),
-        offset: random.chance(0.5) ? 0 : random.integer(0, random.chance(0.5) ? 40 : runs.length + 5),
-        limit: random.pick([0, 1, 7, 50, 1000]),
-      };
+      const query = randomQuery(random, runs, shape.programs, clockUs);
       queries++;
       const expected = queryPlain(runs, query);
       const actual = index.query(query);
@@ -166,6 +146,30 @@ for (const shape of shapes) {
       ),
     );
   });
+}
+
+function randomQuery(random: Random, runs: readonly PlainRun[], programs: number, clockUs: number): RunQuery {
+  const sample = random.pick(runs);
+  return {
+    ...(random.chance(0.5) && { programOrdinal: random.integer(0, programs) }),
+    ...(random.chance(0.4) && {
+      serialNumber: random.chance(0.9) && sample.serialNumber !== null ? sample.serialNumber : "unknown",
+    }),
+    ...(random.chance(0.5) && { status: random.integer(0, 8) }),
+    ...(random.chance(0.5) && { outcome: random.integer(0, 4) }),
+    ...(random.chance(0.5) && {
+      updatedSinceUs: random.pick([
+        0,
+        clockUs,
+        clockUs - random.integer(0, 100_000),
+        sample.timeUs,
+        sample.timeUs - 1,
+        random.pick(runs).timeUs,
+      ]),
+    }),
+    offset: random.chance(0.5) ? 0 : random.integer(0, random.chance(0.5) ? 40 : runs.length + 5),
+    limit: random.pick([0, 1, 7, 50, 1000]),
+  };
 }
 
 t.test("an empty index answers every query with nothing", async (t) => {
