@@ -19,6 +19,7 @@ export const FRAME_FORMAT_MEANINGS = {
   "luminance.png": "the luminance as an 8-bit greyscale picture; only of a frame that has luminance.",
 } as const;
 export type FrameFormat = keyof typeof FRAME_FORMAT_MEANINGS;
+export const FRAME_FORMATS = valuesOf(FRAME_FORMAT_MEANINGS);
 
 /** What a frame offers for download: the formats of the manifest, and a preview, which is not in it. */
 export const OFFERED_FORMAT_MEANINGS = {

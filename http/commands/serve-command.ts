@@ -36,7 +36,7 @@ export interface ServingHooks {
   /** Nobody reads stderr any more. */
   onLogGone?(): void;
   /** Called when the options have been checked, before the service opens the store. */
-  beforeOpening?(): Promise<void>;
+  beforeOpening?(recorder: RecorderOptions): Promise<void>;
   /** Recording failed so long ago that the process is to end (`--exit-after-failure`). `Service.stop` then fails and says why. */
   onGivenUp(): void;
 }
@@ -73,7 +73,7 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
   process.umask(0o077);
   const recorder = await recorderOptions(options);
   const tls = tlsFiles(options);
-  await hooks.beforeOpening?.();
+  await hooks.beforeOpening?.(recorder);
   const service = await startService({
     recorder,
     host: options.host.replace(/^\[(.*)\]$/, "$1"),

@@ -7,7 +7,7 @@ import { SCENES } from "../../workers/demo-cell/scenes.js";
 import type { DemoOptions } from "../commands/command-options.js";
 import { startServing, stopGracefully, untilSignal } from "../commands/serve-command.js";
 import { standardOutput } from "../log/standard-error.js";
-import { markStore, type StoreOwner, storeOwner } from "./demo-store.js";
+import { makeOpeningRun, markStore, type StoreOwner, storeOwner } from "./demo-store.js";
 import { registerReceivers, removeReceivers } from "./demo-webhooks.js";
 import { runLine } from "./run-line.js";
 
@@ -37,6 +37,10 @@ export async function demo(options: DemoOptions, warnings: readonly string[]): P
     say,
     onLogGone: leave,
     onGivenUp: leave,
+    async beforeOpening(recorder) {
+      // If the store cannot be opened, the service itself says so.
+      if (plan.hasOpeningRun) await makeOpeningRun(recorder, options.seed, stopped).catch(() => {});
+    },
   }).catch((error: unknown) => {
     receiver.close();
     throw error;
@@ -71,6 +75,9 @@ export async function demo(options: DemoOptions, warnings: readonly string[]): P
 export function demoPlan(options: DemoOptions, owner: StoreOwner) {
   const asked = options["retain-bytes"];
   const retainBytes = asked === undefined ? (owner === "other" ? null : RETAINED_BYTES) : asked;
+  const runs = options.runs ?? 0;
+  // Not if all captures are kept, and not if the few runs that are asked for all show other scenes.
+  const hasOpeningRun = owner === "new" && retainBytes !== null && (runs === 0 || runs > SCENES.length);
   const isGuest = owner === "other";
   const notes = isGuest
     ? [
@@ -81,13 +88,14 @@ export function demoPlan(options: DemoOptions, owner: StoreOwner) {
   if (isGuest && asked === undefined) {
     notes.push("captures are kept without a limit, about 5 GB an hour: set one with --retain-bytes");
   }
+  const remaining = hasOpeningRun && runs > 0 ? runs - 1 : runs;
   const cell = {
     seed: options.seed,
-    runs: options.runs ?? 0,
+    runs: remaining,
     isGuest,
     ...(options.captures !== null && { capturesDirectory: options.captures }),
   };
-  return { serveOptions: { ...options, "retain-bytes": retainBytes }, notes, cell };
+  return { serveOptions: { ...options, "retain-bytes": retainBytes }, hasOpeningRun, notes, cell };
 }
 
 /** Resolves when the demo is to end; the cell may have made all its runs before. @throws DemoCellError */

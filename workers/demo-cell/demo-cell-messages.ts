@@ -8,6 +8,8 @@ export interface DemoCellOptions {
   seed: number;
   /** Ends after so many runs; 0 goes on until it is stopped. */
   runs: number;
+  /** Number of the first run; default 1. It decides the run's scene and random content. */
+  firstNumber?: number;
   /** The store is somebody else's: the cell leaves its serial number, its display units and its components as they are. */
   isGuest?: boolean;
   /** Replays the height maps of this folder in place of made ones. */
@@ -25,7 +27,7 @@ export type DemoCellReport =
   | { kind: "refused"; code: string; message: string }
   | {
       kind: "run_ended";
-      /** Counts from 1. It decides the run's scene and random content. */
+      /** Counts from 1, or from `firstNumber`. */
       number: number;
       runId: string;
       programName: string;

@@ -63,7 +63,7 @@ export async function runDemoCell(
     await introduce(client, programs, options.seed, isGuest);
     const parts = new PartCounter(programs);
     while (!signal.aborted && (options.runs === 0 || runs < options.runs)) {
-      const number = ++runs;
+      const number = (options.firstNumber ?? 1) + runs++;
       const random = createRandom(Math.imul(options.seed, 0x9e3779b1) ^ number);
       const batch = batchOf(number);
       if (!isGuest) {
@@ -73,7 +73,7 @@ export async function runDemoCell(
       const scene = sceneOf(number);
       // After the scenes, the programs in turn.
       const program = programs[(scene?.program ?? number - 1) % programs.length] as DemoProgram;
-      const serialNumber = parts.next(program, random, scene);
+      const serialNumber = parts.next(program, random, scene, number);
       try {
         report(await executeRun(client, pace, { number, program, serialNumber, random, scene, batch }));
       } catch (error) {
@@ -125,12 +125,13 @@ class PartCounter {
     for (const program of programs) this.#counts.set(program, 0);
   }
 
-  next(program: DemoProgram, random: Random, scene: Scene | undefined): string {
+  next(program: DemoProgram, random: Random, scene: Scene | undefined, number: number): string {
     const last = this.#counts.get(program) ?? 0;
     // Drawn for every run, so that what follows does not depend on the scene.
     const drawn = random.chance(REINSPECTED);
     const isAgain = scene === undefined ? drawn : scene.isAgain === true;
-    const count = isAgain && last > 0 ? last : last + 1;
+    // Run 0 is of a start before this one: its part comes before the first.
+    const count = number === 0 ? 0 : isAgain && last > 0 ? last : last + 1;
     this.#counts.set(program, count);
     const capture = program.document.metadata?.capture;
     const middle = typeof capture === "string" ? `${capture}-` : "";

@@ -39,9 +39,12 @@ export const FURTHER_SCENES: readonly Scene[] = [
   { program: 4, outcome: "passed", isAgain: true },
 ];
 
+/** The scene of run 0, which only a new store of the demo has (see `firstNumber`). Retention has removed its captures. */
+const OPENING_SCENE: Scene = { program: 1, outcome: "passed" };
+
 /** The scene of a run, counted from 1; undefined after the last scene: the seed then decides everything. */
 export function sceneOf(number: number): Scene | undefined {
-  return [...SCENES, ...FURTHER_SCENES][number - 1];
+  return number === 0 ? OPENING_SCENE : [...SCENES, ...FURTHER_SCENES][number - 1];
 }
 
 const BATCH_RUNS = 6;
@@ -62,7 +65,7 @@ export interface Batch {
 }
 
 export function batchOf(number: number): Batch {
-  const before = Math.floor((number - 1) / BATCH_RUNS);
+  const before = Math.floor((Math.max(1, number) - 1) / BATCH_RUNS);
   return {
     number: before + 1,
     customer: CUSTOMERS[before % CUSTOMERS.length] as string,

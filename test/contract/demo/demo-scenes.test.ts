@@ -9,9 +9,9 @@ type Webhook = components["schemas"]["WebhookResponse"];
 
 t.test("the first two minutes show a whole cell", async (t) => {
   const startedMs = performance.now();
-  const service = await startDemo(t, { args: ["demo", "--seed", "7", "--runs", String(SCENES.length)] });
+  const service = await startDemo(t, { args: ["demo", "--seed", "7", "--runs", String(SCENES.length + 1)] });
   const client = new ContractClient(t, service.port);
-  const ids = await endedRuns(client, SCENES.length);
+  const [opening = "", ...ids] = await endedRuns(client, SCENES.length + 1);
   const tookSeconds = (performance.now() - startedMs) / 1000;
   t.ok(tookSeconds < 120, `${tookSeconds.toFixed(0)} s`);
   // A run can be read before its line is printed.
@@ -19,10 +19,10 @@ t.test("the first two minutes show a whole cell", async (t) => {
   t.equal(service.stdout.match(/^run /gm)?.length, SCENES.length, "a line for each run");
   t.match(service.stdout, /^open http:\/\/127\.0\.0\.1:\d+$/m);
   const { runs, total } = await client.get("/runs");
-  t.equal(total, SCENES.length);
+  t.equal(total, SCENES.length + 1, "the run whose captures are removed, then the scenes");
   const oldestFirst = runs.reverse();
   const outcomes: unknown[] = [];
-  for (const { id, status } of oldestFirst) {
+  for (const { id, status } of oldestFirst.slice(1)) {
     const { quality_report: report } = await client.get("/runs/{run_id}/quality-report", { path: { run_id: id } });
     outcomes.push(report?.status ?? status);
   }
@@ -38,6 +38,14 @@ t.test("the first two minutes show a whole cell", async (t) => {
 
   const webhooks = await client.get("/webhooks");
   const delivered = await showsDeliveries(t, client, webhooks);
+
+  const files = await client.get("/runs/{run_id}/files", { path: { run_id: opening } });
+  t.strictSame(
+    files.map(({ type, deleted_at }) => type === "report" || typeof deleted_at === "string"),
+    files.map(() => true),
+  );
+  const removed = files.find(({ deleted_at: at }) => at);
+  t.equal((await client.raw("GET", `/runs/${opening}/files/${removed?.name}`)).status, 410);
   t.match(await service.end("SIGINT"), { code: 0 });
   t.match(await runCommand(["check", "--data", service.dataDirectory]), { code: 0, stdout: /\nok\n$/ });
 
@@ -94,7 +102,7 @@ async function showsDeliveries(t: Test, client: ContractClient, webhooks: readon
   return signed.length;
 }
 
-/** The next start is in the demo's own store, and has the same receivers. */
+/** The next start is in the demo's own store: it makes no such run again, finds what is removed, and has the same receivers. */
 async function startAgain(
   t: Test,
   dataDirectory: string,
@@ -105,7 +113,7 @@ async function startAgain(
   await service.untilStdout(/^run /m);
   t.notMatch(service.stdout, /did not make this store/);
   const client = new ContractClient(t, service.port);
-  t.equal((await client.get("/runs")).total, SCENES.length + 1);
+  t.equal((await client.get("/runs")).total, SCENES.length + 2);
   const receivers = await client.get("/webhooks");
   t.same(
     receivers.map(({ id }) => id),

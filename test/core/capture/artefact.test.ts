@@ -10,7 +10,7 @@ import type { Extent } from "../../../core/capture/capture.js";
 import { plyHeader } from "../../../core/capture/ply-header.js";
 import type { RunChange } from "../../../core/link/change.js";
 import { createRandom, type Random } from "../../../core/random.js";
-import { OFFERED_FORMATS } from "../../../core/run/manifest.js";
+import { FRAME_FORMATS } from "../../../core/run/manifest.js";
 import { endRun } from "../../../core/run/run-end.js";
 import {
   availableFormats,
@@ -63,7 +63,7 @@ t.test("formats appear one by one, in the order of their names in the interface,
   const run = processedRun();
   const [frame] = run.frames as [RunState["frames"][0]];
   t.strictSame(formatsOf(frame), ["npy"]);
-  for (const format of OFFERED_FORMATS) if (format !== "npy") t.equal(formatBytes(frame, format), null, format);
+  for (const format of FRAME_FORMATS) if (format !== "npy") t.equal(formatBytes(frame, format), null, format);
   const after = folded(run, ...ALL);
   const [made] = after.frames as [RunState["frames"][0]];
   t.strictSame(availableFormats(after, made), ["npy", "raw.ply", "png", "luminance.png", "ply", "preview.png"]);
@@ -149,7 +149,7 @@ t.test(
   async (t) => {
     const comes = (run: RunState) => {
       const [frame] = run.frames as [RunState["frames"][0]];
-      return [...OFFERED_FORMATS, "stl"].filter((format) => canFormatCome(run, frame, format)).sort();
+      return [...FRAME_FORMATS, "stl"].filter((format) => canFormatCome(run, frame, format)).sort();
     };
     const processed = ["luminance.png", "ply", "png", "raw.ply"];
     const open = worldWithRun("running").runs.get(RUN_ID) as RunState;

@@ -1,5 +1,12 @@
 import t from "tap";
-import { FILE_TYPES, FORMAT_TYPES, fileNameFault, frameFileName, sweepFileName } from "../../../core/run/manifest.js";
+import {
+  FILE_TYPES,
+  FORMAT_TYPES,
+  FRAME_FORMATS,
+  fileNameFault,
+  frameFileName,
+  sweepFileName,
+} from "../../../core/run/manifest.js";
 
 const ID = "0197a3b2-0000-7abc-8def-000000000001";
 
@@ -41,7 +48,7 @@ t.test("names that it may not", async (t) => {
     ["a\ud800b", /Unicode/],
     ["step-3-cl_sweep.csv", /captures/],
     ["step-0003-cl_sweep.csv", /captures/],
-    ...Object.keys(FORMAT_TYPES).map((format): [string, RegExp] => [`frame-${ID}.${format}`, /captures/]),
+    ...FRAME_FORMATS.map((format): [string, RegExp] => [frameFileName(ID, format), /captures/]),
   ];
   for (const [name, fault] of cases) t.match(fileNameFault(name), fault, JSON.stringify(name.slice(0, 40)));
 });

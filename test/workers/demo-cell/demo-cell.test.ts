@@ -137,7 +137,7 @@ t.test("fewer runs than scenes show the first of them; behind the scenes everyth
 
 t.test("the cell's display shows inches for every other batch; a guest leaves the cell as it is", async (t) => {
   const puts = async (isGuest: boolean) => {
-    const { server } = await produce(t, { seed: 1, runs: 13, isGuest }, "label check");
+    const { server } = await produce(t, { seed: 1, runs: 13, isGuest, firstNumber: 1 }, "label check");
     return server.messages.map(({ body }) => body as { type: string; unit_system?: string });
   };
   const own = (await puts(false)).filter(({ type }) => type === "cell.put");
