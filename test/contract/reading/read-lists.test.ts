@@ -47,6 +47,7 @@ t.test("GET /runs: every field of an entry, newest first, exact totals", async (
     updated_at: at(28),
     links: links(RUN, PROGRAM),
   });
+  t.match(list.runs[3], { status: "failed", error_message: "robot fault" });
   t.match(list.runs[0], {
     status: "running",
     progress: { total_steps: 4, current_step: 2 },
