@@ -229,6 +229,7 @@ t.test("an empty store", async (t) => {
     limit: 50,
     offset: 0,
   });
+  t.match(await client.get("/runs", { query: { status: "running", updated_since: at(1) } }), { total: 0 });
   t.strictSame(await client.get("/programs"), {
     programs: [],
     total: 0,
