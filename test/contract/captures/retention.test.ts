@@ -3,7 +3,6 @@ import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import t, { type Test } from "tap";
-import { createRandom } from "../../../core/random.js";
 import type { components } from "../../../http/client/interface-types.js";
 import { capturePath } from "../../../storage/captures/capture-path.js";
 import {
@@ -18,11 +17,8 @@ import { ContractClient } from "../../helpers/http/contract-client.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
-import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { checkDirectory } from "../../helpers/store/checked-directory.js";
-import { sized } from "../../helpers/test-size.js";
 
-const SEED = Number(process.env.TEST_SEED ?? 20261120);
 /** More than what sockets hold between the service and a client that does not read. */
 const BIG = Buffer.alloc(48 * 1024 * 1024, "the image of a whole part ");
 
@@ -206,54 +202,3 @@ t.test("the log says what was removed; bytes that are missing without a tombston
   await service.end();
   t.match(await runCommand(["check", "--data", folder]), { code: 1, stdout: /capture_missing: captures\/.*DAMAGED/s });
 });
-
-t.test(
-  "kill -9 while retention works: check finds no byte gone without its tombstone, and the next start goes on",
-  async (t) => {
-    t.comment(`TEST_SEED=${SEED}`);
-    const random = createRandom(SEED);
-    const folder = temporaryDirectory(t);
-    const recorder = await RecorderHarness.start(t, folder);
-    const producer = await recorder.connect("controller");
-    const count = sized(60, 100);
-    for (let n = 0; n < count; n++) {
-      const run = await runWithCaptures(producer, n);
-      await producer.accept({ type: "run.cancel", id: run.id });
-    }
-    await recorder.stop();
-    const start = async (): Promise<ServiceProcess> => {
-      const service = await ServiceProcess.startFor(t, {
-        dataDirectory: folder,
-        args: ["serve", "--retain-bytes", "1"],
-      });
-      return service;
-    };
-    let kills = 0;
-    let left = 0;
-    while (captureFiles(folder).length > 0 && kills < sized(2, 5)) {
-      const there = captureFiles(folder).length;
-      const below = there - random.integer(0, 30);
-      const service = await start();
-      await until(
-        async () => captureFiles(folder).length,
-        (files) => files <= Math.max(0, below),
-      );
-      await service.end("SIGKILL");
-      kills++;
-      const { ok, findings } = await checkDirectory(folder);
-      t.ok(ok, JSON.stringify(findings));
-      left += findings.filter(({ code }) => code === "capture_left").length;
-    }
-    const service = await start();
-    const client = new ContractClient(t, service.port);
-    await until(
-      async () => captureFiles(folder).length,
-      (files) => files === 0,
-    );
-    const list = (await client.get("/runs", { query: { limit: 1000 } })) as { total: number };
-    t.equal(list.total, count, "every record stays");
-    await service.end();
-    t.match(await checkDirectory(folder), { ok: true, findings: { length: 0 } });
-    t.comment(`${kills} kills, ${left} files left behind and taken up`);
-  },
-);

@@ -202,6 +202,7 @@ t.test("GET /runs/{run_id}/quality-report and /defects", async (t) => {
 t.test("a run that fails has no report any more, whatever its checks said", async (t) => {
   const { client, cell } = await filled(t);
   cell.apply(us(60), { kind: "check_added", runId: ACTIVE_RUN, check: { name: "c", status: "passed" } });
+  cell.apply(us(60), { kind: "defect_added", runId: ACTIVE_RUN, defect: { type: "dent" } });
   const found = async (status: "passed" | "none") =>
     (await client.get("/runs", { query: { quality_status: status } })).total;
   t.same([await found("passed"), await found("none")], [2, 3]);
@@ -210,6 +211,11 @@ t.test("a run that fails has no report any more, whatever its checks said", asyn
   const path = { run_id: ACTIVE_RUN };
   t.equal((await client.get("/runs/{run_id}", { path })).quality_status, null);
   t.equal((await client.get("/runs/{run_id}/quality-report", { path })).quality_report, null);
+  t.strictSame(
+    (await client.get("/runs/{run_id}/defects", { path })).defects,
+    [{ type: "dent" }],
+    "they stay readable",
+  );
 });
 
 t.test("unknown runs are 404 on every path below them", async (t) => {

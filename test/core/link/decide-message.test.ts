@@ -1,6 +1,6 @@
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
-import type { CellMessage } from "../../../core/link/cell-message-schema.js";
+import { CELL_MESSAGE_SCHEMAS, type CellMessage } from "../../../core/link/cell-message-schema.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import {
   type FixtureStatus,
@@ -59,6 +59,12 @@ const ACCEPTED: Record<FixtureStatus, readonly string[]> = {
 };
 
 t.test("what may follow what: every message about a run in every status", async (t) => {
+  const types = Object.keys(CELL_MESSAGE_SCHEMAS).filter((type) => !/^(?:cell|component|program)\./.test(type));
+  t.same(
+    ABOUT_RUN.map(([message]) => message.type),
+    types,
+    "the table has every message about runs",
+  );
   for (const [status, accepted] of Object.entries(ACCEPTED) as [FixtureStatus, string[]][]) {
     for (const [message, payloadBytes] of ABOUT_RUN) {
       // All of its lines are there, so that frame.end has nothing else against it.
@@ -116,12 +122,13 @@ t.test("a step: pending → running → completed or failed, or pending → skip
       for (const before of path[from]) world.send(message(before));
       t.equal(runOf(world).steps[2]?.status, from);
       const refusal = refusalOf(world, message(move));
+      const allowed = listOf(move === "start" || move === "skipped" ? "pending" : "running");
       if (legal[from].includes(move)) {
         t.equal(runOf(world).steps[2]?.status, moves[move], `${from}: ${move}`);
       } else {
         t.match(
           refusal,
-          { code: "illegal_transition", params: { path: "/index", value: 3, status: from } },
+          { code: "illegal_transition", params: { path: "/index", value: 3, status: from, allowed } },
           `${from}: ${move}`,
         );
       }

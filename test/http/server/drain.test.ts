@@ -71,6 +71,7 @@ onEveryFront(t, "while a server closes, every answer is the last of its connecti
   const closed = server.close(600_000).then(() => {
     isClosed = true;
   });
+  await t.rejects(RawConnection.open(port), { code: "ECONNREFUSED" });
   for (const { connection } of clients) connection.send("\r\n");
   for (const { connection, request } of clients) {
     const [method, path, status] = request;
@@ -109,7 +110,7 @@ async function beginLate(t: Test, open: () => Promise<RawConnection>) {
   return clients;
 }
 
-onEveryFront(t, "a server that has closed leaves no timer, whatever its clients took", async (t, serve) => {
+onEveryFront(t, "a server that has closed has cut what outlasts the grace, and leaves no timer", async (t, serve) => {
   for (const graceMs of [0, 600_000]) {
     const clock = new ManualTimers();
     const handlers = { "/large": () => jsonReply("x".repeat(16 * MIB)), "/small": () => jsonReply(1) };
@@ -124,6 +125,10 @@ onEveryFront(t, "a server that has closed leaves no timer, whatever its clients 
       t.equal((await client.response())?.status, 200);
     }
     await server.close(graceMs);
+    if (graceMs === 0) {
+      client.socket.resume();
+      t.equal(await client.response(), undefined, "cut in the middle of its answer");
+    }
     await until(() => server.figures().openRequests === 0);
     t.equal(clock.armed, 0);
   }

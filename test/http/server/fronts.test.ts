@@ -2,7 +2,7 @@ import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import pino from "pino";
 import t from "tap";
 import { ServiceError } from "../../../core/service-errors.js";
-import { jsonBytesReply, jsonReply, type Reply } from "../../../http/replies/reply.js";
+import { jsonBytesReply, jsonReply } from "../../../http/replies/reply.js";
 import { RequestPipeline } from "../../../http/requests/request-pipeline.js";
 import type { HandlerRequest } from "../../../http/requests/route.js";
 import { startFront } from "../../../http/server/choose-server.js";
@@ -222,34 +222,6 @@ onEveryFront(
     t.equal((await rawRequest(port, GET("/slow")))?.json(), "slow");
   },
 );
-
-onEveryFront(t, "close lets requests end, takes no new ones, and cuts what outlasts the grace", async (t, serve) => {
-  let finish: ((reply: Reply) => void) | undefined;
-  const handlers = {
-    "/wait": () =>
-      new Promise<Reply>((resolve) => {
-        finish = resolve;
-      }),
-  };
-  const { server, port } = await serve(t, handlers);
-  const connection = await RawConnection.open(port);
-  connection.send(GET("/wait"));
-  await until(() => finish !== undefined);
-  const closed = server.close(60_000);
-  await t.rejects(RawConnection.open(port), { code: "ECONNREFUSED" });
-  finish?.(jsonReply("done"));
-  t.equal((await connection.response())?.json(), "done");
-  await closed;
-  await connection.closed;
-
-  const second = await serve(t, handlers);
-  finish = undefined;
-  const stuck = await RawConnection.open(second.port);
-  stuck.send(GET("/wait"));
-  await until(() => finish !== undefined);
-  await second.server.close(0);
-  await stuck.closed;
-});
 
 onEveryFront(t, "a port in use and an address of another machine are clear errors", async (t, serve, front) => {
   const { port, server } = await serve(t, {});

@@ -169,16 +169,6 @@ t.test("a list entry that is kept holds no memory beside its own", async (t) => 
   }
 });
 
-t.test("an empty log is an empty view", async (t) => {
-  const view = new PlainLog().open();
-  t.same(await view.listRuns({ offset: 0, limit: 50 }, ""), { total: 0, runs: [], isWhole: true });
-  t.same(view.listPrograms({ offset: 0, limit: 50 }), { total: 0, programs: [] });
-  t.equal(view.activeRun(), undefined);
-  t.same(view.components(), []);
-  t.same(view.cell(), { kioskSerialNumber: null, unitSystem: "metric" });
-  t.equal(view.appliedSequence, 0);
-});
-
 t.test("opening decodes no body of a run that has ended, and lists need none either", async (t) => {
   const { history, log } = grow(3_000);
   const active = history.newestFirst.filter((run) => !isTerminal(run.status));

@@ -1,5 +1,4 @@
 import t from "tap";
-import { LIMITS } from "../../../core/limits.js";
 import { reportOfRun } from "../../../core/run/run-response.js";
 import { nextId, PROGRAM_ID, programPut, runningRun, seriesAppend } from "../../helpers/link/link-messages.js";
 import type { RawProducer } from "../../helpers/link/raw-producer.js";
@@ -94,23 +93,3 @@ async function sendEach(raw: RawProducer) {
   await raw.accept({ type: "run.finish", id: runId, summary: "fine", results: { score: 3 } });
   return { runId, frameId, jobId };
 }
-
-t.test("a run's document is bounded, and a full run can still end", async (t) => {
-  const recorder = await RecorderHarness.start(t, temporaryDirectory(t));
-  const raw = await recorder.connect("cell");
-  await raw.accept(programPut());
-  const { runId } = await runningRun(raw);
-  const data = { text: "x".repeat(1_000_000) };
-  let accepted = 0;
-  for (;;) {
-    const answer = await raw.deliver({ type: "event.add", run_id: runId, event_type: "e", data });
-    if (answer !== null) {
-      t.match(answer, { code: "too_large", params: { allowed: LIMITS.runDocumentBytes } });
-      break;
-    }
-    accepted++;
-  }
-  t.ok(accepted >= 15 && accepted <= 17, `${accepted} events of a megabyte`);
-  await raw.accept({ type: "run.fail", id: runId, error_message: "m".repeat(LIMITS.messageCharacters) });
-  t.equal(recorder.run(runId).eventLog.length, accepted);
-});
