@@ -68,10 +68,6 @@ export class CaptureIndex {
     return this.#bytes;
   }
 
-  get bytesUsed(): number {
-    return this.#rows.byteLength;
-  }
-
   /** Forgets the single runs, for a service that never removes captures. @returns the sum of their captured bytes */
   forgetRuns(): number {
     const bytes = this.#bytes;

@@ -12,17 +12,11 @@ import { TypedColumn } from "./typed-column.js";
 export const LONG_LIST_LENGTH = 512;
 
 const LONG_LIST_CHUNK = 512;
-/** Estimated memory of a Map entry and the objects of a long list, without their arrays. */
-const LONG_LIST_OVERHEAD_BYTES = 600;
 
 /** A list with its ordinals, ascending, and its states by position in the list. */
 export class LongList {
   readonly ordinals = new TypedColumn(Uint32Array, LONG_LIST_CHUNK);
   readonly states = new StateBitmaps();
-
-  get bytesUsed(): number {
-    return this.ordinals.bytesUsed + this.states.bytesUsed + LONG_LIST_OVERHEAD_BYTES;
-  }
 
   /** How many of the list's ordinals are below `ordinal`: the ordinal's own position, if it is in the list. */
   rank(ordinal: number): number {
@@ -44,12 +38,6 @@ export class OrdinalLists {
   /** By run: the previous ordinal of its list plus 1, or 0 at the end. */
   readonly #previous = new TypedColumn(Uint32Array);
   readonly #longLists = new Map<number, LongList>();
-
-  get bytesUsed(): number {
-    let bytes = this.#newest.bytesUsed + this.#counts.bytesUsed + this.#previous.bytesUsed;
-    for (const list of this.#longLists.values()) bytes += list.bytesUsed;
-    return bytes;
-  }
 
   /** How many runs the key's list holds, 0 for an unknown key. */
   count(key: number): number {

@@ -69,8 +69,6 @@ export interface LogOptions {
   idleMarkMs?: number;
   /** The most bytes that may wait to be committed; an append beyond is refused with `log_overloaded`. Default 256 MiB. */
   maximumPendingBytes?: number;
-  /** The first sequence number that the store must have; default 1. It is higher only if old segments were removed on purpose. */
-  firstSequence?: number;
   /** True: what stands in sealed segments is taken from hint files where these are right. */
   usesHints?: boolean;
   /** What proves how far the log went. A log that ends earlier has lost records. */

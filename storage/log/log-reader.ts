@@ -93,19 +93,6 @@ export class LogReader {
   }
 
   /**
-   * As `read`, but blocking. It takes a few microseconds for a small record in the page cache; do not use it for large or old ones.
-   *
-   * @throws StorageError `record_missing`, `record_damaged`
-   */
-  readSync(location: RecordLocation): LogRecord {
-    return this.#withSegmentSync(location, ({ file, salt }) => {
-      const bytes = allocate(location);
-      const count = readFullySync(file, bytes, location.offset);
-      return decodeRecord(bytes.subarray(0, count), location, salt);
-    });
-  }
-
-  /**
    * Reads many records, neighbours together, and returns them in the order of the locations. While the page cache answers, the reads block, up to
    * `BLOCKING_MS` in a turn of the event loop: for a page of fifty records that takes a quarter of the time, and of the CPU time, of the thread
    * pool. Reads that have to wait for the disk go to the pool.

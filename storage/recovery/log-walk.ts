@@ -52,11 +52,11 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
     walk.find("stray_copy", name, { offset: 0, length, reason: "a copy of another segment, which is there" });
   }
   const [first] = segments;
-  if (first !== undefined && first.base > options.firstSequence) {
-    const gap = { offset: 0, length: 0, reason: `the log starts at ${first.base} instead of ${options.firstSequence}` };
-    walk.find("hole_proven", first.name, gap, options.firstSequence, first.base - 1);
+  if (first !== undefined && first.base > 1) {
+    const gap = { offset: 0, length: 0, reason: `the log starts at ${first.base} instead of 1` };
+    walk.find("hole_proven", first.name, gap, 1, first.base - 1);
   }
-  report.provenSequence = (first?.base ?? options.firstSequence) - 1;
+  report.provenSequence = (first?.base ?? 1) - 1;
   report.lastSequence = report.provenSequence;
   const bases = segments.map(({ base }) => base);
   const hintWalk = options.usesHints ? await HintWalk.of(walk.hintOptions(), bases, hints) : null;
@@ -97,11 +97,11 @@ class LogWalk {
 
   /** There is no segment; gives the number that the log begins with. */
   noSegment(): number {
-    const { evidence, firstSequence, builder } = this.#options;
-    const durable = Math.max(evidence?.sequence ?? 0, firstSequence - 1);
+    const { evidence, builder } = this.#options;
+    const durable = evidence?.sequence ?? 0;
     if (evidence) {
-      const lastLost = evidence.sequence < firstSequence ? null : evidence.sequence;
-      this.#endLost(segmentName(firstSequence), 0, evidence, firstSequence, lastLost, "there is no segment");
+      const lastLost = evidence.sequence < 1 ? null : evidence.sequence;
+      this.#endLost(segmentName(1), 0, evidence, 1, lastLost, "there is no segment");
     }
     builder.report.provenSequence = durable;
     builder.report.lastSequence = durable;

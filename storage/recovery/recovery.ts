@@ -36,7 +36,6 @@ export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
   const end = await walkLog({
     fileSystem,
     directory,
-    firstSequence: options.firstSequence ?? 1,
     understandsType: (type) => options.understandsType(type),
     builder,
     evidence: options.evidence,

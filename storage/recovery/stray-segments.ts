@@ -13,7 +13,6 @@ export interface StrayOptions {
   directory: string;
   /** Bases of all segments, from their names, ascending. */
   bases: readonly number[];
-  firstSequence: number;
   understandsType(type: number): boolean;
 }
 
@@ -27,7 +26,7 @@ export interface StrayOptions {
  * @throws FileSystemError
  */
 export async function findStraySegments(options: StrayOptions): Promise<number[]> {
-  const { bases, firstSequence } = options;
+  const { bases } = options;
   const found = await atATime(bases, HEADERS_AT_A_TIME, (base) => withSegment(options, base, headerOf));
   const headers = new Map(bases.map((base, at) => [base, found[at] ?? null]));
   const strays: number[] = [];
@@ -43,8 +42,8 @@ export async function findStraySegments(options: StrayOptions): Promise<number[]
 
   async function isNeedless(base: number, previous: number | null): Promise<boolean> {
     const salt = previous === null ? undefined : headers.get(previous)?.salt;
-    // Nothing says where the first segment should begin.
-    if (previous === null || salt === undefined) return base < firstSequence;
+    // Nothing says where the first segment should begin. No segment has the number 0.
+    if (previous === null || salt === undefined) return base < 1;
     const { last, isDamaged } = await withSegment(options, previous, (file) => endOf(options, file, previous, salt));
     return last >= base || (last < base - 1 && !isDamaged);
   }

@@ -7,7 +7,6 @@ import type { RecoveryReportBuilder } from "./recovery-report.js";
 export interface WalkOptions {
   fileSystem: FileSystem;
   directory: string;
-  firstSequence: number;
   understandsType(type: number): boolean;
   builder: RecoveryReportBuilder;
   onRecords(batch: CommittedBatch): Promise<void> | void;

@@ -203,7 +203,6 @@ class StoreCheck {
       fileSystem: tolerantOpens(this.#fileSystem, this.#onUnreadable),
       isUnreadable: (path) => this.#unreadablePaths.has(path),
       directory: this.#directory.metaPath,
-      firstSequence: 1,
       understandsType: (type) => this.#options.understandsType(type),
       builder: this.#builder,
       evidence: await findLogEvidence(this.#lookups, this.#directory),

@@ -60,7 +60,6 @@ export async function inspectStore(options: InspectOptions): Promise<void> {
     fileSystem: tolerantDisk(options.fileSystem ?? nodeFileSystem, unreadable.note),
     isUnreadable: (path) => unreadable.has(path),
     directory: dataDirectory.metaPath,
-    firstSequence: 1,
     understandsType: (type) => options.understandsType(type),
     builder,
     quarantine: async () => null,

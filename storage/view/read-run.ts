@@ -66,7 +66,6 @@ export async function readRun({
     fileSystem: disk,
     isUnreadable: (path) => unreadable.has(path),
     directory: dataDirectory.metaPath,
-    firstSequence: 1,
     understandsType: isKnownRecordType,
     builder,
     evidence: await findLogEvidence(disk, dataDirectory),

@@ -87,21 +87,6 @@ export class RunIndex {
     return this.#states.length;
   }
 
-  /** Bytes of all arrays, spare room included. */
-  get bytesUsed(): number {
-    return [
-      this.#serials,
-      this.#programOfSerial,
-      this.#programs,
-      this.#serialOrdinals,
-      this.#states,
-      this.#byState,
-      this.#byProgram,
-      this.#bySerial,
-      this.#updated,
-    ].reduce((bytes, part) => bytes + part.bytesUsed, 0);
-  }
-
   /** Adds the next run and returns its ordinal. */
   addRun({ programOrdinal, serialNumber, status, outcome, timeUs }: RunEntry): number {
     const serial = serialNumber === null ? NO_SERIAL : this.#serials.findOrAdd(serialNumber);

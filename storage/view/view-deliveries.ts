@@ -62,14 +62,6 @@ export class ViewDeliveries {
     return this.#ids.size;
   }
 
-  get bytesUsed(): number {
-    let bytes = this.#ids.bytesUsed + this.#statuses.bytesUsed + this.#createdAtUs.bytesUsed + this.#runOfRow.bytesUsed;
-    bytes += this.#locations.bytesUsed + this.#runs.bytesUsed;
-    bytes += this.#webhookOfRow.bytesUsed + this.#webhooks.bytesUsed;
-    for (const { rows } of this.#lists) bytes += rows.bytesUsed;
-    return bytes;
-  }
-
   /**
    * Notes that deliveries begin with these events of a run. Known deliveries stay as they are. `beginSome` does the work in parts, because an event
    * can have hundreds of deliveries. A query in between finds all of them.

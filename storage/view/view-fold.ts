@@ -40,7 +40,6 @@ export class ViewFold implements FoldedState {
   #appliedSequence = 0;
   /** When the current slice of time for live batches ends. */
   #sliceEndMs = 0;
-  #skippedRecords = 0;
   /** True when the store has been read: from now on batches are new ones. */
   #isLive = false;
   #runsVersion = 0;
@@ -54,10 +53,6 @@ export class ViewFold implements FoldedState {
 
   get appliedSequence(): number {
     return this.#appliedSequence;
-  }
-
-  get skippedRecords(): number {
-    return this.#skippedRecords + this.#tables.activeRuns.skippedRecords;
   }
 
   get runsVersion(): number {
@@ -121,14 +116,13 @@ export class ViewFold implements FoldedState {
   runCreated(run: IndexedRun, record: LogRecord): void {
     this.#runChanged();
     if (this.#tables.runs.create(run)) this.#tables.activeRuns.create(run.id, record);
-    else this.#skippedRecords++;
   }
 
   runDelta({ runId, statusAfter, frameId, events }: IndexedDelta, record: LogRecord): void {
     const { runs, activeRuns, deliveries } = this.#tables;
     this.#runChanged();
     const ordinal = runs.ordinal(runId);
-    // The record of an unknown or ended run changes nothing here; the active runs count it as skipped.
+    // The record of an unknown or ended run changes nothing: the beginning of the run is lost.
     activeRuns.add(runId, record);
     if (ordinal >= 0 && runs.location(ordinal) === undefined) {
       runs.update(ordinal, statusAfter, activeRuns.qualityStatus(runId), record.timeUs);
@@ -142,8 +136,8 @@ export class ViewFold implements FoldedState {
     this.#runChanged();
     const known = runs.size;
     const ordinal = runs.end(run, location);
-    // Of a run that was not known before there is nothing to delete, unless damage took its beginning.
-    if (ordinal < known || activeRuns.hasStrays) activeRuns.delete(run.id);
+    // Of a run that was not known before there is nothing to delete, and no text of its id is made.
+    if (ordinal < known) activeRuns.delete(run.id);
     if (this.#isLive && ordinal >= 0) records.ended(ordinal, run.summary());
     if (events !== undefined) deliveries.begin(run.id, events);
   }

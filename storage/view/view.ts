@@ -76,11 +76,6 @@ export class View {
     return this.#fold.appliedSequence;
   }
 
-  /** Count of records that do not fit what came before; above 0 only after damage to the log. */
-  get skippedRecords(): number {
-    return this.#fold.skippedRecords;
-  }
-
   /** Changes whenever the answer of `listRuns` may have changed. */
   get runsVersion(): number {
     return this.#fold.runsVersion;
@@ -94,11 +89,6 @@ export class View {
   /** How many runs there are. */
   get runCount(): number {
     return this.#tables.runs.size;
-  }
-
-  /** Bytes of the indexes over all runs. */
-  get indexBytes(): number {
-    return this.#tables.runs.bytesUsed;
   }
 
   /** Takes the log's next batch, during a start and later. Nothing of it is kept by reference. */

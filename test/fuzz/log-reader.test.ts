@@ -223,9 +223,7 @@ t.test(
         const reader = new LogReader({ fileSystem: await diskOf(files), directory: META });
         for (const { location, digest, sequence } of readable) {
           const one = await read(() => reader.read(location));
-          const sync = await read(async () => reader.readSync(location));
           singleReads++;
-          if (one !== sync) wrong(`read ${one}, readSync ${sync}`);
           if (one !== digest && one !== "damage" && !isKnown({ digest: one })) wrong(`${sequence} is read as ${one}`);
         }
         const many = await read(async () => (await reader.readMany(readable.map((one) => one.location)))[0] as never);

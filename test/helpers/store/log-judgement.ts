@@ -48,7 +48,7 @@ export async function judgeWalk(
   const builder = new RecoveryReportBuilder();
   return judged(builder.report, async (take) => {
     await walkLog({
-      ...{ fileSystem: disk, directory: META, firstSequence: 1, understandsType, builder, deliversTail: true },
+      ...{ fileSystem: disk, directory: META, understandsType, builder, deliversTail: true },
       quarantine: async () => null,
       onRecords: take,
     });
