@@ -3,7 +3,6 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { LogReader } from "../../storage/log/log-reader.js";
-import { isChangeRecordType } from "../../storage/records/record-index.js";
 import { walkLog } from "../../storage/recovery/log-walk.js";
 import { RecoveryReportBuilder } from "../../storage/recovery/recovery-report.js";
 import { View } from "../../storage/view/view.js";
@@ -16,7 +15,6 @@ async function openView(directory: string): Promise<View> {
   await walkLog({
     fileSystem: nodeFileSystem,
     directory,
-    understandsType: isChangeRecordType,
     builder: new RecoveryReportBuilder(),
     quarantine: async () => null,
     deliversTail: true,

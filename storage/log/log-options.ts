@@ -73,8 +73,6 @@ export interface LogOptions {
   usesHints?: boolean;
   /** What proves how far the log went. A log that ends earlier has lost records. */
   evidence?: LogEvidence | null | undefined;
-  /** False for a type that the owner does not know. If such a record has the must-understand flag, the log does not open. */
-  understandsType(type: number): boolean;
   /**
    * The state that must survive when all earlier segments are gone. It must be the sum of exactly the records appended so far, or delivered so far
    * by recovery. It is called between tasks and never from within `append`, so append a record and fold it in the same task.

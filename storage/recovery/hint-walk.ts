@@ -13,7 +13,6 @@ export interface HintWalkOptions {
   fileSystem: FileSystem;
   directory: string;
   report: RecoveryReport;
-  understandsType(type: number): boolean;
   onRecords(batch: CommittedBatch): Promise<void> | void;
   /** As in `WalkOptions`. */
   quarantine(name: string, file: StoreFile, offset: number, lengthBytes: number): Promise<string | null>;
@@ -24,14 +23,14 @@ export interface HintWalkOptions {
 export class HintWalk {
   /** @param bases of all segments, ascending @param hints names of all hint files */
   static async of(options: HintWalkOptions, bases: readonly number[], hints: readonly string[]): Promise<HintWalk> {
-    const { fileSystem, directory, understandsType } = options;
+    const { fileSystem, directory } = options;
     const sealed = new Set(bases.slice(0, -1).map(hintName));
     const strays = hints.filter((name) => !sealed.has(name)).sort();
     for (const name of strays) {
       const length = await fileSystem.sizeOf(`${directory}/${name}`);
       options.find("hint_unusable", name, length, "no sealed segment has this number");
     }
-    const first = await firstToRead(fileSystem, directory, bases, (type) => understandsType(type));
+    const first = await firstToRead(fileSystem, directory, bases);
     return new HintWalk(options, new Set(bases.slice(0, first)), strays);
   }
 

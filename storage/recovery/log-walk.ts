@@ -38,8 +38,7 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
   }
   named.sort((left, right) => left.base - right.base);
   temporaryFiles.sort();
-  const ofNames = { bases: named.map(({ base }) => base), understandsType: () => true };
-  const strays = new Set(await findStraySegments({ ...options, ...ofNames }));
+  const strays = new Set(await findStraySegments({ ...options, bases: named.map(({ base }) => base) }));
   const segments = named.filter(({ base }) => !strays.has(base));
   report.segments = segments.length;
   const walk = new LogWalk(options);

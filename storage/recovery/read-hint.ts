@@ -59,12 +59,7 @@ export async function readHint(
  * The newest segment with an intact opening state, by its place among the bases. The segments before it may be taken
  * from hints: what these leave out, the opening state says. All are read when there is none.
  */
-export async function firstToRead(
-  fileSystem: FileSystem,
-  directory: string,
-  bases: readonly number[],
-  understandsType: (type: number) => boolean,
-): Promise<number> {
+export async function firstToRead(fileSystem: FileSystem, directory: string, bases: readonly number[]): Promise<number> {
   for (let at = bases.length - 1; at > 0; at--) {
     const base = bases[at]!;
     const name = segmentName(base);
@@ -73,7 +68,7 @@ export async function firstToRead(
       const sizeBytes = await file.size();
       if (header === null || header.base !== base || sizeBytes < SEGMENT_HEADER_BYTES) return false;
       const endSequence = bases[at + 1] ?? Number.POSITIVE_INFINITY;
-      const scan = scanSegment({ file, name, base, salt: header.salt, endSequence, sizeBytes, understandsType });
+      const scan = scanSegment({ file, name, base, salt: header.salt, endSequence, sizeBytes });
       const first = await scan.next();
       return first.done !== true && first.value.kind === "opening";
     });

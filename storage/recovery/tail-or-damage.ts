@@ -71,7 +71,7 @@ export class SegmentWalk {
   async read(): Promise<NewestSegment> {
     const { walk, file, name, base, salt, sizeBytes, nextBase } = this.#options;
     const endSequence = nextBase ?? Number.POSITIVE_INFINITY;
-    const scan = { file, name, base, salt, endSequence, sizeBytes, understandsType: walk.understandsType };
+    const scan = { file, name, base, salt, endSequence, sizeBytes };
     walk.builder.report.bytes += sizeBytes;
     if (nextBase === undefined) await this.#learnProven(scanSegment(scan));
     else this.#proven = this.#provenByLog = nextBase - 1;

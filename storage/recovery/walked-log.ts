@@ -7,7 +7,6 @@ import type { RecoveryReportBuilder } from "./recovery-report.js";
 export interface WalkOptions {
   fileSystem: FileSystem;
   directory: string;
-  understandsType(type: number): boolean;
   builder: RecoveryReportBuilder;
   onRecords(batch: CommittedBatch): Promise<void> | void;
   /** Keeps damaged bytes and gives the name under which it did; null when it does not keep them. */

@@ -89,7 +89,7 @@ t.test("captures that the disk does not give are damaged, for who reads them", a
 async function inspected(fileSystem: SimulatedDisk, describe: (record: LogRecord) => unknown = () => null) {
   const items: InspectedItem[] = [];
   await inspectStore({
-    ...{ dataDirectory, fileSystem, understandsType: () => true, describe },
+    ...{ dataDirectory, fileSystem, describe },
     onItem: (item) => {
       items.push(item);
     },

@@ -25,7 +25,7 @@ t.test("a process killed at any moment loses no record that it acknowledged", as
     for (const name of writer.lines.slice(1)) acknowledged.add(name);
   }
   const directory = await openDataDirectory({ path, creates: false });
-  const checked = await checkStore({ dataDirectory: directory, understandsType: () => true });
+  const checked = await checkStore({ dataDirectory: directory });
   t.equal(checked.ok, true, JSON.stringify(checked.findings));
   const { log, names } = await openLog(nodeFileSystem, {
     directory: directory.metaPath,

@@ -8,7 +8,6 @@ import { Log } from "../../../storage/log/log.js";
 import type { RecordInput } from "../../../storage/log/log-options.js";
 import { LogReader } from "../../../storage/log/log-reader.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
-import { isKnownRecordType } from "../../../storage/records/record-index.js";
 import type { StorageErrorData } from "../../../storage/storage-error.js";
 import { View } from "../../../storage/view/view.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
@@ -32,7 +31,6 @@ export class HintedStore {
     const log = await Log.open({
       ...{ fileSystem: disk, directory: META, quarantineDirectory: QUARANTINE, durability: "full" },
       ...{ segmentBytes, usesHints },
-      understandsType: isKnownRecordType,
       openingState: () => state.openingState(),
       onRecords: (batch) => {
         view.applyBatch(batch);

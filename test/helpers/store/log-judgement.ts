@@ -43,12 +43,11 @@ export function digestOf({ type, flags, sequence, timeUs, index, body }: LogReco
 /** The walk that changes nothing, everything delivered. */
 export async function judgeWalk(
   disk: SimulatedDisk,
-  understandsType: (type: number) => boolean,
 ): Promise<LogJudgement> {
   const builder = new RecoveryReportBuilder();
   return judged(builder.report, async (take) => {
     await walkLog({
-      ...{ fileSystem: disk, directory: META, understandsType, builder, deliversTail: true },
+      ...{ fileSystem: disk, directory: META, builder, deliversTail: true },
       quarantine: async () => null,
       onRecords: take,
     });
@@ -62,7 +61,6 @@ export async function judgeWalk(
  */
 export async function judgeOpening(
   disk: SimulatedDisk,
-  understandsType: (type: number) => boolean,
 ): Promise<{ judgement: LogJudgement; appended: number | null }> {
   let appended: number | null = null;
   let salt = 0x0e11_0000;
@@ -72,7 +70,6 @@ export async function judgeOpening(
       directory: META,
       quarantineDirectory: QUARANTINE,
       durability: "full",
-      understandsType,
       openingState: () => ({ index: new Uint8Array(0), body: new Uint8Array(0) }),
       onRecords: take,
       timers: createManualTimers(),

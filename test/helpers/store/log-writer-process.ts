@@ -29,7 +29,6 @@ const log = await Log.open({
   quarantineDirectory: directory.quarantinePath,
   durability: "full",
   segmentBytes: 100_000,
-  understandsType: () => true,
   openingState: () => ({ index: empty, body: empty }),
   onRecords: () => {},
 });

@@ -37,7 +37,6 @@ t.test(
         quarantineDirectory,
         durability: "none",
         segmentBytes: 64 * 1024,
-        understandsType: () => true,
         openingState: () => ({ index: EMPTY, body: EMPTY }),
         onRecords: (batch) => view.applyBatch(batch),
         onCommitted: (batch) => view.applyBatch(batch),
