@@ -59,7 +59,11 @@ export async function readHint(
  * The newest segment with an intact opening state, by its place among the bases. The segments before it may be taken
  * from hints: what these leave out, the opening state says. All are read when there is none.
  */
-export async function firstToRead(fileSystem: FileSystem, directory: string, bases: readonly number[]): Promise<number> {
+export async function firstToRead(
+  fileSystem: FileSystem,
+  directory: string,
+  bases: readonly number[],
+): Promise<number> {
   for (let at = bases.length - 1; at > 0; at--) {
     const base = bases[at]!;
     const name = segmentName(base);

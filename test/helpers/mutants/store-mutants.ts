@@ -397,10 +397,10 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "a newest segment shorter than its header is taken for an interrupted rotation",
     file: "storage/recovery/log-walk.js",
-    find: 'this.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);',
+    find: 'walk.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);',
     replace:
       "if (nextBase !== undefined || sizeBytes >= 64)\n" +
-      '            this.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);',
+      '        walk.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);',
     killer: RECOVERY,
   },
   {
@@ -420,8 +420,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "damage to what is proven is taken for a torn tail",
     file: "storage/recovery/tail-or-damage.js",
-    find: "Math.max(claimed, base - 1, isUnreadable",
-    replace: "Math.max(base - 1, isUnreadable",
+    find: "Math.max(claimed, base - 1, lacksBytes",
+    replace: "Math.max(base - 1, lacksBytes",
     killer: DAMAGE,
   },
   {
@@ -526,7 +526,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "bytes that the disk does not give are taken for a torn tail",
     file: "storage/recovery/tail-or-damage.js",
-    find: "isUnreadable ? last : 0",
+    find: "lacksBytes ? last : 0",
     replace: "0",
     killer: "faults/disk/read-errors",
   },

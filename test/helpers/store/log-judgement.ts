@@ -41,9 +41,7 @@ export function digestOf({ type, flags, sequence, timeUs, index, body }: LogReco
 }
 
 /** The walk that changes nothing, everything delivered. */
-export async function judgeWalk(
-  disk: SimulatedDisk,
-): Promise<LogJudgement> {
+export async function judgeWalk(disk: SimulatedDisk): Promise<LogJudgement> {
   const builder = new RecoveryReportBuilder();
   return judged(builder.report, async (take) => {
     await walkLog({
@@ -59,9 +57,7 @@ export async function judgeWalk(
  * Opening the log, as the service does, and appending a record to it.
  * @returns the number that the record got, beside what was delivered; null when the log did not open
  */
-export async function judgeOpening(
-  disk: SimulatedDisk,
-): Promise<{ judgement: LogJudgement; appended: number | null }> {
+export async function judgeOpening(disk: SimulatedDisk): Promise<{ judgement: LogJudgement; appended: number | null }> {
   let appended: number | null = null;
   let salt = 0x0e11_0000;
   const judgement = await judged(new RecoveryReportBuilder().report, async (take) => {

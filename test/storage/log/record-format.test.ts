@@ -79,7 +79,7 @@ t.test("FORMAT.md: its example is these bytes, its tables name all types of reco
     [...named.matchAll(/^\| (\d+) \|/gm)].map(([, type]) => Number(type)),
     types,
   );
-  const findings = Object.values(RECOVERY_CASES).flatMap(({ finding }) => finding ?? []);
+  const findings = Object.values(RECOVERY_CASES).flatMap((finding) => finding ?? []);
   const told = tableRows(page.section("## What is believed after a crash")).map(([, , code = ""]) => code);
   t.same(new Set(told.filter((code) => code !== "none")), new Set(findings.map((code) => `\`${code}\``)));
 });

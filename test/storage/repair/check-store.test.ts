@@ -202,7 +202,7 @@ t.test("inspect shows every record in order, and what is wrong", async (t) => {
     await inspectStore({
       dataDirectory: directory,
       fileSystem: disk,
-        selects: ({ sequence }) => sequence >= fromSequence,
+      selects: ({ sequence }) => sequence >= fromSequence,
       describe: ({ index, sequence }) => {
         if (sequence === 7) throw new Error("odd");
         return JSON.parse(Buffer.from(index).toString());
