@@ -18,9 +18,9 @@ async function openView(directory: string): Promise<View> {
     builder: new RecoveryReportBuilder(),
     quarantine: async () => null,
     deliversTail: true,
-    onRecords: (batch) => view.applyBatch(batch),
+    onRecords: (batch) => view.fold.applyBatch(batch),
   });
-  view.finishOpening();
+  view.fold.finishOpening();
   return view;
 }
 
@@ -43,7 +43,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
     const after = await usage();
     return {
       // Asked last: until here the view is held, whatever the collector does.
-      value: (after.arrayBuffers - before.arrayBuffers) / view.runCount,
+      value: (after.arrayBuffers - before.arrayBuffers) / view.runs.size,
       seconds,
       details: { "heap B/run": (after.heapUsed - before.heapUsed) / store.runs },
     };

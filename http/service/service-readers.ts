@@ -70,7 +70,7 @@ export class ServiceReaders {
   }
 
   finishOpening(): void {
-    this.view.finishOpening();
+    this.view.fold.finishOpening();
     this.isServing = true;
   }
 

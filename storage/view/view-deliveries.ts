@@ -138,7 +138,7 @@ export class ViewDeliveries {
     return row < 0 ? undefined : this.#row(row);
   }
 
-  /** How often the run's deliveries have changed. Together with the run's updated_at it identifies the bytes of an answer. */
+  /** How often the run's deliveries have changed since the store was opened. Together with the run's updated_at it identifies the bytes of an answer. */
   changesOf(runId: string): number {
     return this.#runs.get(runId) ?? 0;
   }

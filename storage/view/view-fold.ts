@@ -34,7 +34,6 @@ const SHORT_TURN_MS = 2;
 
 export type AppliedBatch = Pick<CommittedBatch, "bytes" | "isHint" | "segmentBase" | "offset" | "lastSequence">;
 
-/** `View` describes the public methods: it only passes its calls on. */
 export class ViewFold implements FoldedState {
   readonly #tables: ViewTables;
   #appliedSequence = 0;
@@ -44,25 +43,29 @@ export class ViewFold implements FoldedState {
   #isLive = false;
   #runsVersion = 0;
   #changes = 0;
-  /** Called after each batch, and after each slice of one. */
+  /** Called whenever answers may have changed: after each batch, and after each slice of a large one. */
   onApplied: () => void = () => {};
 
   constructor(tables: ViewTables) {
     this.#tables = tables;
   }
 
+  /** The last record that the answers include; 0 before the first. */
   get appliedSequence(): number {
     return this.#appliedSequence;
   }
 
+  /** Changes whenever the answer of `View.runPage` may have changed. */
   get runsVersion(): number {
     return this.#runsVersion;
   }
 
+  /** Changes whenever any answer may have changed. While it stays the same, earlier answers are still right. */
   get changes(): number {
     return this.#changes;
   }
 
+  /** Takes the log's next batch, during a start and later. Nothing of it is kept by reference. */
   applyBatch(batch: AppliedBatch): void {
     forEachRecord(batch, (record, location) => {
       foldRecord(record, location, this);
@@ -72,6 +75,12 @@ export class ViewFold implements FoldedState {
     this.onApplied();
   }
 
+  /**
+   * As `applyBatch`, but lets other work run after each slice of time. Between slices the view shows the records up to there, as if they had come one
+   * by one. The next batch must wait for this one. Many small batches share a slice.
+   *
+   * @param giveWay resolves when other work has had its turn
+   */
   async applyBatchInSlices(batch: AppliedBatch, giveWay: () => Promise<void>, sliceMs = SLICE_MS): Promise<void> {
     for (const _ of stepThroughRecords(batch, (record, location) => foldRecord(record, location, this))) {
       do {
@@ -87,6 +96,10 @@ export class ViewFold implements FoldedState {
     this.onApplied();
   }
 
+  /**
+   * Ends the opening of a store, after all its records were applied. Until then, runs that have not ended are not decoded, so lists show no quality
+   * status for them, and runs that only a late consolidated record knows are not listed.
+   */
   finishOpening(): void {
     this.#isLive = true;
     this.#runsVersion++;
@@ -100,6 +113,7 @@ export class ViewFold implements FoldedState {
     this.#tables.deliveries.endPauses();
   }
 
+  /** From now on nobody waits for further attempts of deliveries, so none shows a next attempt, whatever records come. */
   endPausesForGood(): void {
     this.#changes++;
     this.#tables.deliveries.endPausesForGood();

@@ -179,7 +179,7 @@ export class ViewRuns {
     return this.#locations.get(ordinal);
   }
 
-  /** When any run was last updated; 0 without runs. */
+  /** When any run was last updated, in microseconds since the Unix epoch; 0 without runs. Every later update has a later time. */
   get latestUs(): number {
     return this.#index.latestUs;
   }

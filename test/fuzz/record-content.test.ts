@@ -57,7 +57,7 @@ t.test("the corpus of records: what index section and body of each say", async (
 });
 
 /** A batch of these records, with right CRCs. */
-function batchOf(records: readonly LogRecord[]): Parameters<View["applyBatch"]>[0] {
+function batchOf(records: readonly LogRecord[]): Parameters<View["fold"]["applyBatch"]>[0] {
   const bytes = new Uint8Array(
     records.reduce((sum, { index, body }) => sum + recordLength(index.length, body.length), 0),
   );
@@ -147,11 +147,11 @@ function foldWith(life: readonly LogRecord[], mutant: LogRecord, at: number): "t
     return damaged;
   });
   const ofView = decoded(() => {
-    view.applyBatch(batchOf(records));
-    view.finishOpening();
+    view.fold.applyBatch(batchOf(records));
+    view.fold.finishOpening();
     view.components();
     view.listPrograms({ offset: 0, limit: 10 });
-    return view.runCount;
+    return view.runs.size;
   });
   if (isUndecodable(ofState)) return "undecodable";
   // The view reads no opening states; all else that it cannot decode, the recorder could not either.

@@ -29,7 +29,7 @@ const UNPROVEN_COUNT = {
   replace: `if (newest?.isContinuable && newest.salt !== null) {
       const { base, salt, tail } = newest, path = directory + "/" + newest.name;
       const file = await fileSystem.open(path, "update");
-      for await (const run of tailRuns(options, file, newest, salt)) await options.onRecords({ ...run, segmentBase: base });
+      for await (const run of tailRuns(file, newest, salt)) await options.onRecords({ ...run, segmentBase: base });
       report.lastSequence = tail.lastSequence;
       const segment = { base, salt, path, file, endOffset: tail.endOffset };
       const [nextSequence, lastDataSequence] = [tail.lastSequence + 1, report.provenSequence];

@@ -33,11 +33,11 @@ export class HintedStore {
       ...{ segmentBytes, usesHints },
       openingState: () => state.openingState(),
       onRecords: (batch) => {
-        view.applyBatch(batch);
+        view.fold.applyBatch(batch);
         forEachRecord(batch, (record, location) => state.replay(record, location, batch.isHint));
       },
       onCommitted: (batch) => {
-        view.applyBatch(batch);
+        view.fold.applyBatch(batch);
         for (const tell of committed) tell(batch);
       },
     });
@@ -81,7 +81,7 @@ export class HintedStore {
 
   /** Ends the replay, as a start does. */
   finish(): void {
-    this.view.finishOpening();
+    this.view.fold.finishOpening();
     this.state.finishReplay();
   }
 

@@ -10,6 +10,7 @@ import { encodeEvents, IndexedEvents } from "../../../storage/records/event-inde
 import { RunRecords } from "../../../storage/view/run-records.js";
 import { ViewDeliveries } from "../../../storage/view/view-deliveries.js";
 import { idOf, RUN_ID } from "../../helpers/link/cell-messages.js";
+import { listRuns } from "../../helpers/store/view-comparison.js";
 import { endedRun, listed, RecordsInMemory, recordOfEnd, stored } from "../../helpers/webhooks/delivery-records.js";
 import {
   ATTEMPT,
@@ -56,14 +57,14 @@ t.test("the pause of a delivery that the store held when it was opened is over; 
     return [(await log.view.delivery(DELIVERY_ID))?.delivery, inList, ofRun].map((one) => one?.nextRetryAtUs);
   };
   put();
-  log.view.finishOpening();
+  log.view.fold.finishOpening();
   t.same(await shown(), [null, null, null]);
   put();
   t.same(await shown(), [nextRetryAtUs, nextRetryAtUs, nextRetryAtUs]);
   put({ ...paused, nextRetryAtUs: null } as never);
   t.same(await shown(), [null, null, null]);
   put();
-  log.view.endPausesForGood();
+  log.view.fold.endPausesForGood();
   t.same(await shown(), [null, null, null], "nor when whoever waits for it has ended");
   put();
   t.same(await shown(), [null, null, null], "nor in a record that was on its way then");
@@ -222,24 +223,24 @@ t.test(
   async (t) => {
     const log = new RecordsInMemory();
     log.put({ kind: "webhook_put", webhook: WEBHOOK, secret: SECRET });
-    log.view.finishOpening();
+    log.view.fold.finishOpening();
     const event = eventOfMany(200);
     let turns = 0;
-    await log.view.applyBatchInSlices(
+    await log.view.fold.applyBatchInSlices(
       log.append(recordOfEnd(endedRun([event]))),
       async () => {
         turns++;
-        if (turns === 3) t.equal(log.view.deliveryRow(event.deliveries[199]!.id)?.runId, RUN_ID, "found in between");
+        if (turns === 3) t.equal(log.view.deliveries.row(event.deliveries[199]!.id)?.runId, RUN_ID, "found in between");
       },
       0,
     );
     t.equal(turns, 3, "the reader of the third turn has had the rest begin");
 
     const undisturbed = new RecordsInMemory();
-    undisturbed.view.finishOpening();
+    undisturbed.view.fold.finishOpening();
     turns = 0;
     const batch = undisturbed.append(recordOfEnd(endedRun([event])));
-    await undisturbed.view.applyBatchInSlices(batch, async () => void turns++, 0);
+    await undisturbed.view.fold.applyBatchInSlices(batch, async () => void turns++, 0);
     t.equal(turns, 1 + Math.ceil(200 / 32), "after the record, and after each 32");
     const run = await undisturbed.view.run(RUN_ID);
     t.same(
@@ -258,14 +259,14 @@ t.test("an event half begun is whole for who asks, and needs no bytes of its bat
 
   for (const isSliced of [false, true]) {
     const log = new RecordsInMemory();
-    log.view.finishOpening();
+    log.view.fold.finishOpening();
     const batch = log.append(recordOfEnd(endedRun([event])));
     const applied = { ...batch, bytes: batch.bytes.slice() };
-    if (isSliced) await log.view.applyBatchInSlices(applied, eventLoopTurn, 0);
-    else log.view.applyBatch(applied);
+    if (isSliced) await log.view.fold.applyBatchInSlices(applied, eventLoopTurn, 0);
+    else log.view.fold.applyBatch(applied);
     // Others write to that memory next.
     applied.bytes.fill(0xff);
-    t.equal(log.view.deliveryRow(event.deliveries[99]!.id)?.runId, RUN_ID, isSliced ? "in slices" : "in one go");
+    t.equal(log.view.deliveries.row(event.deliveries[99]!.id)?.runId, RUN_ID, isSliced ? "in slices" : "in one go");
   }
 });
 
@@ -309,14 +310,14 @@ t.test("list entries that were asked for while a store was read are not taken fo
   const [older, younger] = [idOf(1), idOf(2)].map((id) => ({ ...endedRun(), id })) as [RunState, RunState];
   const add = (run: RunState) => log.add(encodeChanges(null, [{ kind: "run_ended", runId: run.id, run }], undefined));
   const listedIds = async () =>
-    (await log.view.listRuns({ offset: 0, limit: 10 }, "http://cell")).runs.map(
+    (await listRuns(log.view, { offset: 0, limit: 10 }, "http://cell")).runs.map(
       (json) => JSON.parse(`${Buffer.from(json)}`).id,
     );
   add(younger);
   t.same(await listedIds(), [younger.id]);
   // Its first records are gone: it has its place among the runs when all has been read.
   add(older);
-  log.view.finishOpening();
+  log.view.fold.finishOpening();
   t.same(await listedIds(), [younger.id, older.id], "though both were updated at the same microsecond");
 });
 
@@ -327,7 +328,7 @@ t.test("another record at the place of the one that is wanted is a fault, and no
   log.misplaces = true;
   const fault = { name: "MisplacedRecordError" };
   await t.rejects(log.view.run(idOf(1)), { ...fault, message: /^there is no consolidated record of run / });
-  await t.rejects(log.view.listRuns({ offset: 0, limit: 10 }, "http://cell"), fault);
+  await t.rejects(listRuns(log.view, { offset: 0, limit: 10 }, "http://cell"), fault);
   await t.rejects(log.view.delivery(DELIVERY_ID), {
     ...fault,
     message: /^the record of delivery .* is not at its place$/,

@@ -38,10 +38,10 @@ t.test(
         durability: "none",
         segmentBytes: 64 * 1024,
         openingState: () => ({ index: EMPTY, body: EMPTY }),
-        onRecords: (batch) => view.applyBatch(batch),
-        onCommitted: (batch) => view.applyBatch(batch),
+        onRecords: (batch) => view.fold.applyBatch(batch),
+        onCommitted: (batch) => view.fold.applyBatch(batch),
       });
-      view.finishOpening();
+      view.fold.finishOpening();
       t.same(await differences(view, history, random, 150), [], `opening ${opening}`);
       for (let group = 0; group < 80; group++) {
         for (let count = random.integer(1, 40); count > 0; count--) {
@@ -51,7 +51,7 @@ t.test(
         }
         const last = log.nextSequence - 1;
         await log.whenCommitted(last);
-        if (view.appliedSequence < last) t.fail("committed, and not in the view");
+        if (view.fold.appliedSequence < last) t.fail("committed, and not in the view");
         if (group % 8 === 0) t.same(await differences(view, history, random, 20), [], `live, group ${group}`);
       }
       await log.close();

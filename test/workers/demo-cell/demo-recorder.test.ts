@@ -46,7 +46,7 @@ t.test(
       const view = new View({ reader: logReader });
       const recorder = startRecorder(options, {
         onBatch(batch) {
-          view.applyBatch(batch);
+          view.fold.applyBatch(batch);
           onBatch();
         },
         onHealth() {},
@@ -55,7 +55,7 @@ t.test(
         onFailure: (error) => failures.push(error),
       });
       const { cellSocketPath: socketPath } = await recorder.ready;
-      view.finishOpening();
+      view.fold.finishOpening();
       return { view, recorder, socketPath };
     };
 
@@ -85,7 +85,7 @@ t.test(
     const { view } = service;
     while (view.activeRun() !== undefined) await new Promise<void>((resolve) => (onBatch = resolve));
 
-    t.equal(view.runCount, runs, "each run once");
+    t.equal(view.runs.size, runs, "each run once");
     const index = JSON.parse(readFileSync(`${HEIGHTMAPS}/index.json`, "utf8")) as Record<string, unknown>[];
     let compared = 0;
     for (const report of reports) {
