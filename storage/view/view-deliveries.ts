@@ -26,8 +26,6 @@ const PENDING = DELIVERY_STATUSES.indexOf("pending");
 /** Stands for a run's entry when there is no run. */
 const NO_RUN = 0xffff_ffff;
 const LIST_CHUNK = 512;
-/** Deliveries that begin in one go: about 20 µs, and 40 µs when the columns are not in the processor's caches. */
-const BEGUN_AT_ONCE = 32;
 
 /** The deliveries to one webhook: rows in order of creation. */
 interface DeliveryList {
@@ -54,51 +52,21 @@ export class ViewDeliveries {
   #hasPauses = true;
   /** The deliveries of each webhook, by entry in `#webhooks`. */
   readonly #lists: DeliveryList[] = [];
-  /** Events of a run whose deliveries are still to begin, from number `begun` on. `run` is its entry in `#runs`. */
-  #beginning: { readonly run: number; readonly events: IndexedEvents; begun: number } | undefined;
 
   get size(): number {
-    this.beginAll();
     return this.#ids.size;
   }
 
-  /**
-   * Notes that deliveries begin with these events of a run. Known deliveries stay as they are. `beginSome` does the work in parts, because an event
-   * can have hundreds of deliveries. A query in between finds all of them.
-   *
-   * @param events their bytes must stay valid until all have begun
-   */
+  /** Deliveries begin with these events of a run. Known deliveries stay as they are. */
   begin(runId: string, events: IndexedEvents): void {
-    this.beginAll();
     if (events.deliveryCount === 0) return;
     const run = this.#runs.enter(runId);
     this.#changed(run);
-    this.#beginning = { run, events, begun: 0 };
-  }
-
-  /** Begins a part of the deliveries that `begin` noted; false when none was left. */
-  beginSome(): boolean {
-    const beginning = this.#beginning;
-    if (beginning === undefined) return false;
-    const { run, events, begun } = beginning;
-    const end = Math.min(events.deliveryCount, begun + BEGUN_AT_ONCE);
-    events.forEachDelivery(
-      (bytes, idAt, webhookIdAt, timeUs) => {
-        const known = this.#ids.size;
-        if (this.#ids.enterBytes(bytes, idAt) < known) return;
-        this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, timeUs);
-      },
-      begun,
-      end,
-    );
-    beginning.begun = end;
-    if (end === events.deliveryCount) this.#beginning = undefined;
-    return true;
-  }
-
-  /** Begins all deliveries that `begin` noted. */
-  beginAll(): void {
-    while (this.beginSome());
+    events.forEachDelivery((bytes, idAt, webhookIdAt, timeUs) => {
+      const known = this.#ids.size;
+      if (this.#ids.enterBytes(bytes, idAt) < known) return;
+      this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, timeUs);
+    });
   }
 
   /** Takes a record of a delivery. @param bytes of its index section, behind the origin @throws RecordDecodeError */
@@ -133,7 +101,6 @@ export class ViewDeliveries {
 
   /** Undefined for an unknown delivery. */
   row(id: string): DeliveryRow | undefined {
-    this.beginAll();
     const row = this.#ids.entryOf(id);
     return row < 0 ? undefined : this.#row(row);
   }
@@ -145,7 +112,6 @@ export class ViewDeliveries {
 
   /** Deliveries to a webhook, newest first. @param beforeUs only those created before this time; null means all */
   ofWebhook(webhookId: string, beforeUs: number | null, limit: number): DeliveryRow[] {
-    this.beginAll();
     const list = this.#lists[this.#webhooks.entryOf(webhookId)];
     if (list === undefined) return [];
     if (list.isUnsorted) this.#sort(list);

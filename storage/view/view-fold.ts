@@ -67,10 +67,7 @@ export class ViewFold implements FoldedState {
 
   /** Takes the log's next batch, during a start and later. Nothing of it is kept by reference. */
   applyBatch(batch: AppliedBatch): void {
-    forEachRecord(batch, (record, location) => {
-      foldRecord(record, location, this);
-      this.#tables.deliveries.beginAll();
-    });
+    forEachRecord(batch, (record, location) => foldRecord(record, location, this));
     this.#appliedSequence = batch.lastSequence;
     this.onApplied();
   }
@@ -83,14 +80,12 @@ export class ViewFold implements FoldedState {
    */
   async applyBatchInSlices(batch: AppliedBatch, giveWay: () => Promise<void>, sliceMs = SLICE_MS): Promise<void> {
     for (const _ of stepThroughRecords(batch, (record, location) => foldRecord(record, location, this))) {
-      do {
-        if (performance.now() < this.#sliceEndMs) continue;
-        this.onApplied();
-        const givenMs = performance.now();
-        await giveWay();
-        const backMs = performance.now();
-        this.#sliceEndMs = backMs + sliceMs * Math.max(1, (backMs - givenMs) / SHORT_TURN_MS);
-      } while (this.#tables.deliveries.beginSome());
+      if (performance.now() < this.#sliceEndMs) continue;
+      this.onApplied();
+      const givenMs = performance.now();
+      await giveWay();
+      const backMs = performance.now();
+      this.#sliceEndMs = backMs + sliceMs * Math.max(1, (backMs - givenMs) / SHORT_TURN_MS);
     }
     this.#appliedSequence = batch.lastSequence;
     this.onApplied();
@@ -136,7 +131,7 @@ export class ViewFold implements FoldedState {
     const { runs, activeRuns, deliveries } = this.#tables;
     this.#runChanged();
     const ordinal = runs.ordinal(runId);
-    // The record of an unknown or ended run changes nothing: the beginning of the run is lost.
+    // Only behind damage: the record of an unknown or ended run changes nothing.
     activeRuns.add(runId, record);
     if (ordinal >= 0 && runs.location(ordinal) === undefined) {
       runs.update(ordinal, statusAfter, activeRuns.qualityStatus(runId), record.timeUs);
