@@ -5,6 +5,7 @@
  * of its list (4 bytes). A list that reaches `LONG_LIST_LENGTH` also gets a column of its ordinals (position by arithmetic, rank by binary search)
  * and bitmaps of states over its positions, about 10 bytes a run.
  */
+import { lowerBound } from "../../core/lower-bound.js";
 import { StateBitmaps } from "../view/state-bitmaps.js";
 import { TypedColumn } from "./typed-column.js";
 
@@ -20,14 +21,7 @@ export class LongList {
 
   /** How many of the list's ordinals are below `ordinal`: the ordinal's own position, if it is in the list. */
   rank(ordinal: number): number {
-    let low = 0;
-    let high = this.ordinals.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.ordinals.get(middle) < ordinal) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return lowerBound(0, this.ordinals.length, (position) => this.ordinals.get(position) < ordinal);
   }
 }
 

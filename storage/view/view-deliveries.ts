@@ -3,6 +3,7 @@
  * record or, before its first attempt, in the record of the run whose event it delivers.
  */
 
+import { lowerBound } from "../../core/lower-bound.js";
 import { DELIVERY_STATUSES, type DeliveryStatus } from "../../core/webhook/delivery.js";
 import { RecordLocations } from "../columns/record-locations.js";
 import { TypedColumn } from "../columns/typed-column.js";
@@ -116,15 +117,10 @@ export class ViewDeliveries {
     if (list === undefined) return [];
     if (list.isUnsorted) this.#sort(list);
     const { rows } = list;
-    let low = 0;
-    let high = rows.length;
-    while (beforeUs !== null && low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#createdAtUs.get(rows.get(middle)) < beforeUs) low = middle + 1;
-      else high = middle;
-    }
+    const isBefore = (at: number): boolean => beforeUs === null || this.#createdAtUs.get(rows.get(at)) < beforeUs;
+    const end = lowerBound(0, rows.length, isBefore);
     const page: DeliveryRow[] = [];
-    for (let at = high - 1; at >= 0 && page.length < limit; at--) page.push(this.#row(rows.get(at)));
+    for (let at = end - 1; at >= 0 && page.length < limit; at--) page.push(this.#row(rows.get(at)));
     return page;
   }
 
