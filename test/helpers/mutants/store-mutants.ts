@@ -74,8 +74,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "all that waits is acknowledged with the first group",
-    file: "storage/log/commit-waiters.js",
-    find: "(waiters[count]?.sequence ?? 0) <= committedSequence",
+    file: "storage/log/record-waits.js",
+    find: "this.#waiting[count].sequence <= sequence",
     replace: "true",
     killer: "storage/log/log",
   },
