@@ -1,6 +1,6 @@
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
-import { reportOfRun } from "../../../core/run/run-response.js";
+import { qualityReportResponse } from "../../../core/run/run-response.js";
 import { nextId, PROGRAM_ID, programPut, runningRun, seriesAppend } from "../../helpers/link/link-messages.js";
 import { listOf } from "../../helpers/list-of.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
@@ -55,7 +55,7 @@ t.test("every message is accepted, and its effect is in the log", async (t) => {
   await raw.accept({ type: "run.finish", id: runId, summary: "fine", results: { score: 3 } });
   await recorder.until(() => recorder.run(runId).status === "completed");
   const run = recorder.run(runId);
-  t.equal(reportOfRun(run)?.status, "failed");
+  t.equal(qualityReportResponse(run).quality_report?.status, "failed");
   t.match(run, {
     status: "completed",
     serialNumber: "SN-1",
