@@ -1,4 +1,4 @@
-import type { Timers } from "../../core/timers.js";
+import { type Timers, UNREFERENCED_TIMERS } from "../../core/timers.js";
 
 /** A client that has not read its answer yet. */
 export interface WaitingClient {
@@ -19,8 +19,7 @@ export interface StallClock extends Timers {
 
 export const SYSTEM_STALL_CLOCK: StallClock = {
   // Unreferenced: the connections of the clients keep the process alive.
-  set: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
-  clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
+  ...UNREFERENCED_TIMERS,
   nowMs: () => performance.now(),
 };
 

@@ -10,7 +10,9 @@ export function recorderCallbacks(readers: ServiceReaders, log: ServiceLog): Rec
   return {
     // In slices only once HTTP is served: before, nothing else wants the thread.
     onBatch: (batch) =>
-      readers.isServing ? readers.view.applyBatchInSlices(batch, eventLoopTurn) : readers.view.applyBatch(batch),
+      readers.isServing
+        ? readers.view.fold.applyBatchInSlices(batch, eventLoopTurn)
+        : readers.view.fold.applyBatch(batch),
     onHealth: (rows) => health.setOwnRows(rows),
     onLog: ({ level, message, fields }) => log[level](fields, message),
     onReadDamage: ({ code, message, params }) => health.readDamage.note(new StorageError(code, message, params)),
@@ -26,11 +28,11 @@ export function recorderCallbacks(readers: ServiceReaders, log: ServiceLog): Rec
         throw error;
       }
     },
-    onDeliveriesEnded: () => readers.view.endPausesForGood(),
+    onDeliveriesEnded: () => readers.view.fold.endPausesForGood(),
     onRecordingEnded: (cause) => readers.setRecordingEnded(cause),
     onFailure: (error) => {
       log.fatal({ error }, "the recorder has failed: nothing is recorded any more, reads go on");
-      readers.view.endPausesForGood();
+      readers.view.fold.endPausesForGood();
       readers.setRecordingEnded(health.recorderFailed(error));
     },
   };

@@ -1,9 +1,9 @@
+import { SYSTEM_TIMERS } from "../../core/timers.js";
 import { type CaptureKind, capturePath } from "../../storage/captures/capture-path.js";
 import { CaptureReader } from "../../storage/captures/capture-reader.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { LogReader } from "../../storage/log/log-reader.js";
 import { View } from "../../storage/view/view.js";
-import { SYSTEM_TIMERS } from "../../workers/artefacts/pool/artefact-pool.js";
 import { ArtefactWork } from "../downloads/artefact-work.js";
 import { MadeFiles } from "../downloads/made-files.js";
 import type { OpenStoredExtents } from "../downloads/stored-stream.js";
@@ -70,7 +70,7 @@ export class ServiceReaders {
   }
 
   finishOpening(): void {
-    this.view.finishOpening();
+    this.view.fold.finishOpening();
     this.isServing = true;
   }
 

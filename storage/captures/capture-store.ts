@@ -1,7 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { FileSystemError, isMissing, isNotEmpty } from "../disk/file-system-error.js";
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
-import { KEPT_FILES } from "../disk/kept-files.js";
+import { KEPT_FILES } from "../disk/open-files.js";
 import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "../disk/retried-writes.js";
 import { StorageError, type StorageErrorData } from "../storage-error.js";
 import { CaptureFile, type CaptureFileHost } from "./capture-file.js";

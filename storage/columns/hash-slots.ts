@@ -61,14 +61,6 @@ export class HashSlots {
     this.#entries = entries;
   }
 
-  get bytesUsed(): number {
-    const { entries, tags } = this.#slots;
-    const outgrown = this.#outgrown;
-    return (
-      entries.byteLength + tags.byteLength + (outgrown ? outgrown.entries.byteLength + outgrown.tags.byteLength : 0)
-    );
-  }
-
   /** The number of the entry that has the key, or -1. */
   find(hash: number): number {
     const entry = this.#findIn(this.#slots, hash);

@@ -27,10 +27,6 @@ export class RankedBitmap {
     return this.#count;
   }
 
-  get bytesUsed(): number {
-    return this.#words.byteLength + this.#tree.byteLength;
-  }
-
   has(position: number): boolean {
     const word = this.#words[position >>> 5];
     return word !== undefined && (word & (1 << (position & 31))) !== 0;

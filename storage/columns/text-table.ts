@@ -37,10 +37,6 @@ export class TextTable {
     return this.#ends.length;
   }
 
-  get bytesUsed(): number {
-    return this.#bytes.bytesUsed + this.#ends.bytesUsed + this.#hashes.bytesUsed + this.#slots.bytesUsed;
-  }
-
   /** The ordinal of a text, or -1 for an unknown one. */
   find(text: string): number {
     this.#setKey(text);

@@ -6,7 +6,6 @@
 type ColumnArray = Uint8Array | Uint16Array | Uint32Array | Float64Array;
 
 export interface ColumnArrayType<A extends ColumnArray> {
-  readonly BYTES_PER_ELEMENT: number;
   new (length: number): A;
 }
 
@@ -31,11 +30,6 @@ export class TypedColumn<A extends ColumnArray> {
 
   get length(): number {
     return this.#length;
-  }
-
-  /** Bytes of all chunks, the spare room of the last one included. */
-  get bytesUsed(): number {
-    return this.#chunks.length * (this.#mask + 1) * this.#Type.BYTES_PER_ELEMENT;
   }
 
   /** The value of a row, which must be below `length`: this is not checked. */

@@ -7,7 +7,7 @@ import { StorageError } from "../../storage/storage-error.js";
 import type { SimulatedDisk } from "../helpers/disk/simulated-disk.js";
 import { extremeSet, mutatedBytes } from "../helpers/fuzz/byte-mutators.js";
 import { type CorpusEntry, checkCorpus, textOf } from "../helpers/fuzz/fuzz-corpus.js";
-import { logCorpus, understandsTestType } from "../helpers/fuzz/log-corpus.js";
+import { logCorpus } from "../helpers/fuzz/log-corpus.js";
 import { META } from "../helpers/store/log-harness.js";
 import {
   type DeliveredRecord,
@@ -35,9 +35,9 @@ t.test("the corpus of logs: how the walk and the opening of a log judge each", a
   const codes = new Set<string>();
   corpus = await checkCorpus(t, "log", await logCorpus(), async ({ parts }) => {
     const disk = await diskOf(parts);
-    const walk = await judgeWalk(disk, understandsTestType);
-    const opening = await judgeOpening(disk, understandsTestType);
-    const again = await judgeOpening(disk, understandsTestType);
+    const walk = await judgeWalk(disk);
+    const opening = await judgeOpening(disk);
+    const again = await judgeOpening(disk);
     if (walk.error === null) for (const decision of Object.keys(walk.report.decisions)) codes.add(decision);
     if (opening.judgement.error === null) {
       for (const decision of Object.keys(opening.judgement.report.decisions)) codes.add(decision);
@@ -167,7 +167,7 @@ t.test(
     const outcomes = new Map<string, number>();
     const readable: DeliveredRecord[] = [];
     for (const { parts } of corpus.filter(({ name }) => name === "intact")) {
-      const judgement = await judgeWalk(await diskOf(parts), understandsTestType);
+      const judgement = await judgeWalk(await diskOf(parts));
       if (judgement.error === null) readable.push(...judgement.records);
     }
     t.equal(readable.length, 15);
@@ -207,11 +207,11 @@ async function judgeLog(files: Files, isKnown: IsKnown, wrong: Wrong): Promise<s
   const sizes = [...files.values()].map((bytes) => bytes.length);
   const disk = await diskOf(files);
   const counts = countReads(disk);
-  const walk = await judgeWalk(disk, understandsTestType);
+  const walk = await judgeWalk(disk);
   if (counts.largestBytes > Math.max(64, ...sizes)) wrong(`a read into ${counts.largestBytes} bytes`);
   const totalBytes = sizes.reduce((sum, size) => sum + size, 0);
   if (counts.reads > 50 + 4 * (totalBytes / 48)) wrong(`${counts.reads} reads of ${totalBytes} bytes`);
-  const opening = await judgeOpening(disk, understandsTestType);
+  const opening = await judgeOpening(disk);
   if (walk.error !== null || opening.judgement.error !== null) {
     if (walk.error !== opening.judgement.error) wrong(`the walk says ${walk.error}, opening does not`);
     if (walk.error !== "format_unsupported" && walk.error !== "record_type_unsupported") wrong(`${walk.error}`);
@@ -229,7 +229,7 @@ async function judgeLog(files: Files, isKnown: IsKnown, wrong: Wrong): Promise<s
     const { appended } = opening;
     if (appended === null || !(appended > (records.at(-1)?.sequence ?? 0))) wrong(`appended as ${appended}`);
     if (!Number.isSafeInteger((appended ?? 0) + 1)) wrong(`the numbers are used up: ${appended}`);
-    const again = (await judgeOpening(disk, understandsTestType)).judgement;
+    const again = (await judgeOpening(disk)).judgement;
     if (again.error !== null) wrong(`opened again: ${again.error}`);
     else {
       const isAppended = ({ sequence }: DeliveredRecord): boolean => sequence === appended;
@@ -247,8 +247,6 @@ async function readSingly(files: Files, readable: DeliveredRecord[], isKnown: Is
   const reader = new LogReader({ fileSystem: await diskOf(files), directory: META });
   for (const { location, digest, sequence } of readable) {
     const one = await read(() => reader.read(location));
-    const sync = await read(async () => reader.readSync(location));
-    if (one !== sync) wrong(`read ${one}, readSync ${sync}`);
     if (one !== digest && one !== "damage" && !isKnown({ digest: one })) wrong(`${sequence} is read as ${one}`);
   }
   const many = await read(async () => (await reader.readMany(readable.map((one) => one.location)))[0] as never);

@@ -152,7 +152,7 @@ t.test("series", async (t) => {
     params: {
       path: "/sample_period_us",
       value: 86_400_000_000,
-      allowed: "rows of times before 2255-03-14T16:00:00.000000Z",
+      allowed: "a period with which all 74 rows are before 2255-03-14T16:00:00.000000Z",
     },
   });
   t.equal(refusalOf(worldWithRun("running"), append(2, late), 12 * 73), undefined, "up to the last");

@@ -143,7 +143,7 @@ t.test(
     const path = temporaryDirectory(t);
     const dataDirectory = await openDataDirectory({ path, creates: true });
     mkdirSync(`${path}/meta/0000000000000777.seg`);
-    const result = await checkStore({ dataDirectory, understandsType: () => true });
+    const result = await checkStore({ dataDirectory });
     await dataDirectory.release();
     t.match(result, { ok: true, summary: { segments: 0 } });
     await t.rejects(openDataDirectory({ path, creates: true }), {

@@ -43,7 +43,7 @@ t.test(
       const view = new View({ reader: logReader });
       const recorder = startRecorder(options, {
         onBatch(batch) {
-          view.applyBatch(batch);
+          view.fold.applyBatch(batch);
           onBatch();
         },
         onHealth() {},
@@ -52,7 +52,7 @@ t.test(
         onFailure: (error) => failures.push(error),
       });
       const { cellSocketPath: socketPath } = await recorder.ready;
-      view.finishOpening();
+      view.fold.finishOpening();
       return { view, recorder, socketPath };
     };
 
@@ -81,7 +81,7 @@ t.test(
     const { view } = service;
     while (view.activeRun() !== undefined) await new Promise<void>((resolve) => (onBatch = resolve));
 
-    t.equal(view.runCount, RUNS, "each run once");
+    t.equal(view.runs.size, RUNS, "each run once");
     await isStoredAsSent(t, folder, view, reports);
     await service.recorder.stop();
     t.same(failures, []);

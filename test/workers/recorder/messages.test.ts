@@ -1,5 +1,5 @@
 import t from "tap";
-import { reportOfRun } from "../../../core/run/run-response.js";
+import { qualityReportResponse } from "../../../core/run/run-response.js";
 import { nextId, PROGRAM_ID, programPut, runningRun, seriesAppend } from "../../helpers/link/link-messages.js";
 import type { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
@@ -11,7 +11,7 @@ t.test("every message is accepted, and its effect is in the log", async (t) => {
   const { runId, frameId, jobId } = await sendEach(raw);
   await recorder.until(() => recorder.run(runId).status === "completed");
   const run = recorder.run(runId);
-  t.equal(reportOfRun(run)?.status, "failed");
+  t.equal(qualityReportResponse(run).quality_report?.status, "failed");
   t.match(run, {
     status: "completed",
     serialNumber: "SN-1",

@@ -1,4 +1,5 @@
 import type { Delivery, DeliveryAttempt } from "../../../core/webhook/delivery.js";
+import type { RecordWaits } from "../../../storage/log/record-waits.js";
 import type { DeliveryJob } from "../dispatcher/dispatcher-messages.js";
 import { jobOf, nextAction, notReadError, stopsDelivery, webhookDeleted } from "./delivery-action.js";
 import type { DeliveryFigures } from "./delivery-figures.js";
@@ -7,7 +8,6 @@ import { DeliveryRecords } from "./delivery-records.js";
 import { type DeliveryEvent, type DeliveryState, stepAfter } from "./delivery-states.js";
 import { EventPayloads, payloadBytes } from "./event-payloads.js";
 import { InlineRequests } from "./inline-requests.js";
-import type { RecordWaits } from "./record-waits.js";
 import { pauseEndMs } from "./retry-pause.js";
 import type { DeliverySchedulerOptions } from "./scheduler-options.js";
 import { type FoundDelivery, type InlineRequest, TrackedDelivery } from "./tracked-delivery.js";

@@ -1,12 +1,12 @@
 import { type ServiceError, unknownId } from "../../../core/service-errors.js";
 import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
+import { RecordWaits } from "../../../storage/log/record-waits.js";
 import type { DeliveryReport } from "../dispatcher/dispatcher-messages.js";
 import { stopsDelivery, testDelivery } from "./delivery-action.js";
 import type { DeliveryFigures } from "./delivery-figures.js";
 import { DeliveryRunner, type QueuedDelivery } from "./delivery-runner.js";
 import { payloadBytes } from "./event-payloads.js";
 import { overdue } from "./inline-requests.js";
-import { RecordWaits } from "./record-waits.js";
 import type { DeliverySchedulerOptions } from "./scheduler-options.js";
 import type { FoundDelivery, InlineAnswer, InlineRequest } from "./tracked-delivery.js";
 

@@ -1,7 +1,7 @@
 import { LIMITS } from "../../../core/limits.js";
 import { ServiceError } from "../../../core/service-errors.js";
 import type { Timers } from "../../../core/timers.js";
-import type { RecordWaits } from "./record-waits.js";
+import type { RecordWaits } from "../../../storage/log/record-waits.js";
 import type { InlineAnswer, InlineRequest, TrackedDelivery } from "./tracked-delivery.js";
 
 /** After so long an attempt under way has ended, and there is room for another request. */
