@@ -4,3 +4,15 @@ export interface Timers {
   set(callback: () => void, delayMs: number): unknown;
   clear(handle: unknown): void;
 }
+
+/** The system's timers: the process does not end before they do. */
+export const SYSTEM_TIMERS: Timers = {
+  set: (callback, delayMs) => setTimeout(callback, delayMs),
+  clear: (handle) => clearTimeout(handle as NodeJS.Timeout | undefined),
+};
+
+/** The system's timers, for which the end of the process does not wait. */
+export const UNREFERENCED_TIMERS: Timers = {
+  ...SYSTEM_TIMERS,
+  set: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
+};

@@ -34,6 +34,11 @@ export function formatTimeUs(timeUs: number): string {
   return `${lastDayText}${hour}:${minute}:${TWO_DIGITS[ofDay % 60]}.${high}${middle}${TWO_DIGITS[ofSecond % 100]}Z`;
 }
 
+/** As `formatTimeUs`; null for none. */
+export function timeText(timeUs: number | null): string | null {
+  return timeUs === null ? null : formatTimeUs(timeUs);
+}
+
 /**
  * Reads an ISO 8601 date-time in UTC (Z), with an offset, or without one (taken as UTC), in microseconds since the Unix epoch. Digits behind the
  * microsecond are cut off. A leap second (RFC 3339, section 5.7) counts as the start of the next second. Undefined when the text is no

@@ -1,9 +1,9 @@
 // Refuses a Node that is too old, before anything is installed, compiled or loaded. Import this file first. It has no imports and no recent
-// syntax, so that an old Node can read it. The same version stands in package.json's `engines`.
-const LEAST = [20, 19];
-
+// syntax, so that an old Node can read it. What builds the console needs these versions. They stand in package.json's `engines` too.
 const [major, minor] = process.versions.node.split(".").map(Number);
-if (major < LEAST[0] || (major === LEAST[0] && minor < LEAST[1])) {
-  console.error(`inspection-service needs Node ${LEAST.join(".")} or newer; this is Node ${process.versions.node}.`);
+if (!(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19))) {
+  console.error(
+    `inspection-service needs Node 20.19 or newer 20.x, or 22.12 or newer; this is Node ${process.versions.node}.`,
+  );
   process.exit(1);
 }

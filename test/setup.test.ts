@@ -31,8 +31,8 @@ function runNode(folder: string, args: readonly string[], version = process.vers
 
 t.test("a Node that is too old is told so in one line, before anything is installed or built", async (t) => {
   const folder = freshClone(t);
-  for (const version of ["12.22.12", "18.20.8", "20.18.3"]) {
-    const stderr = `inspection-service needs Node 20.19 or newer; this is Node ${version}.\n`;
+  for (const version of ["12.22.12", "18.20.8", "20.18.3", "21.7.3", "22.11.0"]) {
+    const stderr = `inspection-service needs Node 20.19 or newer 20.x, or 22.12 or newer; this is Node ${version}.\n`;
     for (const args of [
       [".ci/setup.mjs", "product"],
       [".ci/setup.mjs"],
@@ -43,13 +43,11 @@ t.test("a Node that is too old is told so in one line, before anything is instal
     }
   }
   t.equal(existsSync(join(folder, "node_modules")), false);
-  t.match(
-    runNode(folder, ["http/inspection-service.mjs"], "20.19.0").stderr,
-    /not built yet/,
-    "the oldest that it runs on",
-  );
+  for (const version of ["20.19.0", "22.12.0", "23.0.0"]) {
+    t.match(runNode(folder, ["http/inspection-service.mjs"], version).stderr, /not built yet/, version);
+  }
   const { engines } = JSON.parse(readFileSync("package.json", "utf8")) as { engines: { node: string } };
-  t.equal(engines.node, ">=20.19");
+  t.equal(engines.node, "^20.19 || >=22.12");
 });
 
 t.test("the command in a clone where nothing is built says what to do, in one line", async (t) => {

@@ -10,7 +10,6 @@ import { openDataDirectory } from "../../storage/disk/data-directory.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { Log } from "../../storage/log/log.js";
 import { encodeChanges } from "../../storage/records/change-record.js";
-import { isChangeRecordType } from "../../storage/records/record-index.js";
 import { RecorderState } from "../../workers/recorder/recorder-state.js";
 import type { BenchmarkContext } from "../harness/benchmark.js";
 
@@ -84,7 +83,6 @@ async function build(
     directory: directory.metaPath,
     quarantineDirectory: directory.quarantinePath,
     durability: "none",
-    understandsType: isChangeRecordType,
     openingState: () => state.openingState(),
     onRecords: () => {},
   });

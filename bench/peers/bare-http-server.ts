@@ -4,10 +4,10 @@
  * are written by one writeHeader, as the service does it: each call costs as much as a line.
  */
 import { readFileSync } from "node:fs";
-import { requireUws } from "../../http/server/uws-binary.js";
+import { findUws, type UwsBuild } from "../../http/server/uws-binary.js";
 
-// The build that the service takes too.
-const { uws } = requireUws();
+// The build that the service takes too: without one, this peer is not started.
+const { uws } = findUws() as UwsBuild;
 const [bodyFile = "", linesFile = ""] = process.argv.slice(2);
 const body = readFileSync(bodyFile);
 const [first, ...others] = JSON.parse(readFileSync(linesFile, "utf8")) as [name: string, value: string][];

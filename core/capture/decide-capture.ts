@@ -2,7 +2,7 @@ import { LIMITS } from "../limits.js";
 import type { CellMessageOf } from "../link/cell-message-schema.js";
 import type { Change } from "../link/change.js";
 import { notFound, tooMany } from "../link/decide-cell.js";
-import { RefusedError } from "../link/refusal.js";
+import { invalid, RefusedError } from "../link/refusal.js";
 import type { PayloadStore, World } from "../link/world.js";
 import { acceptingRun, illegalTransition, stepOfRun } from "../run/decide-run.js";
 import { type FileType, fileNameFault } from "../run/manifest.js";
@@ -44,11 +44,7 @@ function decideFrameBegin(world: World, message: CellMessageOf<"frame.begin">): 
   const { height, luminance } = message.planes;
   checkInvalidCodes(height.dtype, height.invalid, "/planes/height/invalid");
   if (luminance?.dtype === "u8" && luminance.bits !== 8) {
-    throw new RefusedError("invalid_message", "/planes/luminance/bits must be 8 for u8", {
-      path: "/planes/luminance/bits",
-      value: luminance.bits,
-      allowed: 8,
-    });
+    throw invalid("/planes/luminance/bits", luminance.bits, 8);
   }
   const { x_origin_mm: xOriginMm, y_origin_mm: yOriginMm } = message;
   checkCoordinates("x", xOriginMm ?? 0, message.x_pitch_mm, message.width);
@@ -165,8 +161,8 @@ function decideSeriesAppend(world: World, message: CellMessageOf<"series.append"
   if ((series?.appends.length ?? 0) >= LIMITS.appendsPerSeries) {
     throw tooMany("appends of a series", "/step_index", LIMITS.appendsPerSeries);
   }
-  const invalid = message.invalid ?? [];
-  checkInvalidCodes(message.dtype, invalid, "/invalid");
+  const invalidCodes = message.invalid ?? [];
+  checkInvalidCodes(message.dtype, invalidCodes, "/invalid");
   const rowBytes = message.channels * itemBytes(message.dtype);
   const rows = Math.floor(payload.lengthBytes / rowBytes);
   if (rows === 0 || payload.lengthBytes !== rows * rowBytes) {
@@ -178,15 +174,8 @@ function decideSeriesAppend(world: World, message: CellMessageOf<"series.append"
   }
   const firstTimestampUs = timeOf(message.first_timestamp);
   if (firstTimestampUs + (rows - 1) * message.sample_period_us >= TIME_LIMIT_US) {
-    throw new RefusedError(
-      "invalid_message",
-      `/sample_period_us is too long: the last of ${rows} rows would be at or after ${formatTimeUs(TIME_LIMIT_US)}`,
-      {
-        path: "/sample_period_us",
-        value: message.sample_period_us,
-        allowed: `rows of times before ${formatTimeUs(TIME_LIMIT_US)}`,
-      },
-    );
+    const allowed = `a period with which all ${rows} rows are before ${formatTimeUs(TIME_LIMIT_US)}`;
+    throw invalid("/sample_period_us", message.sample_period_us, allowed);
   }
   checkDocumentBytes(run, EXTENT_BYTES);
   const extent = payload.store(run.id, "captures");
@@ -204,7 +193,7 @@ function decideSeriesAppend(world: World, message: CellMessageOf<"series.append"
         dtype: message.dtype,
         valueScale: message.scale ?? null,
         valueOffset: message.offset ?? null,
-        invalid,
+        invalid: invalidCodes,
       },
     },
   ];
@@ -298,15 +287,7 @@ function checkCoordinates(axis: "x" | "y", originMm: number, pitchMm: number, co
   const isFinite32 = (mm: number): boolean => Number.isFinite(Math.fround(mm));
   if (isFinite32(originMm) && isFinite32(originMm + (count - 1) * pitchMm)) return;
   const [path, value] = isFinite32(originMm) ? [`/${axis}_pitch_mm`, pitchMm] : [`/${axis}_origin_mm`, originMm];
-  throw new RefusedError(
-    "invalid_message",
-    `${path} is too large: one of the frame's ${count} ${axis} coordinates would not be finite as f32`,
-    {
-      path,
-      value,
-      allowed: `a value with which all ${count} coordinates are finite as f32`,
-    },
-  );
+  throw invalid(path, value, `a value with which all ${count} coordinates are finite as f32`);
 }
 
 const INTEGER_RANGE: Partial<Record<HeightDtype | SeriesDtype, [minimum: number, maximum: number]>> = {
@@ -321,10 +302,6 @@ function checkInvalidCodes(dtype: HeightDtype | SeriesDtype, codes: readonly num
   if (range === undefined) return;
   for (const [at, code] of codes.entries()) {
     if (Number.isInteger(code) && code >= range[0] && code <= range[1]) continue;
-    throw new RefusedError("invalid_message", `${path}/${at} is no value of ${dtype}`, {
-      path: `${path}/${at}`,
-      value: code,
-      allowed: `an integer from ${range[0]} to ${range[1]}`,
-    });
+    throw invalid(`${path}/${at}`, code, `an integer from ${range[0]} to ${range[1]}`);
   }
 }

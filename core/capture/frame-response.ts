@@ -1,9 +1,8 @@
 import { uuidV7TimeUs } from "../identifiers.js";
-import { FORMAT_TYPES, PREVIEW_CONTENT_TYPE } from "../run/manifest.js";
+import { contentTypeOf, formatPath } from "../run/manifest.js";
 import { availableFormats, formatBytes } from "../run/run-files.js";
 import type { RunState } from "../run/run-state.js";
 import { formatTimeUs } from "../timestamps.js";
-import { pictureOf } from "./artefact.js";
 import type { FrameState } from "./capture.js";
 
 export function frameResponse(run: RunState, frame: FrameState) {
@@ -44,21 +43,14 @@ function geometryResponse({ xPitchMm, yPitchMm, xOriginMm, yOriginMm, planes }: 
 /** Lists the formats that are available now; more appear as processing completes. `baseUrl` as in `runResponse`. */
 export function frameFilesResponse(run: RunState, frame: FrameState, baseUrl: string) {
   const formats = availableFormats(run, frame);
-  const path = `${baseUrl}/sensor/frames/${frame.id}`;
   const files = Object.fromEntries(
     formats.map((format) => [
       format,
-      format === "preview.png"
-        ? {
-            href: `${path}/${format}`,
-            content_type: PREVIEW_CONTENT_TYPE,
-            size_in_bytes: pictureOf(frame, "png")?.preview?.lengthBytes ?? null,
-          }
-        : {
-            href: `${path}/file.${format}`,
-            content_type: FORMAT_TYPES[format].contentType,
-            size_in_bytes: formatBytes(frame, format),
-          },
+      {
+        href: `${baseUrl}/sensor/frames/${frame.id}/${formatPath(format)}`,
+        content_type: contentTypeOf(format),
+        size_in_bytes: formatBytes(frame, format),
+      },
     ]),
   );
   return { frame_id: frame.id, session_id: frame.sessionId, available_formats: formats, files };

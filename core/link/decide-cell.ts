@@ -2,7 +2,7 @@ import { OWN_COMPONENT_KEYS } from "../health.js";
 import { LIMITS } from "../limits.js";
 import type { CellMessageOf } from "./cell-message-schema.js";
 import type { CellChange } from "./change.js";
-import { RefusedError } from "./refusal.js";
+import { invalid, RefusedError } from "./refusal.js";
 import type { World } from "./world.js";
 
 type CellLevelMessage = CellMessageOf<
@@ -48,13 +48,7 @@ function decideComponentPut(world: World, message: CellMessageOf<"component.put"
     });
   }
   // The key becomes a property name of a JSON object, where some readers give __proto__ another meaning.
-  if (key === "__proto__") {
-    throw new RefusedError("invalid_message", "/key must not be __proto__", {
-      path: "/key",
-      value: key,
-      allowed: "a key other than __proto__",
-    });
-  }
+  if (key === "__proto__") throw invalid("/key", key, "a key other than __proto__");
   if (!world.hasComponent(key) && world.componentCount >= LIMITS.components) {
     throw tooMany("components", "/key", LIMITS.components);
   }

@@ -1,11 +1,11 @@
 import type { ErrorObject } from "ajv";
-import { isPlainObject, type JsonValue } from "../json/json.js";
+import { isPlainObject } from "../json/json.js";
 import { schemaFault } from "../json/schema-fault.js";
 import type { SchemaValidator } from "../json/schema-validators.js";
 import { formatTimeUs, TIME_LIMIT_US } from "../timestamps.js";
 import { CELL_MESSAGE_SCHEMAS, type CellMessage, type CellMessageType } from "./cell-message-schema.js";
 import { validators } from "./cell-message-validators.js";
-import { RefusedError } from "./refusal.js";
+import { invalid, type RefusedError } from "./refusal.js";
 
 const VALIDATORS = new Map<string, SchemaValidator>(Object.entries(validators));
 const MESSAGE_TYPES = Object.keys(CELL_MESSAGE_SCHEMAS) as CellMessageType[];
@@ -23,28 +23,6 @@ export function parseCellMessage(body: unknown): CellMessage {
   if (validate === undefined) throw invalid("/type", type, MESSAGE_TYPES);
   if (!validate(body)) throw fromSchemaError(validate.errors?.[0] as ErrorObject);
   return body as unknown as CellMessage;
-}
-
-/** A path can contain long keys of the producer's. Refusals are stored, so the path is cut as the value is. */
-const PATH_CHARACTERS = 500;
-
-function invalid(fullPath: string, value: unknown, allowed: JsonValue): RefusedError {
-  const path = fullPath.length <= PATH_CHARACTERS ? fullPath : `${fullPath.slice(0, PATH_CHARACTERS).toWellFormed()}…`;
-  const wanted = Array.isArray(allowed) ? `one of ${allowed.join(", ")}` : String(allowed);
-  return new RefusedError("invalid_message", `${path === "" ? "the message" : path} must be ${wanted}`, {
-    path,
-    value: printable(value),
-    allowed,
-  });
-}
-
-/** A value of any kind as JSON, short enough for an answer and a log line. */
-function printable(value: unknown): JsonValue {
-  if (value === undefined) return null;
-  if (value === null || typeof value === "boolean") return value;
-  if (typeof value === "number") return Number.isFinite(value) ? value : String(value);
-  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? String(value));
-  return text.length <= 200 ? text.toWellFormed() : `${text.slice(0, 200).toWellFormed()}…`;
 }
 
 function fromSchemaError(error: ErrorObject): RefusedError {

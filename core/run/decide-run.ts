@@ -4,7 +4,7 @@ import { LIMITS } from "../limits.js";
 import type { CellMessageOf } from "../link/cell-message-schema.js";
 import type { Change } from "../link/change.js";
 import { notFound, tooMany } from "../link/decide-cell.js";
-import { RefusedError } from "../link/refusal.js";
+import { invalid, RefusedError } from "../link/refusal.js";
 import type { World } from "../link/world.js";
 import { parseTimeUs } from "../timestamps.js";
 import { endRun } from "./run-end.js";
@@ -168,17 +168,7 @@ function decideRunCreate(world: World, message: CellMessageOf<"run.create">): Ch
 
 /** The service itself writes frame_ids into the results. */
 function refuseFrameIds(results: JsonObject): void {
-  if ("frame_ids" in results) {
-    throw new RefusedError(
-      "invalid_message",
-      "/results/frame_ids must be absent: the service lists the frames itself",
-      {
-        path: "/results/frame_ids",
-        value: null,
-        allowed: "absent",
-      },
-    );
-  }
+  if ("frame_ids" in results) throw invalid("/results/frame_ids", null, "absent");
 }
 
 export function stepOfRun(run: RunState, index: number, path: string): RunStep {

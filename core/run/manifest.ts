@@ -27,7 +27,7 @@ export const OFFERED_FORMAT_MEANINGS = {
   "preview.png": "the height map as a small picture in false colours. It is not among the run's files.",
 } as const;
 export type OfferedFormat = keyof typeof OFFERED_FORMAT_MEANINGS;
-export const PREVIEW_CONTENT_TYPE = "image/png";
+export const OFFERED_FORMATS = valuesOf(OFFERED_FORMAT_MEANINGS);
 
 /** Manifest type and MIME type of each format of a frame. */
 export const FORMAT_TYPES: Record<FrameFormat, { type: FileType; contentType: string }> = {
@@ -38,10 +38,19 @@ export const FORMAT_TYPES: Record<FrameFormat, { type: FileType; contentType: st
   "luminance.png": { type: "image", contentType: "image/png" },
 };
 
+export function contentTypeOf(format: OfferedFormat): string {
+  return format === "preview.png" ? "image/png" : FORMAT_TYPES[format].contentType;
+}
+
+/** The path at which a frame offers the format, below its own. */
+export function formatPath(format: OfferedFormat): string {
+  return format === "preview.png" ? format : `file.${format}`;
+}
+
 /** Manifest type and MIME type of the CSV of a step's series. */
 export const SWEEP_TYPE: { type: FileType; contentType: string } = { type: "measurement", contentType: "text/csv" };
 
-export function frameFileName(frameId: string, format: FrameFormat): string {
+export function frameFileName(frameId: string, format: OfferedFormat): string {
   return `frame-${frameId}.${format}`;
 }
 

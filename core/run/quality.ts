@@ -68,13 +68,6 @@ export const REPORT_STATUSES = valuesOf(REPORT_STATUS_MEANINGS);
 /** The filter value with which a list selects runs without a report. */
 export const NO_REPORT = "none";
 
-export interface QualityReport {
-  status: ReportStatus;
-  checks: QualityCheck[];
-  defects: Defect[];
-  summary: string | null;
-}
-
 /** QC outcome of one or more checks: the first of failed, indeterminate, passed that applies. A warning passes. */
 export function reportStatus(checks: readonly QualityCheck[]): ReportStatus {
   if (checks.some((check) => check.status === "failed")) return "failed";
@@ -87,14 +80,4 @@ const FROM_BEST_TO_WORST = [null, "passed", "indeterminate", "failed"] as const;
 /** The outcome of two lists of checks together, from the outcome of each. Null is the outcome of a list without checks. */
 export function worseStatus(a: ReportStatus | null, b: ReportStatus | null): ReportStatus | null {
   return FROM_BEST_TO_WORST.indexOf(a) > FROM_BEST_TO_WORST.indexOf(b) ? a : b;
-}
-
-/** The report on a run's checks and defects; null without checks. */
-export function qualityReport(
-  checks: readonly QualityCheck[],
-  defects: readonly Defect[],
-  summary: string | null,
-): QualityReport | null {
-  if (checks.length === 0) return null;
-  return { status: reportStatus(checks), checks: [...checks], defects: [...defects], summary };
 }

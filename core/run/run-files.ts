@@ -78,7 +78,7 @@ export function availableFormats(run: RunState, frame: FrameState): OfferedForma
 }
 
 /** Size of a format's file; null for one that has not been made. */
-export function formatBytes(frame: FrameState, format: FrameFormat): number | null {
+export function formatBytes(frame: FrameState, format: OfferedFormat): number | null {
   switch (format) {
     case "npy": {
       const { dtype } = frame.planes.height;
@@ -87,6 +87,8 @@ export function formatBytes(frame: FrameState, format: FrameFormat): number | nu
     case "png":
     case "luminance.png":
       return pictureOf(frame, format)?.file.lengthBytes ?? null;
+    case "preview.png":
+      return pictureOf(frame, "png")?.preview?.lengthBytes ?? null;
     case "raw.ply":
     case "ply": {
       const cloud = cloudOf(frame, format);
@@ -98,8 +100,9 @@ export function formatBytes(frame: FrameState, format: FrameFormat): number | nu
 }
 
 /** When the format was made. */
-export function formatCreatedAtUs(frame: FrameState, format: FrameFormat): number {
-  const createdAtUs = format === "npy" ? frame.completedAtUs : frame.artefacts?.[format]?.atUs;
+export function formatCreatedAtUs(frame: FrameState, format: OfferedFormat): number {
+  const made = format === "preview.png" ? "png" : format;
+  const createdAtUs = made === "npy" ? frame.completedAtUs : frame.artefacts?.[made]?.atUs;
   return createdAtUs ?? 0;
 }
 

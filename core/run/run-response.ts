@@ -1,7 +1,5 @@
-import { formatTimeUs } from "../timestamps.js";
+import { formatTimeUs, timeText } from "../timestamps.js";
 import { deliveryRollup, deliverySummary, failureNote, type NamedDelivery } from "../webhook/webhook-response.js";
-import type { QualityReport } from "./quality.js";
-import { qualityReport } from "./quality.js";
 import { manifestOf } from "./run-files.js";
 import {
   type EventLogEntry,
@@ -79,20 +77,14 @@ export function runSummaryResponse(summary: RunSummary, baseUrl: string) {
 
 /** Null until checks exist, and for a run that failed or was cancelled. It changes no more once the run is completed. */
 export function qualityReportResponse(run: RunState) {
-  const report = reportOfRun(run);
-  if (report === null) return { run_id: run.id, quality_report: null };
+  const status = qualityStatusOf(run);
+  if (status === null) return { run_id: run.id, quality_report: null };
   // Values are millimetres unless the producer said otherwise; the answer always says which.
-  const checks = report.checks.map((check) => ({ ...check, canonical_units: check.canonical_units ?? "mm" }));
-  const { status, defects, summary } = report;
+  const checks = run.checks.map((check) => ({ ...check, canonical_units: check.canonical_units ?? "mm" }));
+  const { defects, summary } = run;
   // Until the run is completed, checks can be added and the run can fail.
   const final = run.status === "completed";
   return { run_id: run.id, quality_report: { status, final, checks, defects, summary } };
-}
-
-/** The quality report as it stands; null without checks, and for a run that failed or was cancelled. */
-export function reportOfRun(run: RunState): QualityReport | null {
-  if (run.status === "failed" || run.status === "cancelled") return null;
-  return qualityReport(run.checks, run.defects, run.summary);
 }
 
 export function defectsResponse(run: RunState) {
@@ -162,8 +154,4 @@ function stepResponse(step: RunStep, index: number) {
     result: step.result,
     error: step.error,
   };
-}
-
-function timeText(timeUs: number | null): string | null {
-  return timeUs === null ? null : formatTimeUs(timeUs);
 }

@@ -130,21 +130,11 @@ export interface RunState {
 }
 
 /** What lists show of a run. The index section of its records carries it. */
-export interface RunSummary {
-  id: string;
-  programId: string;
-  programName: string;
-  status: RunStatus;
+export interface RunSummary
+  extends Pick<RunState, "id" | "programId" | "programName" | "status" | "serialNumber" | "revision" | "metadata">,
+    Pick<RunState, "createdAtUs" | "updatedAtUs" | "startedAtUs" | "completedAtUs" | "errorMessage"> {
   /** Status of the quality report as it stands; null without one. */
   qualityStatus: ReportStatus | null;
-  serialNumber: string | null;
-  revision: number;
-  metadata: JsonObject | null;
-  createdAtUs: number;
-  updatedAtUs: number;
-  startedAtUs: number | null;
-  completedAtUs: number | null;
-  errorMessage: string | null;
   progress: RunProgress;
 }
 

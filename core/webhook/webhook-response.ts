@@ -1,5 +1,5 @@
 import type { EventLogEntry } from "../run/run-state.js";
-import { formatTimeUs } from "../timestamps.js";
+import { formatTimeUs, timeText } from "../timestamps.js";
 import type { Delivery, DeliveryAttempt } from "./delivery.js";
 import type { Webhook } from "./webhook.js";
 
@@ -106,8 +106,4 @@ function attemptResponse(attempt: DeliveryAttempt) {
     response_truncated: attempt.responseTruncated,
     error: attempt.error,
   };
-}
-
-function timeText(timeUs: number | null): string | null {
-  return timeUs === null ? null : formatTimeUs(timeUs);
 }

@@ -14,7 +14,7 @@ import { writeFully } from "../../storage/disk/whole-files.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { readRun, type StoredRun } from "../../storage/view/read-run.js";
 import { artefactTasks } from "../../workers/artefacts/pool/artefact-tasks.js";
-import { entryBody } from "../downloads/entry-body.js";
+import { entryContent } from "../downloads/entry-body.js";
 import { MadeFiles, type MakeArtefact } from "../downloads/made-files.js";
 import type { OpenStoredExtents } from "../downloads/stored-stream.js";
 import { sayOnStandardError } from "../log/standard-error.js";
@@ -104,7 +104,7 @@ async function writeRun(
     for (const [at, entry] of kept.entries()) {
       const path = `${folder}/files/${names[at]}`;
       try {
-        bytes += await writeEntry(fileSystem, path, () => entryBody(run, entry, { open, made }));
+        bytes += await writeEntry(fileSystem, path, () => entryContent(run, entry, { open, made }).open());
       } catch (error) {
         // The log has lost a part of the captures that this file is made from: the stored sizes no longer fit.
         if (loss === null || error instanceof StorageError || error instanceof FileSystemError) throw error;

@@ -33,7 +33,6 @@ export async function check(
     const verifier = new RecordVerifier();
     const result = await checkStore({
       dataDirectory,
-      understandsType: isKnownRecordType,
       ...verifier.inspection,
       onProgress: (state) => progress.update(state),
     });
@@ -100,7 +99,6 @@ export async function inspect(options: InspectCommandOptions): Promise<boolean> 
   try {
     await inspectStore({
       dataDirectory,
-      understandsType: isKnownRecordType,
       ...selectionOf(options),
       describe,
       onItem(item) {

@@ -86,7 +86,8 @@ export class LargeDocuments {
     const head = view.runHead(runId);
     if (head === undefined) return undefined;
     // These documents contain names of webhooks and outcomes of deliveries.
-    const deliveries = kind === "detail" || kind === "active" ? [view.deliveryChanges(runId), view.webhookRenames] : [];
+    const deliveries =
+      kind === "detail" || kind === "active" ? [view.deliveries.changesOf(runId), view.webhooks.renames] : [];
     const key = [kind, runId, head.updatedAtUs, ...deliveries, baseUrl].join(" ");
     const kept = this.#kept.get(key);
     if (kept !== undefined) return kept;
@@ -153,7 +154,7 @@ export class LargeDocuments {
 
   async #deliveries(run: EmittingRun): Promise<NamedDelivery[]> {
     const deliveries = await this.#view.deliveriesOfRun(run);
-    return deliveries.map((delivery) => ({ delivery, webhookName: this.#view.webhookName(delivery.webhookId) }));
+    return deliveries.map((delivery) => ({ delivery, webhookName: this.#view.webhooks.name(delivery.webhookId) }));
   }
 
   async #inThread<T extends DocumentTask>(task: T): Promise<Extract<DocumentAnswer, { name: T["name"] }>> {

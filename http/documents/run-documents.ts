@@ -66,14 +66,14 @@ export class RunDocuments {
   ): Reply | undefined | Promise<Reply | undefined> {
     const documents = this.#kept.get(id);
     const kept = documents === undefined ? undefined : ofAddress(documents, baseUrl);
-    const { changes } = this.#view;
+    const { changes } = this.#view.fold;
     // Most reads come between two changes of anything: then nothing else needs checking.
     if (kept?.checkedAtChange === changes) return kept.reply;
     const head = this.#view.runHead(id);
     if (head === undefined) return undefined;
     const { updatedAtUs } = head;
-    const deliveryChanges = this.#view.deliveryChanges(id);
-    const { webhookRenames } = this.#view;
+    const deliveryChanges = this.#view.deliveries.changesOf(id);
+    const webhookRenames = this.#view.webhooks.renames;
     if (kept?.updatedAtUs === updatedAtUs && kept.deliveryChanges === deliveryChanges) {
       if ((kept.webhookRenames ?? webhookRenames) === webhookRenames) {
         kept.checkedAtChange = changes;
@@ -95,9 +95,12 @@ export class RunDocuments {
     if (run === undefined) return undefined;
     // Without deliveries there is no wait here: the state of an active run changes with the next batch.
     const deliveries = run.emitted === undefined ? [] : await this.#view.deliveriesOfRun(run);
-    const named = deliveries.map((delivery) => ({ delivery, webhookName: this.#view.webhookName(delivery.webhookId) }));
+    const named = deliveries.map((delivery) => ({
+      delivery,
+      webhookName: this.#view.webhooks.name(delivery.webhookId),
+    }));
     const json = ownUtf8(JSON.stringify(runResponse(run, baseUrl, named)));
-    const webhookRenames = named.length === 0 ? null : this.#view.webhookRenames;
+    const webhookRenames = named.length === 0 ? null : this.#view.webhooks.renames;
     const { updatedAtUs } = run;
     const reply = jsonBytesReply(json, true);
     const sizeInBytes = keptBytes(reply) + ENTRY_OVERHEAD_BYTES;

@@ -54,7 +54,7 @@ export class RunPages {
    * @throws ServiceError `unavailable` if too many pages wait to be made
    */
   get(query: RunListQuery, baseUrl: string, client: Pick<HandlerRequest, "gone">): Reply | Promise<Reply> {
-    const version = this.#view.runsVersion;
+    const version = this.#view.fold.runsVersion;
     if (version !== this.#version) {
       this.#kept.clear();
       this.#version = version;
@@ -85,7 +85,7 @@ export class RunPages {
   /** Makes a large page when its turn has come. */
   async #buildLarge(query: RunListQuery, baseUrl: string, slices: Slices): Promise<Reply> {
     slices.throwIfCancelled();
-    const { runsVersion } = this.#view;
+    const { runsVersion } = this.#view.fold;
     const page = this.#view.runPage(query, baseUrl);
     const { runs, isWhole } = await page.read(slices.giveWay);
     const { bytes, sha1 } = await joinInSlices(pageParts(runs, page.total, query), slices);
@@ -97,7 +97,7 @@ export class RunPages {
     const page = jsonBytesReply(json, true);
     if (etag !== undefined) page.etag = etag;
     // A page with unreadable entries is not cached: the next read may succeed.
-    if (isWhole && version === this.#version && version === this.#view.runsVersion) this.#kept.set(key, page);
+    if (isWhole && version === this.#version && version === this.#view.fold.runsVersion) this.#kept.set(key, page);
     return page;
   }
 }

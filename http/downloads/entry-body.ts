@@ -20,49 +20,64 @@ export interface EntrySources {
 export interface DownloadEntry extends Pick<ManifestEntry, "name" | "sizeBytes" | "createdAtUs"> {
   source:
     | ManifestEntry["source"]
-    | { kind: "preview"; frame: FrameState }
+    | { kind: "frame"; frame: FrameState; format: "preview.png" }
     | { kind: "overview"; frame: FrameState; stride: number };
   /** Further headers of the answer. */
   headers?: HeaderLines;
 }
 
-/** The bytes of a file that has not been removed. @throws StorageError `capture_missing` if its file does not exist */
-export async function entryBody(
-  run: RunState,
-  { source }: Pick<DownloadEntry, "source">,
-  { open, made }: EntrySources,
-): Promise<StreamBody> {
-  switch (source.kind) {
-    case "frame": {
-      const { frame, format } = source;
-      if (format === "npy") return npyBody(run, frame, open);
-      if (format === "ply" || format === "raw.ply") return made.cloud(run, frame, format);
-      const picture = pictureOf(frame, format);
-      if (picture === undefined) throw new Error(`frame ${frame.id} has no ${format}`);
-      return body(run, "capture", [picture.file], NOTHING, open);
-    }
-    case "preview": {
-      const { frame } = source;
-      const preview = pictureOf(frame, "png")?.preview;
-      if (preview === undefined) throw new Error(`frame ${frame.id} has no preview`);
-      return body(run, "capture", [preview], NOTHING, open);
-    }
-    case "overview":
-      return made.overview(run, source.frame, source.stride);
-    case "series":
-      return made.csv(run, source.series);
-    case "stored": {
-      const { file } = source;
-      return body(run, FILE_OF_KIND[file.storedIn ?? "reports"], [file], NOTHING, open);
-    }
-  }
+/** Of a file that has not been removed. */
+export interface EntryContent {
+  /** They follow from the CRCs of stored bytes, which never change. */
+  validators: Validators;
+  /** @throws StorageError `capture_missing` if its file does not exist */
+  open(): Promise<StreamBody>;
 }
 
-/** The raw height plane of a frame as an NPY file of shape (lines, width), values untouched. */
-function npyBody(run: RunState, frame: FrameState, open: OpenStoredExtents): Promise<StreamBody> {
-  const head = npyHeader(frame.planes.height.dtype, frame.lines, frame.width);
-  // Heights are verified alone, so that damaged luminance does not affect them.
-  return body(run, "capture", heightExtents(frame), head, open);
+export function entryContent(run: RunState, entry: DownloadEntry, { open, made }: EntrySources): EntryContent {
+  const { source, createdAtUs } = entry;
+  const validators = (crc32 = 0): Validators => storedValidators(crc32, entry.sizeBytes ?? 0, createdAtUs);
+  const madeValidators = (crc32?: number, variant = ""): Validators => {
+    const { etag, modifiedAtUs } = validators(crc32);
+    return { etag: etag.replace(/"$/, `${variant}-${ENCODING}"`), modifiedAtUs };
+  };
+  switch (source.kind) {
+    case "stored": {
+      const { file } = source;
+      const kind = FILE_OF_KIND[file.storedIn ?? "reports"];
+      return { validators: validators(file.crc32), open: () => body(run, kind, [file], NOTHING, open) };
+    }
+    case "series": {
+      const { series } = source;
+      return { validators: madeValidators(csvOf(series)?.offsets.crc32), open: () => made.csv(run, series) };
+    }
+    case "overview": {
+      const { frame, stride } = source;
+      return {
+        // The length alone does not tell two strides of a small frame apart.
+        validators: madeValidators(frame.batches.at(-1)?.heightCrc32, `-${stride}`),
+        open: async () => made.overview(run, frame, stride),
+      };
+    }
+    case "frame": {
+      const { frame, format } = source;
+      if (format === "npy") {
+        const head = npyHeader(frame.planes.height.dtype, frame.lines, frame.width);
+        return {
+          validators: validators(frame.batches.at(-1)?.heightCrc32),
+          // Heights are verified alone, so that damaged luminance does not affect them.
+          open: () => body(run, "capture", heightExtents(frame), head, open),
+        };
+      }
+      if (format === "ply" || format === "raw.ply") {
+        const cloud = cloudOf(frame, format);
+        return { validators: madeValidators(cloud?.lineCounts.crc32), open: () => made.cloud(run, frame, format) };
+      }
+      const file = format === "preview.png" ? pictureOf(frame, "png")?.preview : pictureOf(frame, format)?.file;
+      if (file === undefined) throw new Error(`frame ${frame.id} has no ${format}`);
+      return { validators: validators(file.crc32), open: () => body(run, "capture", [file], NOTHING, open) };
+    }
+  }
 }
 
 async function body(
@@ -86,32 +101,3 @@ const NO_EXTENTS: ExtentReader = { sizeBytes: 0, read: async () => NOTHING, clos
  * the same data: a client must not join parts of two versions.
  */
 const ENCODING = 2;
-
-/** The validators of an entry's bytes. They follow from the CRCs of stored bytes, which never change. */
-export function entryValidators({ source, sizeBytes, createdAtUs }: DownloadEntry): Validators {
-  const bytes = sizeBytes ?? 0;
-  switch (source.kind) {
-    case "stored":
-      return storedValidators(source.file.crc32, bytes, createdAtUs);
-    case "series":
-      return madeValidators(csvOf(source.series)?.offsets.crc32 ?? 0, bytes, createdAtUs);
-    case "preview":
-      return storedValidators(pictureOf(source.frame, "png")?.preview?.crc32 ?? 0, bytes, createdAtUs);
-    case "overview":
-      // The length alone does not tell two strides of a small frame apart.
-      return madeValidators(source.frame.batches.at(-1)?.heightCrc32 ?? 0, bytes, createdAtUs, `-${source.stride}`);
-    case "frame": {
-      const { frame, format } = source;
-      if (format === "ply" || format === "raw.ply") {
-        return madeValidators(cloudOf(frame, format)?.lineCounts.crc32 ?? 0, bytes, createdAtUs);
-      }
-      const crc32 = format === "npy" ? frame.batches.at(-1)?.heightCrc32 : pictureOf(frame, format)?.file.crc32;
-      return storedValidators(crc32 ?? 0, bytes, createdAtUs);
-    }
-  }
-}
-
-function madeValidators(crc32: number, sizeBytes: number, createdAtUs: number, variant = ""): Validators {
-  const { etag, modifiedAtUs } = storedValidators(crc32, sizeBytes, createdAtUs);
-  return { etag: etag.replace(/"$/, `${variant}-${ENCODING}"`), modifiedAtUs };
-}

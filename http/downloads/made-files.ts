@@ -4,7 +4,7 @@
  * that it covers.
  */
 import { cloudOf, csvOf } from "../../core/capture/artefact.js";
-import type { Extent, FrameState, LineBatch, SeriesAppend, SeriesState } from "../../core/capture/capture.js";
+import type { Extent, FrameState, SeriesState } from "../../core/capture/capture.js";
 import { npyHeader } from "../../core/capture/npy-header.js";
 import { plyHeader, vertexBytes } from "../../core/capture/ply-header.js";
 import type { RunState } from "../../core/run/run-state.js";
@@ -12,7 +12,7 @@ import { frameSource } from "../../workers/artefacts/frame/frame-source.js";
 import { heightExtents } from "../../workers/artefacts/frame/plane-crcs.js";
 import type { TaskInput, TaskName, TaskOutput } from "../../workers/artefacts/pool/artefact-tasks.js";
 import { csvHeader } from "../../workers/artefacts/series/csv-encoder.js";
-import { ROWS_PER_BLOCK, type SeriesSource } from "../../workers/artefacts/series/series-source.js";
+import { ROWS_PER_BLOCK } from "../../workers/artefacts/series/series-source.js";
 import type { StreamBody } from "../replies/reply.js";
 import { MadePieces } from "./made-pieces.js";
 import { type MadeStreamOptions, madeStream, type PieceRequest } from "./made-stream.js";
@@ -34,6 +34,14 @@ export interface MadeFilesOptions {
   keptBytes: number;
   /** For tests: another size of the pieces of a PLY. */
   pieceBytes?: number;
+}
+
+/** What is made piece by piece. */
+interface MadeFile extends Pick<MadeStreamOptions, "head" | "ends"> {
+  id: string;
+  /** All stored bytes of the frame or series. They are verified once, before pieces are made from parts of them: the CRCs cover whole extents. */
+  verified: { id: string; path: string; extents(): readonly Extent[] };
+  make(nth: number, request: PieceRequest): Promise<Uint8Array>;
 }
 
 /** Largest piece of a PLY, unless a single line is larger. A thread makes it in a millisecond or two. */
@@ -70,19 +78,15 @@ export class MadeFiles {
     const ends = pieceEnds(head.length, counts, linesPerPiece, vertexBytes(planes));
     const path = this.#options.capturePathOf(run.id);
     const source = frameSource(frame, path);
-    const extents = mask === null ? frame.batches : [...frame.batches, mask];
-    const piece: MadeStreamOptions["piece"] = (nth, request) => {
+    const make = (nth: number, request: PieceRequest) => {
       const firstLine = nth * linesPerPiece;
       const endLine = Math.min(firstLine + linesPerPiece, lines);
-      const lengthBytes = (ends[nth] as number) - (nth === 0 ? head.length : (ends[nth - 1] as number));
-      const make = async (own: PieceRequest): Promise<Uint8Array> => {
-        await this.#verify(`${frame.id} ${format}`, path, extents, own);
-        const task = { ...source, batches: linesOnly(frame.batches, firstLine, endLine) };
-        return this.#options.make("packPoints", { frame: task, mask, firstLine, endLine }, own);
-      };
-      return this.#piece(`${frame.id} ${format} ${nth}`, lengthBytes, request, make);
+      const task = { ...source, batches: partsOnly(frame.batches, "lineCount", firstLine, endLine) };
+      return this.#options.make("packPoints", { frame: task, mask, firstLine, endLine }, request);
     };
-    return madeStream({ head, ends, piece });
+    const id = `${frame.id} ${format}`;
+    const verified = { id, path, extents: () => (mask === null ? frame.batches : [...frame.batches, mask]) };
+    return this.#stream({ id, head, ends, verified, make });
   }
 
   /** Every `stride`-th height of every `stride`-th line, in mm. Reads throw StorageError `capture_damaged`. */
@@ -97,18 +101,14 @@ export class MadeFiles {
     );
     const path = this.#options.capturePathOf(run.id);
     const source = frameSource(frame, path);
-    const piece: MadeStreamOptions["piece"] = (nth, request) => {
+    const make = (nth: number, request: PieceRequest) => {
       const firstLine = nth * linesPerPiece * stride;
       const endLine = Math.min(firstLine + linesPerPiece * stride, frame.lines);
-      const lengthBytes = (ends[nth] as number) - (nth === 0 ? head.length : (ends[nth - 1] as number));
-      const make = async (own: PieceRequest): Promise<Uint8Array> => {
-        await this.#verify(`${frame.id} heights`, path, heightExtents(frame), own);
-        const task = { ...source, batches: linesOnly(frame.batches, firstLine, endLine) };
-        return this.#options.make("overview", { frame: task, firstLine, endLine, stride }, own);
-      };
-      return this.#piece(`${frame.id} overview ${stride} ${nth}`, lengthBytes, request, make);
+      const task = { ...source, batches: partsOnly(frame.batches, "lineCount", firstLine, endLine) };
+      return this.#options.make("overview", { frame: task, firstLine, endLine, stride }, request);
     };
-    return madeStream({ head, ends, piece });
+    const verified = { id: `${frame.id} heights`, path, extents: () => heightExtents(frame) };
+    return this.#stream({ id: `${frame.id} overview ${stride}`, head, ends, verified, make });
   }
 
   /** @throws StorageError `capture_missing`, `capture_damaged` */
@@ -118,17 +118,14 @@ export class MadeFiles {
     if (csv === undefined) throw new Error(`step ${stepIndex} of run ${run.id} has no CSV`);
     const offsets = new Float64Array((await this.#read(run.id, csv.offsets)).buffer);
     const path = this.#options.capturePathOf(run.id);
-    const piece: MadeStreamOptions["piece"] = (rowBlock, request) => {
-      const lengthBytes = (offsets[rowBlock + 1] as number) - (offsets[rowBlock] as number);
-      const id = `${run.id} ${stepIndex}`;
-      const make = async (own: PieceRequest): Promise<Uint8Array> => {
-        await this.#verify(id, path, appends, own);
-        const task: SeriesSource = { path, channels, appends: rowsOnly(appends, rowBlock) };
-        return this.#options.make("writeSeries", { ...task, rowBlock }, own);
-      };
-      return this.#piece(`${id} ${rowBlock}`, lengthBytes, request, make);
+    const make = (rowBlock: number, request: PieceRequest) => {
+      const firstRow = rowBlock * ROWS_PER_BLOCK;
+      const task = { path, channels, appends: partsOnly(appends, "rows", firstRow, firstRow + ROWS_PER_BLOCK) };
+      return this.#options.make("writeSeries", { ...task, rowBlock }, request);
     };
-    return madeStream({ head: csvHeader(channels), ends: offsets.subarray(1), piece });
+    const id = `${run.id} ${stepIndex}`;
+    const verified = { id, path, extents: () => appends };
+    return this.#stream({ id, head: csvHeader(channels), ends: offsets.subarray(1), verified, make });
   }
 
   /** One extent of the run's captures, verified, in a buffer of its own. */
@@ -143,27 +140,25 @@ export class MadeFiles {
     }
   }
 
-  #piece(
-    key: string,
-    lengthBytes: number,
-    { signal, isContinued }: PieceRequest,
-    make: (own: PieceRequest) => Promise<Uint8Array>,
-  ): Promise<Uint8Array> {
-    const makeChecked = async (unwanted: AbortSignal): Promise<Uint8Array> => {
-      const made = await make({ signal: unwanted, isContinued });
-      if (made.length !== lengthBytes) throw new Error(`piece ${key} has ${made.length} bytes, not ${lengthBytes}`);
-      return made;
+  #stream({ id, head, ends, verified, make }: MadeFile): StreamBody {
+    const piece: MadeStreamOptions["piece"] = (nth, { signal, isContinued }) => {
+      const lengthBytes = (ends[nth] as number) - (nth === 0 ? head.length : (ends[nth - 1] as number));
+      const makeChecked = async (unwanted: AbortSignal): Promise<Uint8Array> => {
+        const request = { signal: unwanted, isContinued };
+        await this.#verify(verified, request);
+        const made = await make(nth, request);
+        if (made.length !== lengthBytes) throw new Error(`${id} ${nth} has ${made.length} bytes, not ${lengthBytes}`);
+        return made;
+      };
+      return this.#pieces.get(`${id} ${nth}`, makeChecked, signal);
     };
-    return this.#pieces.get(key, makeChecked, signal);
+    return madeStream({ head, ends, piece });
   }
 
-  /**
-   * Verifies all stored bytes of a frame or series once, before pieces are made from parts of them: the CRCs cover whole extents.
-   * @throws StorageError `capture_damaged`
-   */
-  async #verify(id: string, path: string, extents: readonly Extent[], own: PieceRequest): Promise<void> {
+  /** @throws StorageError `capture_damaged` */
+  async #verify({ id, path, extents }: MadeFile["verified"], own: PieceRequest): Promise<void> {
     const verify = async (unwanted: AbortSignal): Promise<Uint8Array> => {
-      const plain = extents.map(({ offset, lengthBytes, crc32 }) => ({ offset, lengthBytes, crc32 }));
+      const plain = extents().map(({ offset, lengthBytes, crc32 }) => ({ offset, lengthBytes, crc32 }));
       await this.#options.make("verify", { path, extents: plain }, { ...own, signal: unwanted });
       return VERIFIED;
     };
@@ -184,35 +179,23 @@ function pieceEnds(headBytes: number, counts: Uint32Array, linesPerPiece: number
   return ends;
 }
 
-/** The batches that a task needs for some lines; one empty batch stands for all before them, because a message of thousands of batches is slow. */
-function linesOnly(batches: readonly LineBatch[], firstLine: number, endLine: number): LineBatch[] {
-  const kept: LineBatch[] = [];
-  let line = 0;
+/** The batches or appends that a task needs for some lines or rows; an empty one stands for all before them, as a message of thousands is slow. */
+function partsOnly<K extends "lineCount" | "rows", Part extends Extent & Record<K, number>>(
+  parts: readonly Part[],
+  count: K,
+  first: number,
+  end: number,
+): Part[] {
+  const kept: Part[] = [];
+  let at = 0;
   let skipped = 0;
-  for (const batch of batches) {
-    if (line >= endLine) break;
-    line += batch.lineCount;
-    if (line > firstLine) kept.push(batch);
-    else skipped += batch.lineCount;
+  for (const part of parts) {
+    if (at >= end) break;
+    at += part[count];
+    if (at > first) kept.push(part);
+    else skipped += part[count];
   }
-  if (skipped === 0) return kept;
-  return [{ offset: 0, lengthBytes: 0, crc32: 0, heightCrc32: 0, lineCount: skipped }, ...kept];
-}
-
-/** The appends that a task needs for one row block of a series, in the same way. */
-function rowsOnly(appends: readonly SeriesAppend[], rowBlock: number): SeriesAppend[] {
-  const firstRow = rowBlock * ROWS_PER_BLOCK;
-  const endRow = firstRow + ROWS_PER_BLOCK;
-  const kept: SeriesAppend[] = [];
-  let row = 0;
-  let skipped = 0;
-  for (const append of appends) {
-    if (row >= endRow) break;
-    row += append.rows;
-    if (row > firstRow) kept.push(append);
-    else skipped += append.rows;
-  }
-  const [first] = kept;
-  if (skipped === 0 || first === undefined) return kept;
-  return [{ ...first, lengthBytes: 0, rows: skipped }, ...kept];
+  const [next] = kept;
+  if (skipped === 0 || next === undefined) return kept;
+  return [{ ...next, lengthBytes: 0, [count]: skipped }, ...kept];
 }

@@ -1,3 +1,4 @@
+import { lowerBound } from "../../core/lower-bound.js";
 import type { StreamBody } from "../replies/reply.js";
 
 /** Options of a request for a piece. */
@@ -37,7 +38,7 @@ export function madeStream({ head, ends, piece }: MadeStreamOptions): StreamBody
       const headPart = head.subarray(position, position + lengthBytes);
       const from = position + headPart.length;
       if (headPart.length === lengthBytes || from === totalBytes) return headPart;
-      const nth = firstAbove(ends, from);
+      const nth = lowerBound(0, ends.length - 1, (at) => (ends[at] as number) <= from);
       const start = nth === 0 ? head.length : (ends[nth - 1] as number);
       const bytes = await piece(nth, { signal, isContinued });
       isContinued = true;
@@ -53,16 +54,4 @@ export function madeStream({ head, ends, piece }: MadeStreamOptions): StreamBody
     },
     release: () => released.abort(),
   };
-}
-
-/** Index of the first end above `position`. */
-function firstAbove(ends: Float64Array, position: number): number {
-  let low = 0;
-  let high = ends.length - 1;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if ((ends[middle] as number) > position) high = middle;
-    else low = middle + 1;
-  }
-  return low;
 }

@@ -10,8 +10,11 @@ const MESSAGE_PAUSE_MS = 100;
 
 const MESSAGE_START = Buffer.from('{"type":"run","run":');
 const MESSAGE_END = Buffer.from("}");
-/** A client that reads nothing costs no more than this and the socket's own buffers. */
-const PART_BYTES = 64 * 1024;
+/**
+ * A client that reads nothing costs no more than this and the socket's own buffers. uWebSockets.js writes frames of 16 KiB and more in another way, in
+ * which it can lose the rest of a frame, or forget to go on, when the socket is full.
+ */
+export const MESSAGE_PART_BYTES = 12 * 1024;
 
 export interface RunSocketOptions {
   client: LiveClient;
@@ -106,13 +109,13 @@ export class RunSocket implements LiveSocket {
 }
 
 function* partsOf(document: Uint8Array): Generator<MessagePart, undefined> {
-  if (document.byteLength <= PART_BYTES) {
+  if (document.byteLength <= MESSAGE_PART_BYTES) {
     yield { bytes: Buffer.concat([MESSAGE_START, document, MESSAGE_END]), isLast: true };
     return;
   }
   yield { bytes: MESSAGE_START, isLast: false };
-  for (let at = 0; at < document.byteLength; at += PART_BYTES) {
-    yield { bytes: document.subarray(at, at + PART_BYTES), isLast: false };
+  for (let at = 0; at < document.byteLength; at += MESSAGE_PART_BYTES) {
+    yield { bytes: document.subarray(at, at + MESSAGE_PART_BYTES), isLast: false };
   }
   yield { bytes: MESSAGE_END, isLast: true };
 }

@@ -24,7 +24,7 @@ export interface StreamStart {
 
 /** @param sinceUs the client's mark; undefined: now */
 export function streamStart(view: View, sinceUs: number | undefined): StreamStart {
-  const latestUs = view.latestUpdateUs;
+  const latestUs = view.runs.latestUs;
   if (sinceUs === undefined) return { markUs: latestUs, isNow: true, resetReason: undefined };
   if (sinceUs <= latestUs) return { markUs: sinceUs, isNow: false, resetReason: undefined };
   const reason =

@@ -1,5 +1,5 @@
 import ipaddr from "ipaddr.js";
-import type { Timers } from "../../core/timers.js";
+import { type Timers, UNREFERENCED_TIMERS } from "../../core/timers.js";
 import type { ServiceLog } from "./service-log.js";
 
 /** Least time between two lines of the same kind and address. */
@@ -40,7 +40,7 @@ export class RefusalLog {
   readonly #windows = new Map<string, Counted>();
   #timer: unknown;
 
-  constructor(log: ServiceLog, timers: Timers = SYSTEM_TIMERS, nowMs: () => number = () => performance.now()) {
+  constructor(log: ServiceLog, timers: Timers = UNREFERENCED_TIMERS, nowMs: () => number = () => performance.now()) {
     this.#log = log;
     this.#timers = timers;
     this.#nowMs = nowMs;
@@ -93,12 +93,6 @@ export class RefusalLog {
     this.#timer = next && this.#timers.set(() => this.#endWindows(), next.endMs - nowMs);
   }
 }
-
-const SYSTEM_TIMERS: Timers = {
-  // Unreferenced: the end of the process does not wait for it.
-  set: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
-  clear: (handle) => clearTimeout(handle as NodeJS.Timeout | undefined),
-};
 
 /** The address in its shortest form; as IPv4 if it is an IPv4 address in IPv6 form. */
 function shownAddress(address: string): string {

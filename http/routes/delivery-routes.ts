@@ -38,7 +38,7 @@ function deliveryListRoute(view: View): Route {
     async handle(asked) {
       const { params, query } = asked;
       const id = params.webhook_id as string;
-      if (!view.webhookEverExisted(id)) throw unknownId("webhook", id);
+      if (!view.webhooks.everExisted(id)) throw unknownId("webhook", id);
       const toBytes = (...one: Parameters<typeof deliveryJson>) => Buffer.from(deliveryJson(...one));
       const gone = asked.gone();
       const throwIfCancelled = (): void => {
@@ -75,7 +75,7 @@ function retryRoute(view: View, write: WriteWebhook): Route {
     errors: ["webhook_deleted"],
     async handle(asked) {
       const deliveryId = asked.params.delivery_id as string;
-      const row = view.deliveryRow(deliveryId);
+      const row = view.deliveries.row(deliveryId);
       if (row === undefined) throw unknownId("delivery", deliveryId);
       // A delivered delivery never changes again.
       if (row.status !== "delivered") await write({ op: "retry", deliveryId, webhookId: row.webhookId }, asked.gone());

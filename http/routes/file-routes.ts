@@ -7,7 +7,7 @@ import type { Reply } from "../replies/reply.js";
 import { defineRoute, type HandlerRequest, type Route } from "../requests/route.js";
 import { binaryResponse, jsonResponse, RUN_ID } from "./declared-parameters.js";
 import { frameFinder, frameRoutes } from "./frame-routes.js";
-import { overviewRoute, previewRoute } from "./preview-routes.js";
+import { overviewRoute } from "./overview-routes.js";
 import { RunDownloads, retriedIfMissing } from "./run-downloads.js";
 import { runAnswer } from "./run-routes.js";
 import { seriesRoute } from "./series-routes.js";
@@ -22,7 +22,6 @@ export function fileRoutes(view: View, large: LargeDocuments, sources: EntrySour
     manifestRoute(large),
     fileRoute(downloads),
     ...frameRoutes(requireFrame, downloads),
-    previewRoute(requireFrame, downloads),
     overviewRoute(requireFrame, downloads),
     seriesRoute(downloads),
   ];

@@ -1,13 +1,25 @@
 import { canFormatCome } from "../../core/capture/artefact.js";
 import type { FrameState } from "../../core/capture/capture.js";
 import { frameFilesResponse, frameResponse } from "../../core/capture/frame-response.js";
-import { FORMAT_TYPES, FRAME_FORMATS, type FrameFormat, frameFileName } from "../../core/run/manifest.js";
+import {
+  contentTypeOf,
+  type FrameFormat,
+  formatPath,
+  frameFileName,
+  OFFERED_FORMATS,
+  type OfferedFormat,
+} from "../../core/run/manifest.js";
 import { availableFormats, formatBytes, formatCreatedAtUs } from "../../core/run/run-files.js";
 import type { RunState } from "../../core/run/run-state.js";
 import { ServiceError, unknownId } from "../../core/service-errors.js";
 import type { View } from "../../storage/view/view.js";
 import type { DownloadEntry } from "../downloads/entry-body.js";
-import { CLOUD_RESOLUTION, NPY_IN_MILLIMETRES, PNG_IN_MILLIMETRES } from "../openapi/frame-millimetres.js";
+import {
+  CLOUD_RESOLUTION,
+  NPY_IN_MILLIMETRES,
+  PNG_IN_MILLIMETRES,
+  PREVIEW_COLOURS,
+} from "../openapi/frame-millimetres.js";
 import { jsonReply, type Reply } from "../replies/reply.js";
 import { defineRoute, type HandlerRequest, type Route } from "../requests/route.js";
 import { binaryResponse, FRAME_ID, jsonResponse } from "./declared-parameters.js";
@@ -23,7 +35,7 @@ interface FormatRoute {
   readonly response: string;
 }
 
-const FORMAT_ROUTES: Readonly<Record<FrameFormat, FormatRoute>> = {
+const FORMAT_ROUTES: Readonly<Record<OfferedFormat, FormatRoute>> = {
   npy: {
     operationId: "downloadFrameNpy",
     summary: "The raw height plane as an NPY array of shape (lines, width), with unchanged values.",
@@ -53,6 +65,12 @@ const FORMAT_ROUTES: Readonly<Record<FrameFormat, FormatRoute>> = {
     summary: "The luminance as a picture.",
     response: "8-bit greyscale PNG.",
   },
+  "preview.png": {
+    operationId: "downloadFramePreview",
+    summary: "The height map as a small picture in false colours.",
+    description: PREVIEW_COLOURS,
+    response: "8-bit palette PNG; no measurement is transparent.",
+  },
 };
 
 /** A frame, and the run that it belongs to. */
@@ -79,7 +97,7 @@ export function frameRoutes(requireFrame: RequireFrame, downloads: RunDownloads)
   return [
     frameRoute(requireFrame),
     frameFilesRoute(requireFrame),
-    ...FRAME_FORMATS.map((format) => formatRoute(format, requireFrame, downloads)),
+    ...OFFERED_FORMATS.map((format) => formatRoute(format, requireFrame, downloads)),
     unknownFormatRoute(requireFrame),
   ];
 }
@@ -114,11 +132,12 @@ function frameFilesRoute(requireFrame: RequireFrame): Route {
   });
 }
 
-function formatRoute(format: FrameFormat, requireFrame: RequireFrame, downloads: RunDownloads): Route {
-  const { contentType } = FORMAT_TYPES[format];
+function formatRoute(format: OfferedFormat, requireFrame: RequireFrame, downloads: RunDownloads): Route {
+  const contentType = contentTypeOf(format);
   const formatReply = async (request: HandlerRequest): Promise<Reply> => {
     const { run, frame } = await requireFrame(request);
-    if (!availableFormats(run, frame).includes(format)) throw formatNotAvailable(run, frame, format);
+    const madeWith = format === "preview.png" ? "png" : format;
+    if (!availableFormats(run, frame).includes(format)) throw formatNotAvailable(run, frame, format, madeWith);
     const entry: DownloadEntry = {
       name: frameFileName(frame.id, format),
       sizeBytes: formatBytes(frame, format),
@@ -129,7 +148,7 @@ function formatRoute(format: FrameFormat, requireFrame: RequireFrame, downloads:
   };
   const { response, ...described } = FORMAT_ROUTES[format];
   return defineRoute({
-    path: `/sensor/frames/{frame_id}/file.${format}`,
+    path: `/sensor/frames/{frame_id}/${formatPath(format)}`,
     ...described,
     tag: TAG,
     pathParameters: { frame_id: FRAME_ID },

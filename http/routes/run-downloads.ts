@@ -2,7 +2,7 @@ import type { RunState } from "../../core/run/run-state.js";
 import { unknownId } from "../../core/service-errors.js";
 import { StorageError } from "../../storage/storage-error.js";
 import type { LargeDocuments } from "../documents/large-documents.js";
-import { type DownloadEntry, type EntrySources, entryBody, entryValidators } from "../downloads/entry-body.js";
+import { type DownloadEntry, type EntrySources, entryContent } from "../downloads/entry-body.js";
 import { downloadReply, type Reply } from "../replies/reply.js";
 import type { HandlerRequest } from "../requests/route.js";
 
@@ -30,8 +30,8 @@ export class RunDownloads {
 
   /** The bytes of a file of the run. @throws StorageError `capture_missing` */
   async reply(run: RunState, entry: DownloadEntry, contentType: string): Promise<Reply> {
-    const body = await entryBody(run, entry, this.#sources);
-    return downloadReply(body, contentType, entry.name, entryValidators(entry), entry.headers);
+    const { validators, open } = entryContent(run, entry, this.#sources);
+    return downloadReply(await open(), contentType, entry.name, validators, entry.headers);
   }
 }
 

@@ -146,7 +146,7 @@ function programRunListRoute(view: View, pages: RunPages): Route {
     handle(request) {
       const { query } = request;
       const id = request.params.program_id as string;
-      if (!view.programEverExisted(id)) throw unknownId("program", id);
+      if (!view.cell.programs.everExisted(id)) throw unknownId("program", id);
       return pages.get(
         {
           programId: id,

@@ -46,7 +46,7 @@ function webhookListRoute(view: View): Route {
     tag: WEBHOOK_TAG,
     summary: "Lists the webhooks, oldest first.",
     responses: { 200: jsonResponse("WebhookResponseList", "All webhooks.") },
-    handle: () => jsonReply(view.listWebhooks().map(webhookResponse)),
+    handle: () => jsonReply(view.webhooks.list().map(webhookResponse)),
   });
 }
 
@@ -117,7 +117,7 @@ function deleteRoute(view: View, write: WriteWebhook): Route {
     async handle(asked) {
       const webhookId = asked.params.webhook_id as string;
       // Deleting a deleted webhook succeeds.
-      if (view.webhook(webhookId) !== undefined) checkWriteCondition(asked.header("if-match"));
+      if (view.webhooks.get(webhookId) !== undefined) checkWriteCondition(asked.header("if-match"));
       await write({ op: "delete", webhookId });
       return { status: 204, body: null };
     },
@@ -160,7 +160,7 @@ function bodyDeclaration(
 
 /** @throws ServiceError webhook_not_found */
 function requireWebhook(view: View, id: string): Webhook {
-  const webhook = view.webhook(id);
+  const webhook = view.webhooks.get(id);
   if (webhook === undefined) throw unknownId("webhook", id);
   return webhook;
 }

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { HeaderLines, Reply } from "../replies/reply.js";
-import { statusLine } from "../replies/status-lines.js";
 import { type IncomingRequest, requestTraceId } from "../requests/incoming-request.js";
 import { RequestHeaders } from "../requests/request-headers.js";
 import type { Route } from "../requests/route.js";
@@ -105,5 +104,5 @@ export function writeHead(
   if (reply.closeConnection) lines.push("Connection", "close");
   // node:http's own header would state the full limit. A shorter one ensures that a request on its way still finds the connection open.
   else if (response.shouldKeepAlive) for (const [name, value] of KEEP_ALIVE_LINES) lines.push(name, value);
-  response.writeHead(reply.status, statusLine(reply.status).slice(4), lines);
+  response.writeHead(reply.status, lines);
 }

@@ -9,13 +9,8 @@ export class PemFileError extends Error {
 
 export type PemContent = "certificate" | "private key";
 
-interface PemBlock {
-  /** Such as `CERTIFICATE`. */
-  label: string;
-  /** Counted from 1. */
-  line: number;
-  text: string;
-}
+/** A whole block: no other begins or ends within it. */
+const BLOCK = /^-----BEGIN ([A-Z0-9 ]+)-----[ \t\r]*\n(?:(?!-----(?:BEGIN|END))[^\n]*\n)*-----END \1-----[ \t\r]*$/gm;
 
 /**
  * The text of a PEM file (RFC 7468) with at least one `content`. All blocks must be complete and all certificates readable: OpenSSL would silently
@@ -25,53 +20,28 @@ interface PemBlock {
  */
 export async function readPemFile(path: string, content: PemContent): Promise<string> {
   const text = new TextDecoder().decode(await readWholeFile(nodeFileSystem, path));
-  const blocks = pemBlocks(path, text);
-  const certificates = blocks.filter(({ label }) => label.endsWith("CERTIFICATE"));
-  for (const [at, { line, text: block }] of certificates.entries()) {
+  const lineAt = (position: number): number => text.slice(0, position).split("\n").length;
+  const brokenAt = brokenEdge(text.replace(BLOCK, (block) => " ".repeat(block.length)));
+  if (brokenAt >= 0) throw new PemFileError(`${path}: a PEM block is damaged or cut off, at line ${lineAt(brokenAt)}`);
+  const blocks = [...text.matchAll(BLOCK)];
+  const certificates = blocks.filter(([, label = ""]) => label.endsWith("CERTIFICATE"));
+  for (const [at, { 0: block, index }] of certificates.entries()) {
     const fault = certificateFault(block);
     if (fault === undefined) continue;
-    const which = `certificate ${at + 1} of ${certificates.length}, at line ${line}`;
+    const which = `certificate ${at + 1} of ${certificates.length}, at line ${lineAt(index)}`;
     throw new PemFileError(`${path}: ${which}, cannot be read (${fault}): the file is damaged`);
   }
-  const found = content === "certificate" ? certificates : blocks.filter(({ label }) => label.endsWith("PRIVATE KEY"));
+  const keys = blocks.filter(([, label = ""]) => label.endsWith("PRIVATE KEY"));
+  const found = content === "certificate" ? certificates : keys;
   if (found.length === 0) throw new PemFileError(`${path} has no ${content} in PEM`);
   return text;
 }
 
-const EDGE = /^-----(BEGIN|END) ([A-Z0-9 ]+)-----\s*$/;
-const BROKEN_EDGE = /^-----(BEGIN|END)/;
-
-function pemBlocks(path: string, text: string): PemBlock[] {
-  const blocks: PemBlock[] = [];
-  const lines = text.split("\n");
-  let begun: { label: string; line: number } | undefined;
-  const fault = (what: string): PemFileError => {
-    const { label = "", line = 0 } = begun ?? {};
-    const nth = blocks.filter((block) => block.label === label).length + 1;
-    const which = begun === undefined ? "" : `${label.toLowerCase()} ${nth}, at line ${line}, `;
-    return new PemFileError(`${path}: ${which}${what}: the file is damaged or cut off`);
-  };
-  for (const [at, content] of lines.entries()) {
-    const [, kind, label = ""] = EDGE.exec(content) ?? [];
-    if (kind === "BEGIN") {
-      if (begun !== undefined) throw fault(`has no END line before the BEGIN at line ${at + 1}`);
-      begun = { label, line: at + 1 };
-    } else if (kind === "END") {
-      if (begun === undefined) throw fault(`line ${at + 1} is the END of a ${label.toLowerCase()} without a BEGIN`);
-      if (begun.label !== label) throw fault(`ends as a ${label.toLowerCase()}`);
-      blocks.push({ ...begun, text: lines.slice(begun.line - 1, at + 1).join("\n") });
-      begun = undefined;
-    } else if (BROKEN_EDGE.test(content) || (at === lines.length - 1 && isCutEdge(content))) {
-      throw fault(`line ${at + 1} is a part of a BEGIN or END line`);
-    }
-  }
-  if (begun !== undefined) throw fault("has no END line");
-  return blocks;
-}
-
-/** Whether the last line of the file is the start of a BEGIN line: then the file was cut off. */
-function isCutEdge(content: string): boolean {
-  return content !== "" && "-----BEGIN".startsWith(content);
+/** Where a line begins or ends a block, or the file is cut off in the first line of one; -1: nowhere. @param text without whole blocks */
+function brokenEdge(text: string): number {
+  const at = text.search(/^-----(?:BEGIN|END)/m);
+  const last = text.lastIndexOf("\n") + 1;
+  return at < 0 && last < text.length && "-----BEGIN".startsWith(text.slice(last)) ? last : at;
 }
 
 function certificateFault(block: string): string | undefined {

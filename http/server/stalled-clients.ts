@@ -1,4 +1,4 @@
-import type { Timers } from "../../core/timers.js";
+import { type Timers, UNREFERENCED_TIMERS } from "../../core/timers.js";
 
 /** A client that has not read its answer yet. */
 export interface WaitingClient {
@@ -19,8 +19,7 @@ export interface StallClock extends Timers {
 
 export const SYSTEM_STALL_CLOCK: StallClock = {
   // Unreferenced: the connections of the clients keep the process alive.
-  set: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
-  clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
+  ...UNREFERENCED_TIMERS,
   nowMs: () => performance.now(),
 };
 
@@ -36,7 +35,7 @@ interface Progress {
 }
 
 /**
- * Cuts off clients that read nothing of their answers for too long. A client that reads slowly but steadily is never cut off. It checks every 4 s,
+ * Cuts off clients that read nothing of their answers for too long. A client of which reading is seen each minute is never cut off. It checks every 4 s,
  * so a client is cut off 60 to 68 s after it read its last byte.
  */
 export class StalledClients {

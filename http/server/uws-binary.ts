@@ -89,7 +89,7 @@ export interface UwsResponse {
   onWritable(offer: (offset: number) => boolean): UwsResponse;
   onAborted(listener: () => void): UwsResponse;
   onData(listener: (chunk: ArrayBuffer, isLast: boolean) => void): UwsResponse;
-  /** A chunk of a body without Content-Length. False if the socket did not take it, which is known only above 16 KiB. */
+  /** A chunk of a body without Content-Length. False if the socket has not taken all that was written before. */
   write(chunk: UwsText): boolean;
   upgrade(data: unknown, key: string, protocols: string, extensions: string, context: UwsContext): void;
   /** Stops reading, and the time limit. */
@@ -112,7 +112,7 @@ interface UwsPackage {
  * In order of preference; http/README.md says where each comes from. The binaries are loaded directly: the packages' own modules only add
  * error messages and, in the last one, a JavaScript replacement that behaves differently.
  */
-const PACKAGES: readonly UwsPackage[] = [
+export const PACKAGES: readonly UwsPackage[] = [
   // The project's own release, for those who install it from its repository.
   { name: "uWebSockets.js", manifest: "package.json", binaries: "." },
   { name: "@btc-vision/uwebsockets.js", manifest: "package.json", binaries: "." },
@@ -150,18 +150,6 @@ export function findUws(only = process.env.UWS_PACKAGE): UwsBuild | readonly Uws
     misses.push(tried);
   }
   return misses;
-}
-
-/** The first build that loads, for code that needs one. @throws Error with the reasons if none loads */
-export function requireUws(): UwsBuild {
-  const found = findUws();
-  if ("uws" in found) return found;
-  throw new Error(`no build of uWebSockets.js loads here (${fullReason(found)})`);
-}
-
-/** Every build that loads here, the preferred one first. */
-export function allUws(): readonly UwsBuild[] {
-  return PACKAGES.map(load).filter((tried): tried is UwsBuild => "uws" in tried);
 }
 
 /** Why the newest installed build does not load, in a few words. */

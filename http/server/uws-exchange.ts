@@ -126,7 +126,7 @@ export function closeQuietly(response: UwsResponse): void {
   }
 }
 
-/** The library would close a connection on which nothing was written for some 10 s. */
+/** The library closes a connection some 10 s after a write that the socket did not take. */
 export function restartClock(response: UwsResponse): undefined {
   response.pause();
   response.resume();

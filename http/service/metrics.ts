@@ -61,6 +61,88 @@ class CountedHistogram {
   }
 }
 
+/** Name, help text, and value; a gauge without a value is left out. */
+type Row<Source> = readonly [name: string, help: string, value: (of: Source) => number | null | undefined];
+
+const RECORDER_COUNTERS: readonly Row<RecorderFigures>[] = [
+  ["inspection_ingest_messages_total", "Messages accepted from producers.", (of) => of.messages],
+  ["inspection_ingest_bytes_total", "Bytes of these messages.", (of) => of.messageBytes],
+  ["inspection_log_records_total", "Records appended to the log.", (of) => of.records],
+  [
+    "inspection_captures_appended_bytes_total",
+    "Bytes accepted for capture files, including files made from captures.",
+    (of) => of.captureAppendedBytes,
+  ],
+  ["inspection_retention_runs_total", "Runs whose captures retention removed.", (of) => of.store?.retention.runs],
+  ["inspection_retention_files_total", "Files that retention removed.", (of) => of.store?.retention.files],
+  ["inspection_retention_bytes_total", "Bytes that retention freed.", (of) => of.store?.retention.bytes],
+  ["inspection_webhook_delivered_total", "Deliveries that succeeded.", (of) => of.deliveries?.delivered],
+  ["inspection_webhook_failed_total", "Deliveries that failed.", (of) => of.deliveries?.failed],
+];
+
+const LAG = "Delay of the recorder's event loop since the metrics were last read.";
+
+const RECORDER_GAUGES: readonly Row<RecorderFigures>[] = [
+  ["inspection_producers", "Connected producers.", (of) => of.connections],
+  ["inspection_active_runs", "Runs that have not ended.", (of) => of.activeRuns],
+  [
+    "inspection_captured_bytes",
+    "Bytes of stored captures and of the stored files made from them.",
+    (of) => of.capturedBytes,
+  ],
+  ["inspection_open_artefacts", "Formats of captures still to be made.", (of) => of.openArtefacts],
+  ["inspection_log_pending_bytes", "Bytes appended to the log but not committed.", (of) => of.logPendingBytes],
+  [
+    "inspection_captures_pending_bytes",
+    "Bytes accepted for capture files but not written.",
+    (of) => of.capturesPendingBytes,
+  ],
+  ["inspection_view_pending_bytes", "Bytes committed but not yet in the view.", (of) => of.frontPendingBytes],
+  // Same as nodejs_eventloop_lag, which is the front's, for the recorder.
+  ["inspection_recorder_eventloop_lag_p50_seconds", LAG, (of) => of.loopDelay?.p50Seconds],
+  ["inspection_recorder_eventloop_lag_p99_seconds", LAG, (of) => of.loopDelay?.p99Seconds],
+  ["inspection_recorder_eventloop_lag_max_seconds", LAG, (of) => of.loopDelay?.maxSeconds],
+  ["inspection_webhook_waiting", "Deliveries waiting for an attempt.", (of) => of.deliveries?.waiting],
+  ["inspection_webhook_running", "Delivery attempts under way.", (of) => of.deliveries?.running],
+  [
+    "inspection_webhook_requests_waiting",
+    "Tests and manual retries that have not been started.",
+    (of) => of.deliveries?.requested,
+  ],
+  [
+    "inspection_webhook_unreadable",
+    "Deliveries that wait because their stored data cannot be read.",
+    (of) => of.deliveries?.unreadable,
+  ],
+  [
+    "inspection_webhook_payload_bytes",
+    "Bytes of events held in memory for their deliveries.",
+    (of) => of.deliveries?.payloadBytes,
+  ],
+];
+
+const FRONT_GAUGES: readonly Row<MetricSources>[] = [
+  ["inspection_runs", "Runs in the view.", (of) => of.runs()],
+  ["inspection_http_open_requests", "Requests not answered yet.", (of) => of.front().openRequests],
+  ["inspection_http_held_bytes", "Bytes of answers that wait for their clients.", (of) => of.front().heldBytes],
+  [
+    "inspection_artefact_tasks_running",
+    "Tasks that threads of the artefact pool are working on.",
+    (of) => of.artefacts().running,
+  ],
+  [
+    "inspection_artefact_clients_waiting",
+    "Tasks of waiting clients that no thread has begun.",
+    (of) => of.artefacts().waitingClients,
+  ],
+  [
+    "inspection_artefact_background_waiting",
+    "Tasks of background processing that no thread has begun.",
+    (of) => of.artefacts().waitingBackground,
+  ],
+  ["inspection_made_bytes", "Bytes of cached PLY and CSV pieces.", (of) => of.madeBytes()],
+];
+
 /** The service's metrics in the Prometheus text format. */
 export class Metrics {
   static readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE;
@@ -75,15 +157,15 @@ export class Metrics {
     this.#sources = sources;
     // Of the process: CPU, memory, garbage collections, delay of the front's event loop.
     collectDefaultMetrics({ register: this.#registry });
-    this.#latencies();
-    this.#deliveries();
-    this.#artefacts();
-    this.#ingest();
-    this.#upkeep();
-    this.#pendingBytes();
-    this.#loopDelays();
-    this.#disk();
-    this.#front();
+    this.#histograms();
+    const ofRecorder = (value: Row<RecorderFigures>[2]) => () =>
+      this.#recorder === undefined ? undefined : value(this.#recorder);
+    for (const [name, help, value] of RECORDER_COUNTERS) this.#counter(name, help, ofRecorder(value));
+    for (const [name, help, value] of RECORDER_GAUGES) this.#gauge(name, help, ofRecorder(value));
+    for (const [name, help, value] of FRONT_GAUGES) this.#gauge(name, help, () => value(sources));
+    this.#gauge("inspection_disk_free_bytes", "Free bytes on the data directory's disk.", () => this.#freeBytes);
+    this.#gauge("inspection_log_bytes", "Bytes of the log's segments.", () => this.#logBytes);
+    this.#diskAnswers();
     this.#live();
   }
 
@@ -95,102 +177,37 @@ export class Metrics {
     return this.#registry.metrics();
   }
 
-  #latencies(): void {
-    this.#histogram(
+  #histograms(): void {
+    const register = (name: string, help: string, series: () => Series) =>
+      this.#registry.registerMetric(new CountedHistogram(name, help, series) as unknown as Metric);
+    const deliveries = () => this.#recorder?.deliveries ?? null;
+    register(
       "inspection_http_request_duration_seconds",
       "Time from the head of a request to the first byte of its answer.",
       () => this.#sources.requests.series(),
     );
-    this.#histogram(
+    register(
       "inspection_ingest_commit_duration_seconds",
       "Time from accepting a producer's message to its commit.",
       () => (this.#recorder === undefined ? [] : [{ labels: {}, durations: this.#recorder.commits }]),
     );
-  }
-
-  #artefacts(): void {
-    const { artefacts, madeBytes } = this.#sources;
-    this.#histogram(
+    register(
+      "inspection_webhook_delivery_duration_seconds",
+      "Time from an event to its successful delivery, including failed attempts.",
+      () => {
+        const figures = deliveries();
+        return figures === null ? [] : [{ labels: {}, durations: figures.latencies }];
+      },
+    );
+    register("inspection_webhook_attempt_duration_seconds", "Time of one delivery attempt, by outcome.", () => {
+      const figures = deliveries();
+      if (figures === null) return [];
+      return ATTEMPT_OUTCOMES.map((outcome) => ({ labels: { outcome }, durations: figures.attempts[outcome] }));
+    });
+    register(
       "inspection_artefact_task_duration_seconds",
       "Time that a thread of the artefact pool took for a task, by task and outcome.",
-      () => artefacts().tasks,
-    );
-    this.#gauge("inspection_open_artefacts", "Formats of captures still to be made.", (of) => of.openArtefacts);
-    this.#plainGauge(
-      "inspection_artefact_tasks_running",
-      "Tasks that threads of the artefact pool are working on.",
-      () => artefacts().running,
-    );
-    this.#plainGauge(
-      "inspection_artefact_clients_waiting",
-      "Tasks of waiting clients that no thread has begun.",
-      () => artefacts().waitingClients,
-    );
-    this.#plainGauge(
-      "inspection_artefact_background_waiting",
-      "Tasks of background processing that no thread has begun.",
-      () => artefacts().waitingBackground,
-    );
-    this.#plainGauge("inspection_made_bytes", "Bytes of cached PLY and CSV pieces.", () => madeBytes());
-  }
-
-  #ingest(): void {
-    this.#counter("inspection_ingest_messages_total", "Messages accepted from producers.", (of) => of.messages);
-    this.#counter("inspection_ingest_bytes_total", "Bytes of these messages.", (of) => of.messageBytes);
-    this.#counter("inspection_log_records_total", "Records appended to the log.", (of) => of.records);
-    this.#gauge("inspection_producers", "Connected producers.", (of) => of.connections);
-    this.#gauge("inspection_active_runs", "Runs that have not ended.", (of) => of.activeRuns);
-    this.#gauge(
-      "inspection_captured_bytes",
-      "Bytes of stored captures and of the stored files made from them.",
-      (of) => of.capturedBytes,
-    );
-  }
-
-  #upkeep(): void {
-    const removed = (what: "runs" | "files" | "bytes") => (of: RecorderFigures) => of.store?.retention[what] ?? 0;
-    this.#counter("inspection_retention_runs_total", "Runs whose captures retention removed.", removed("runs"));
-    this.#counter("inspection_retention_files_total", "Files that retention removed.", removed("files"));
-    this.#counter("inspection_retention_bytes_total", "Bytes that retention freed.", removed("bytes"));
-  }
-
-  #pendingBytes(): void {
-    this.#gauge(
-      "inspection_log_pending_bytes",
-      "Bytes appended to the log but not committed.",
-      (of) => of.logPendingBytes,
-    );
-    this.#gauge(
-      "inspection_captures_pending_bytes",
-      "Bytes accepted for capture files but not written.",
-      (of) => of.capturesPendingBytes,
-    );
-    this.#gauge(
-      "inspection_view_pending_bytes",
-      "Bytes committed but not yet in the view.",
-      (of) => of.frontPendingBytes,
-    );
-  }
-
-  #disk(): void {
-    this.#counter(
-      "inspection_captures_appended_bytes_total",
-      "Bytes accepted for capture files, including files made from captures.",
-      (of) => of.captureAppendedBytes,
-    );
-    this.#plainGauge("inspection_disk_free_bytes", "Free bytes on the data directory's disk.", () => this.#freeBytes);
-    this.#plainGauge("inspection_log_bytes", "Bytes of the log's segments.", () => this.#logBytes);
-    this.#diskAnswers();
-  }
-
-  #front(): void {
-    const { front, runs } = this.#sources;
-    this.#plainGauge("inspection_runs", "Runs in the view.", () => runs());
-    this.#plainGauge("inspection_http_open_requests", "Requests not answered yet.", () => front().openRequests);
-    this.#plainGauge(
-      "inspection_http_held_bytes",
-      "Bytes of answers that wait for their clients.",
-      () => front().heldBytes,
+      () => this.#sources.artefacts().tasks,
     );
   }
 
@@ -231,91 +248,26 @@ export class Metrics {
     });
   }
 
-  /** Same as nodejs_eventloop_lag, which is the front's, for the recorder. */
-  #loopDelays(): void {
-    const figures = { p50: "p50Seconds", p99: "p99Seconds", max: "maxSeconds" } as const;
-    for (const [name, field] of Object.entries(figures)) {
-      this.#gauge(
-        `inspection_recorder_eventloop_lag_${name}_seconds`,
-        "Delay of the recorder's event loop since the metrics were last read.",
-        (of) => of.loopDelay?.[field] ?? null,
-      );
-    }
-  }
-
-  #deliveries(): void {
-    const deliveries = () => this.#recorder?.deliveries ?? null;
-    this.#histogram(
-      "inspection_webhook_delivery_duration_seconds",
-      "Time from an event to its successful delivery, including failed attempts.",
-      () => {
-        const figures = deliveries();
-        return figures === null ? [] : [{ labels: {}, durations: figures.latencies }];
-      },
-    );
-    this.#histogram("inspection_webhook_attempt_duration_seconds", "Time of one delivery attempt, by outcome.", () => {
-      const figures = deliveries();
-      if (figures === null) return [];
-      return ATTEMPT_OUTCOMES.map((outcome) => ({ labels: { outcome }, durations: figures.attempts[outcome] }));
-    });
-    this.#counter(
-      "inspection_webhook_delivered_total",
-      "Deliveries that succeeded.",
-      (of) => of.deliveries?.delivered ?? 0,
-    );
-    this.#counter("inspection_webhook_failed_total", "Deliveries that failed.", (of) => of.deliveries?.failed ?? 0);
-    this.#gauge(
-      "inspection_webhook_waiting",
-      "Deliveries waiting for an attempt.",
-      (of) => of.deliveries?.waiting ?? null,
-    );
-    this.#gauge("inspection_webhook_running", "Delivery attempts under way.", (of) => of.deliveries?.running ?? null);
-    this.#gauge(
-      "inspection_webhook_requests_waiting",
-      "Tests and manual retries that have not been started.",
-      (of) => of.deliveries?.requested ?? null,
-    );
-    this.#gauge(
-      "inspection_webhook_unreadable",
-      "Deliveries that wait because their stored data cannot be read.",
-      (of) => of.deliveries?.unreadable ?? null,
-    );
-    this.#gauge(
-      "inspection_webhook_payload_bytes",
-      "Bytes of events held in memory for their deliveries.",
-      (of) => of.deliveries?.payloadBytes ?? null,
-    );
-  }
-
-  #histogram(name: string, help: string, series: () => Series): void {
-    this.#registry.registerMetric(new CountedHistogram(name, help, series) as unknown as Metric);
-  }
-
-  #counter(name: string, help: string, value: (of: RecorderFigures) => number): void {
-    const recorder = () => this.#recorder;
+  /** A counter without a value is 0. */
+  #counter(name: string, help: string, value: () => number | null | undefined): void {
     new Counter({
       name,
       help,
       registers: [this.#registry],
       collect() {
-        const figures = recorder();
         this.reset();
-        if (figures !== undefined) this.inc(value(figures));
+        this.inc(value() ?? 0);
       },
     });
   }
 
-  #gauge(name: string, help: string, value: (of: RecorderFigures) => number | null): void {
-    this.#plainGauge(name, help, () => (this.#recorder === undefined ? null : value(this.#recorder)));
-  }
-
-  #plainGauge(name: string, help: string, value: () => number | null): void {
+  #gauge(name: string, help: string, value: () => number | null | undefined): void {
     new Gauge({
       name,
       help,
       registers: [this.#registry],
       collect() {
-        const now = value();
+        const now = value() ?? null;
         if (now === null) this.remove();
         else this.set(now);
       },

@@ -29,6 +29,6 @@ export class SeenShortage {
   /** The current shortage, for people; null if there is none. */
   get detail(): string | null {
     if (this.#nowUs() - this.#lastUs > SHOWN_US) return null;
-    return since(this.#sinceUs, `some reads are refused, or late: ${this.#what}`);
+    return since(this.#sinceUs, `some reads are refused: ${this.#what}`);
   }
 }

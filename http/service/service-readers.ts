@@ -1,10 +1,9 @@
+import { SYSTEM_TIMERS } from "../../core/timers.js";
 import { type CaptureKind, capturePath } from "../../storage/captures/capture-path.js";
 import { CaptureReader } from "../../storage/captures/capture-reader.js";
-import { fillReserve } from "../../storage/columns/memory-reserve.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { LogReader } from "../../storage/log/log-reader.js";
 import { View } from "../../storage/view/view.js";
-import { SYSTEM_TIMERS } from "../../workers/artefacts/pool/artefact-pool.js";
 import { ArtefactWork } from "../downloads/artefact-work.js";
 import { MadeFiles } from "../downloads/made-files.js";
 import type { OpenStoredExtents } from "../downloads/stored-stream.js";
@@ -35,7 +34,7 @@ export class ServiceReaders {
   readonly recordingEnded: Promise<string>;
   setRecordingEnded: (cause: string) => void = () => {};
   readonly view: View;
-  /** The store has been read, and the service does not stop: other work wants the thread too. */
+  /** The store has been read: from now on other work wants the thread too. */
   isServing = false;
   readonly #dataDirectory: string;
 
@@ -71,8 +70,7 @@ export class ServiceReaders {
   }
 
   finishOpening(): void {
-    this.view.finishOpening();
-    fillReserve();
+    this.view.fold.finishOpening();
     this.isServing = true;
   }
 

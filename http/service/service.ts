@@ -92,7 +92,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const ready = await recorder.ready;
     readers.finishOpening();
     log.info(
-      { runs: readers.view.runCount, cell_socket: ready.cellSocketPath, cell_listen: ready.cellListen },
+      { runs: readers.view.runs.size, cell_socket: ready.cellSocketPath, cell_listen: ready.cellListen },
       "the view is ready, producers can connect",
     );
     const slices = new ThreadSlices();
@@ -105,7 +105,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     const live = new LiveClients({ limit: options.liveStreams ?? LIMITS.liveStreams });
     if (options.apiKeys !== undefined) options.apiKeys.onRemoved = () => live.endAll();
-    readers.view.onApplied = () => live.viewChanged();
+    readers.view.fold.onApplied = () => live.viewChanged();
     const front = await serveHttp(options, { readers, recorder, large, slices, live });
     recorder.serving(front.server.port);
     return {
@@ -119,7 +119,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         live.close();
         await front.server.close(graceMs);
         await readers.artefacts.close();
-        readers.isServing = false;
         const failure = await recorder.stop(attemptGraceMs);
         await stopReading();
         if (failure !== null) throw new RecorderError(failure);
@@ -155,7 +154,7 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
     front: () => server?.figures() ?? { openRequests: 0, heldBytes: 0 },
     logBytes: () => directoryBytes(nodeFileSystem, `${dataDirectory}/meta`),
     freeBytes: async () => (await nodeFileSystem.room(dataDirectory)).freeBytes,
-    runs: () => view.runCount,
+    runs: () => view.runs.size,
     artefacts: () => readers.artefacts.figures(),
     live: () => live.figures,
     madeBytes: () => readers.madeFiles.keptBytes,

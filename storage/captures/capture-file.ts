@@ -1,8 +1,8 @@
 import { crc32 } from "node:zlib";
 import type { Extent } from "../../core/capture/capture.js";
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
+import type { WriteRoom } from "../disk/retried-writes.js";
 import { writeFully } from "../disk/whole-files.js";
-import type { WriteRoom } from "../disk/write-room.js";
 import type { Durable } from "../log/log-options.js";
 
 /** What a capture file needs from its store. */

@@ -1,4 +1,4 @@
-import { allocated } from "../columns/memory-reserve.js";
+import { lowerBound } from "../../core/lower-bound.js";
 import type { RecordLocation } from "../log/committed-batch.js";
 import type { IndexedRun } from "../records/indexed-run.js";
 import type { CapturesIndex } from "../records/record-index.js";
@@ -67,10 +67,6 @@ export class CaptureIndex {
   /** Captured bytes of these runs. */
   get bytes(): number {
     return this.#bytes;
-  }
-
-  get bytesUsed(): number {
-    return this.#rows.byteLength;
   }
 
   /** Forgets the single runs, for a service that never removes captures. @returns the sum of their captured bytes */
@@ -230,22 +226,16 @@ export class CaptureIndex {
 
   /** The first row whose run was created at `createdAtUs` or later. */
   #lowerBound(createdAtUs: number): number {
-    let low = this.#head;
-    let high = this.#end;
-    if (high > low && this.#at(high - 1, 0) < createdAtUs) return high;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#at(middle, 0) < createdAtUs) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    const isBelow = (row: number): boolean => this.#at(row, 0) < createdAtUs;
+    if (this.#end > this.#head && isBelow(this.#end - 1)) return this.#end;
+    return lowerBound(this.#head, this.#end, isBelow);
   }
 
   /** Makes room for a new row at `row`; returns where it is then. */
   #insert(row: number): number {
     let at = row;
     if ((this.#end + 1) * STRIDE > this.#rows.length) {
-      const rows = allocated(() => new Float64Array(Math.max(INITIAL_ROWS, 2 * (this.runs + 1)) * STRIDE));
+      const rows = new Float64Array(Math.max(INITIAL_ROWS, 2 * (this.runs + 1)) * STRIDE);
       rows.set(this.#rows.subarray(this.#head * STRIDE, this.#end * STRIDE));
       at -= this.#head;
       this.#end -= this.#head;

@@ -1,8 +1,8 @@
-import { LRUCache } from "lru-cache";
 import type { Extent } from "../../core/capture/capture.js";
+import { lowerBound } from "../../core/lower-bound.js";
 import { isMissing, isNoFile } from "../disk/file-system-error.js";
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
-import { KEPT_FILES } from "../disk/kept-files.js";
+import { type OpenFile, OpenFiles } from "../disk/open-files.js";
 import { withUnreadableAsDamage } from "../disk/unreadable-damage.js";
 import { closeLater } from "../disk/whole-files.js";
 import { StorageError } from "../storage-error.js";
@@ -26,17 +26,15 @@ export interface ExtentReader {
   close(): void;
 }
 
-interface OpenFile {
-  file: VerifiedFile;
-  readers: number;
-  isEvicted: boolean;
+interface OpenCaptures extends OpenFile {
+  readonly file: VerifiedFile;
 }
 
 /** Reads the stored bytes of runs, from any thread. A file stays open while somebody reads it. */
 export class CaptureReader {
   readonly #fileSystem: FileSystem;
   readonly #nowMs: () => number;
-  readonly #open: LRUCache<string, OpenFile>;
+  readonly #open: OpenFiles<string, OpenCaptures>;
   /** Count of calls of `forget`: a file that was being opened meanwhile may be the one to forget. */
   #forgotten = 0;
 
@@ -44,13 +42,7 @@ export class CaptureReader {
   constructor(options: { fileSystem: FileSystem; maximumOpenFiles?: number; nowMs?: () => number }) {
     this.#fileSystem = options.fileSystem;
     this.#nowMs = options.nowMs ?? (() => performance.now());
-    this.#open = new LRUCache<string, OpenFile>({
-      max: options.maximumOpenFiles ?? KEPT_FILES,
-      dispose: (open) => {
-        open.isEvicted = true;
-        closeUnused(open);
-      },
-    });
+    this.#open = new OpenFiles(options.maximumOpenFiles);
   }
 
   /** @throws StorageError `capture_missing` when the file does not exist, `capture_damaged` when something else has its name */
@@ -70,7 +62,7 @@ export class CaptureReader {
         if (isClosed) throw new Error(`${path}: read after close`);
         const count = Math.max(0, Math.min(length, sizeBytes - position));
         const bytes = into?.subarray(0, count) ?? new Uint8Array(count);
-        let at = firstAbove(ends, position);
+        let at = lowerBound(0, ends.length, (nth) => ends[nth]! <= position);
         for (let done = 0; done < bytes.length; at++) {
           const extent = extents[at]!;
           const within = position + done - (ends[at]! - extent.lengthBytes);
@@ -84,8 +76,7 @@ export class CaptureReader {
       close: () => {
         if (isClosed) return;
         isClosed = true;
-        open.readers--;
-        closeUnused(open);
+        this.#open.release(open);
       },
     };
   }
@@ -101,23 +92,19 @@ export class CaptureReader {
     this.#open.clear();
   }
 
-  async #file(path: string): Promise<OpenFile> {
-    const known = this.#open.get(path);
-    if (known !== undefined) {
-      known.readers++;
-      return known;
-    }
+  async #file(path: string): Promise<OpenCaptures> {
+    const known = this.#open.take(path);
+    if (known !== undefined) return known;
     const forgotten = this.#forgotten;
     try {
       const file = withUnreadableAsDamage(await this.#fileSystem.open(path, "read"), (offset, { code }) => {
         const message = `${path}, offset ${offset}: the disk cannot read these bytes (${code})`;
         return new StorageError("capture_damaged", message, { path, offset });
       });
-      const meanwhile = this.#open.get(path);
+      const meanwhile = this.#open.take(path);
       if (meanwhile !== undefined) {
         // Shared, for what was verified of it.
         closeLater(file);
-        meanwhile.readers++;
         return meanwhile;
       }
       const open = { file: new VerifiedFile(path, file, this.#nowMs), readers: 1, isEvicted: false };
@@ -176,19 +163,4 @@ function notOpened(path: string, error: unknown): unknown {
   if (isMissing(error)) return new StorageError("capture_missing", `${path} does not exist`, { path });
   if (!isNoFile(error)) return error;
   return new StorageError("capture_damaged", `${path} is not a file (${error.message})`, { path });
-}
-
-function firstAbove(ends: Float64Array, position: number): number {
-  let low = 0;
-  let high = ends.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (ends[middle]! > position) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-
-function closeUnused(open: OpenFile): void {
-  if (open.isEvicted && open.readers === 0) closeLater(open.file);
 }

@@ -1,8 +1,8 @@
 import { LRUCache } from "lru-cache";
 import { FileSystemError, isMissing, isNotEmpty } from "../disk/file-system-error.js";
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
-import { KEPT_FILES } from "../disk/kept-files.js";
-import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "../disk/write-room.js";
+import { KEPT_FILES } from "../disk/open-files.js";
+import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "../disk/retried-writes.js";
 import { StorageError, type StorageErrorData } from "../storage-error.js";
 import { CaptureFile, type CaptureFileHost } from "./capture-file.js";
 import { type CaptureKind, captureMonth, capturePath } from "./capture-path.js";
@@ -55,7 +55,7 @@ export class CaptureStore {
     maximumOpenFiles?: number;
     /** Called like `LogOptions.onFailure`. */
     onFailure?: (failure: StorageErrorData) => void;
-    /** What to do when room or descriptors are lacking (write-room.ts). By default the operation fails, and the store with it. */
+    /** What to do when room or descriptors are lacking (retried-writes.ts). By default the operation fails, and the store with it. */
     room?: WriteRoom;
   }) {
     const room = options.room ?? FAILS_WITHOUT_ROOM;

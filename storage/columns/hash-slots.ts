@@ -12,9 +12,6 @@
  *
  * Memory: 5 bytes a slot. That is 6.7 to 8.9 bytes an entry, and 13.3 to 20 while entries move, which they do during half of all adds.
  */
-import { isOutOfMemory } from "../disk/file-system-error.js";
-import { allocated } from "./memory-reserve.js";
-
 const INITIAL_SLOTS = 64;
 /** A table twice as large has room for as many entries again. All old ones have moved when half of the new ones have come. */
 const ENTRIES_MOVED_PER_ADD = 2;
@@ -64,14 +61,6 @@ export class HashSlots {
     this.#entries = entries;
   }
 
-  get bytesUsed(): number {
-    const { entries, tags } = this.#slots;
-    const outgrown = this.#outgrown;
-    return (
-      entries.byteLength + tags.byteLength + (outgrown ? outgrown.entries.byteLength + outgrown.tags.byteLength : 0)
-    );
-  }
-
   /** The number of the entry that has the key, or -1. */
   find(hash: number): number {
     const entry = this.#findIn(this.#slots, hash);
@@ -80,26 +69,15 @@ export class HashSlots {
 
   /** Adds the entry with the next number. `find` must not have found it. */
   add(hash: number, entry: number): void {
-    if ((this.#count + 1) * 4 > this.#slots.tags.length * 3) this.#grow();
+    if ((this.#count + 1) * 4 > this.#slots.tags.length * 3) {
+      this.#outgrown = this.#slots;
+      this.#moved = 0;
+      this.#toMove = this.#count;
+      this.#slots = emptySlots(this.#slots.tags.length * 2);
+    }
     put(this.#slots, hash, entry);
     this.#count++;
     if (this.#outgrown !== undefined) this.#moveSome();
-  }
-
-  #grow(): void {
-    const { length } = this.#slots.tags;
-    let slots: Slots;
-    try {
-      slots = allocated(() => emptySlots(length * 2));
-    } catch (error) {
-      // One of the next adds tries again. Until then the table is fuller, and slower. A search needs a free slot to end at.
-      if (isOutOfMemory(error) && this.#count + 1 < length) return;
-      throw error;
-    }
-    this.#outgrown = this.#slots;
-    this.#moved = 0;
-    this.#toMove = this.#count;
-    this.#slots = slots;
   }
 
   #findIn({ entries, tags }: Slots, hash: number): number {

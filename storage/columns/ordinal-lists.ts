@@ -5,36 +5,23 @@
  * of its list (4 bytes). A list that reaches `LONG_LIST_LENGTH` also gets a column of its ordinals (position by arithmetic, rank by binary search)
  * and bitmaps of states over its positions, about 10 bytes a run.
  */
+import { lowerBound } from "../../core/lower-bound.js";
 import { StateBitmaps } from "../view/state-bitmaps.js";
-import { allocated } from "./memory-reserve.js";
 import { TypedColumn } from "./typed-column.js";
 
 /** Short enough that a list is walked link by link in microseconds, and long enough that the objects of a long list do not matter. */
 export const LONG_LIST_LENGTH = 512;
 
 const LONG_LIST_CHUNK = 512;
-/** Estimated memory of a Map entry and the objects of a long list, without their arrays. */
-const LONG_LIST_OVERHEAD_BYTES = 600;
 
 /** A list with its ordinals, ascending, and its states by position in the list. */
 export class LongList {
   readonly ordinals = new TypedColumn(Uint32Array, LONG_LIST_CHUNK);
   readonly states = new StateBitmaps();
 
-  get bytesUsed(): number {
-    return this.ordinals.bytesUsed + this.states.bytesUsed + LONG_LIST_OVERHEAD_BYTES;
-  }
-
   /** How many of the list's ordinals are below `ordinal`: the ordinal's own position, if it is in the list. */
   rank(ordinal: number): number {
-    let low = 0;
-    let high = this.ordinals.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.ordinals.get(middle) < ordinal) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return lowerBound(0, this.ordinals.length, (position) => this.ordinals.get(position) < ordinal);
   }
 }
 
@@ -45,12 +32,6 @@ export class OrdinalLists {
   /** By run: the previous ordinal of its list plus 1, or 0 at the end. */
   readonly #previous = new TypedColumn(Uint32Array);
   readonly #longLists = new Map<number, LongList>();
-
-  get bytesUsed(): number {
-    let bytes = this.#newest.bytesUsed + this.#counts.bytesUsed + this.#previous.bytesUsed;
-    for (const list of this.#longLists.values()) bytes += list.bytesUsed;
-    return bytes;
-  }
 
   /** How many runs the key's list holds, 0 for an unknown key. */
   count(key: number): number {
@@ -104,7 +85,7 @@ export class OrdinalLists {
 
   /** All ordinals of the key's list, ascending: O(length). */
   ascending(key: number): Uint32Array {
-    const ordinals = allocated(() => new Uint32Array(this.count(key)));
+    const ordinals = new Uint32Array(this.count(key));
     let link = ordinals.length === 0 ? 0 : this.#newest.get(key);
     for (let i = ordinals.length - 1; i >= 0; i--) {
       ordinals[i] = link - 1;

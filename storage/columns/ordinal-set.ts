@@ -1,4 +1,5 @@
 /** Sets of run ordinals for queries: how many there are, how many lie below an ordinal, and the members downwards from any rank. */
+import { lowerBound } from "../../core/lower-bound.js";
 import type { LongList } from "./ordinal-lists.js";
 import type { RankedBitmap } from "./ranked-bitmap.js";
 
@@ -84,14 +85,7 @@ export class FoundOrdinals implements OrdinalSet {
   }
 
   rank(ordinal: number): number {
-    let low = 0;
-    let high = this.#ordinals.length;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#ordinals[middle]! < ordinal) low = middle + 1;
-      else high = middle;
-    }
-    return low;
+    return lowerBound(0, this.#ordinals.length, (at) => this.#ordinals[at]! < ordinal);
   }
 
   forEachDescending(rank: number, limit: number, visit: (ordinal: number) => void): void {

@@ -5,8 +5,6 @@
  * 1994) over blocks of 512 bits holds the counts. Memory: 1 bit a position and 1/16 of that for the tree, both
  * doubled when full (a copy of 128 KiB at a million positions).
  */
-import { allocated } from "./memory-reserve.js";
-
 const WORDS_PER_BLOCK = 16;
 const BLOCK_SHIFT = 9; // 512 bits
 
@@ -27,10 +25,6 @@ export class RankedBitmap {
   /** How many bits are set. */
   get count(): number {
     return this.#count;
-  }
-
-  get bytesUsed(): number {
-    return this.#words.byteLength + this.#tree.byteLength;
   }
 
   has(position: number): boolean {
@@ -125,9 +119,9 @@ export class RankedBitmap {
   #grow(position: number): void {
     let blocks = this.#tree.length - 1;
     while (blocks <= position >>> BLOCK_SHIFT) blocks *= 2;
-    const words = allocated(() => new Uint32Array(blocks * WORDS_PER_BLOCK));
+    const words = new Uint32Array(blocks * WORDS_PER_BLOCK);
     words.set(this.#words);
-    const tree = allocated(() => new Uint32Array(blocks + 1));
+    const tree = new Uint32Array(blocks + 1);
     tree.set(this.#tree);
     // Each doubling adds one node that covers all blocks there were; every other new node covers empty blocks only.
     for (let node = this.#tree.length - 1; node < blocks; node *= 2) tree[node * 2] = this.#count;

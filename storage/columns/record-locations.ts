@@ -11,10 +11,6 @@ export class RecordLocations {
   /** 0 while there is no record. */
   readonly #lengths = new TypedColumn(Uint32Array);
 
-  get bytesUsed(): number {
-    return this.#segments.bytesUsed + this.#offsets.bytesUsed + this.#lengths.bytesUsed;
-  }
-
   /** Adds the next run, without a record yet. */
   push(): void {
     this.#segments.push(0);

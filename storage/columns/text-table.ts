@@ -6,7 +6,6 @@
  * the log.
  */
 import { HashSlots } from "./hash-slots.js";
-import { allocated } from "./memory-reserve.js";
 import { TypedColumn } from "./typed-column.js";
 
 const encoder = new TextEncoder();
@@ -38,10 +37,6 @@ export class TextTable {
     return this.#ends.length;
   }
 
-  get bytesUsed(): number {
-    return this.#bytes.bytesUsed + this.#ends.bytesUsed + this.#hashes.bytesUsed + this.#slots.bytesUsed;
-  }
-
   /** The ordinal of a text, or -1 for an unknown one. */
   find(text: string): number {
     this.#setKey(text);
@@ -57,7 +52,7 @@ export class TextTable {
   /** As `findOrAdd`, of the text whose UTF-8 are the bytes from `start` to `end`. */
   findOrAddBytes(bytes: Uint8Array, start: number, end: number): number {
     const length = end - start;
-    if (this.#key.length < length) this.#key = allocated(() => new Uint8Array(length));
+    if (this.#key.length < length) this.#key = new Uint8Array(length);
     for (let i = 0; i < length; i++) this.#key[i] = bytes[start + i]!;
     this.#keyLength = length;
     this.#keyHash = hashBytes(this.#key, 0, length);
@@ -85,7 +80,7 @@ export class TextTable {
 
   #setKey(text: string): void {
     // At most three bytes of UTF-8 for one UTF-16 unit.
-    if (this.#key.length < text.length * 3) this.#key = allocated(() => new Uint8Array(text.length * 3));
+    if (this.#key.length < text.length * 3) this.#key = new Uint8Array(text.length * 3);
     this.#keyLength = encoder.encodeInto(text, this.#key).written;
     this.#keyHash = hashBytes(this.#key, 0, this.#keyLength);
   }

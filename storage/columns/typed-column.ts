@@ -3,12 +3,9 @@
  *
  * It grows by whole chunks instead of by doubling one array. So nothing is copied, nothing pauses, and at most one chunk of memory is spare.
  */
-import { allocated } from "./memory-reserve.js";
-
 type ColumnArray = Uint8Array | Uint16Array | Uint32Array | Float64Array;
 
 export interface ColumnArrayType<A extends ColumnArray> {
-  readonly BYTES_PER_ELEMENT: number;
   new (length: number): A;
 }
 
@@ -35,11 +32,6 @@ export class TypedColumn<A extends ColumnArray> {
     return this.#length;
   }
 
-  /** Bytes of all chunks, the spare room of the last one included. */
-  get bytesUsed(): number {
-    return this.#chunks.length * (this.#mask + 1) * this.#Type.BYTES_PER_ELEMENT;
-  }
-
   /** The value of a row, which must be below `length`: this is not checked. */
   get(row: number): number {
     return this.#chunks[row >>> this.#shift]![row & this.#mask]!;
@@ -53,10 +45,10 @@ export class TypedColumn<A extends ColumnArray> {
     const row = this.#length;
     // Beyond 2^32 the shift below would wrap around and overwrite the first rows.
     if (row > 0xffff_ffff) throw new RangeError("a column of the view holds at most 2^32 values");
-    const chunk = row >>> this.#shift;
-    if (chunk === this.#chunks.length) this.#chunks.push(allocated(() => new this.#Type(this.#mask + 1)));
-    this.#chunks[chunk]![row & this.#mask] = value;
     this.#length++;
+    const chunk = row >>> this.#shift;
+    if (chunk === this.#chunks.length) this.#chunks.push(new this.#Type(this.#mask + 1));
+    this.#chunks[chunk]![row & this.#mask] = value;
   }
 
   /** The chunk that holds `row`, at `row & (chunkValues - 1)`. */

@@ -14,10 +14,6 @@ export class UuidColumn {
     return this.#words.length / 4;
   }
 
-  get bytesUsed(): number {
-    return this.#words.bytesUsed;
-  }
-
   /** @throws RangeError for text that is no canonical UUID, or not above the last one */
   push(id: string): void {
     if (!parseUuidWords(id, this.#wanted, 0)) throw new RangeError(`not a canonical UUID: ${JSON.stringify(id)}`);

@@ -43,11 +43,6 @@ export class UuidTable {
     return this.#values.length;
   }
 
-  get bytesUsed(): number {
-    const columns = [this.#keys, this.#values, this.#ascending, this.#strays];
-    return columns.reduce((bytes, column) => bytes + column.bytesUsed, this.#slots.bytesUsed);
-  }
-
   has(id: string): boolean {
     return this.#find(id) >= 0;
   }

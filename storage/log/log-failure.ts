@@ -11,11 +11,18 @@ export function logFailure(error: unknown, what: string, firstSequence: number, 
   };
 }
 
-/** The error for a record that found no room before the log's owner stopped. */
-export function withoutRoom({ message }: Error): StorageError {
-  return new StorageError("log_failed", `there is no room for the record: ${message}`, { cause: message });
-}
-
 export function failed(failure: LogFailure): StorageError {
   return new StorageError(failure.code, failure.message, failure.params);
+}
+
+/**
+ * Why no more records are committed; null while they are.
+ *
+ * @param noRoom what refused the last records when the log's owner stopped
+ */
+export function endError(failure: LogFailure | null, noRoom: Error | null): StorageError | null {
+  if (failure !== null) return failed(failure);
+  if (noRoom === null) return null;
+  const { message } = noRoom;
+  return new StorageError("log_failed", `there is no room for the record: ${message}`, { cause: message });
 }

@@ -1,6 +1,6 @@
 import type { Timers } from "../../core/timers.js";
 import type { FileSystem } from "../disk/file-system-interface.js";
-import type { WriteRoom } from "../disk/write-room.js";
+import type { WriteRoom } from "../disk/retried-writes.js";
 import type { StorageErrorData } from "../storage-error.js";
 import type { CommittedBatch } from "./committed-batch.js";
 
@@ -69,14 +69,10 @@ export interface LogOptions {
   idleMarkMs?: number;
   /** The most bytes that may wait to be committed; an append beyond is refused with `log_overloaded`. Default 256 MiB. */
   maximumPendingBytes?: number;
-  /** The first sequence number that the store must have; default 1. It is higher only if old segments were removed on purpose. */
-  firstSequence?: number;
   /** True: what stands in sealed segments is taken from hint files where these are right. */
   usesHints?: boolean;
   /** What proves how far the log went. A log that ends earlier has lost records. */
   evidence?: LogEvidence | null | undefined;
-  /** False for a type that the owner does not know. If such a record has the must-understand flag, the log does not open. */
-  understandsType(type: number): boolean;
   /**
    * The state that must survive when all earlier segments are gone. It must be the sum of exactly the records appended so far, or delivered so far
    * by recovery. It is called between tasks and never from within `append`, so append a record and fold it in the same task.
@@ -91,7 +87,7 @@ export interface LogOptions {
   /** Called when a write or sync failed. Called again if another fails after a failure that was only for lack of room. */
   onFailure?(failure: LogFailure): void;
   timers?: Timers;
-  /** What to do when room or descriptors are lacking (write-room.ts). By default the operation fails, and the log with it. */
+  /** What to do when room or descriptors are lacking (retried-writes.ts). By default the operation fails, and the log with it. */
   room?: WriteRoom;
   /** Gives 32 random bits for a new segment. */
   createSalt?(): number;

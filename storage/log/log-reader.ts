@@ -1,7 +1,6 @@
-import { LRUCache } from "lru-cache";
 import { isMissing } from "../disk/file-system-error.js";
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
-import { KEPT_FILES } from "../disk/kept-files.js";
+import { type OpenFile, OpenFiles } from "../disk/open-files.js";
 import { withUnreadableAsDamage } from "../disk/unreadable-damage.js";
 import { closeLater, readFully, readFullySync } from "../disk/whole-files.js";
 import { StorageError } from "../storage-error.js";
@@ -38,11 +37,9 @@ interface RecordExtent extends RecordLocation {
 
 type ReadableFile = ReturnType<typeof withUnreadableAsDamage>;
 
-interface OpenSegment {
-  file: ReadableFile;
-  salt: number;
-  readers: number;
-  isEvicted: boolean;
+interface OpenSegment extends OpenFile {
+  readonly file: ReadableFile;
+  readonly salt: number;
 }
 
 /**
@@ -51,7 +48,7 @@ interface OpenSegment {
 export class LogReader {
   readonly #fileSystem: FileSystem;
   readonly #directory: string;
-  readonly #open: LRUCache<number, OpenSegment>;
+  readonly #open: OpenFiles<number, OpenSegment>;
   readonly #nowMs: () => number;
   #noBlockingUntilMs = 0;
   /** Time spent in blocking reads in this turn of the event loop. */
@@ -69,13 +66,7 @@ export class LogReader {
     this.#nowMs = options.nowMs ?? (() => performance.now());
     this.#fileSystem = options.fileSystem;
     this.#directory = options.directory;
-    this.#open = new LRUCache<number, OpenSegment>({
-      max: options.maximumOpenFiles ?? KEPT_FILES,
-      dispose: (segment) => {
-        segment.isEvicted = true;
-        closeUnused(segment);
-      },
-    });
+    this.#open = new OpenFiles(options.maximumOpenFiles);
   }
 
   /**
@@ -89,19 +80,6 @@ export class LogReader {
       const record = decodeRecord(bytes.subarray(0, count), location, salt);
       check(record);
       return record;
-    });
-  }
-
-  /**
-   * As `read`, but blocking. It takes a few microseconds for a small record in the page cache; do not use it for large or old ones.
-   *
-   * @throws StorageError `record_missing`, `record_damaged`
-   */
-  readSync(location: RecordLocation): LogRecord {
-    return this.#withSegmentSync(location, ({ file, salt }) => {
-      const bytes = allocate(location);
-      const count = readFullySync(file, bytes, location.offset);
-      return decodeRecord(bytes.subarray(0, count), location, salt);
     });
   }
 
@@ -176,7 +154,7 @@ export class LogReader {
     try {
       return await use(segment);
     } finally {
-      release(segment);
+      this.#open.release(segment);
     }
   }
 
@@ -185,13 +163,13 @@ export class LogReader {
     try {
       return use(segment);
     } finally {
-      release(segment);
+      this.#open.release(segment);
     }
   }
 
   async #segment(location: RecordLocation): Promise<OpenSegment> {
-    const known = this.#open.get(location.segmentBase);
-    if (known !== undefined) return taken(known);
+    const known = this.#open.take(location.segmentBase);
+    if (known !== undefined) return known;
     const path = `${this.#directory}/${segmentName(location.segmentBase)}`;
     let file: ReadableFile;
     try {
@@ -210,8 +188,8 @@ export class LogReader {
   }
 
   #segmentSync(location: RecordLocation): OpenSegment {
-    const known = this.#open.get(location.segmentBase);
-    if (known !== undefined) return taken(known);
+    const known = this.#open.take(location.segmentBase);
+    if (known !== undefined) return known;
     let file: ReadableFile;
     try {
       file = readable(this.#fileSystem.openSync(`${this.#directory}/${segmentName(location.segmentBase)}`), location);
@@ -290,20 +268,6 @@ function decodeExtent(
 }
 
 function takeAny(): void {}
-
-function taken(segment: OpenSegment): OpenSegment {
-  segment.readers++;
-  return segment;
-}
-
-function release(segment: OpenSegment): void {
-  segment.readers--;
-  closeUnused(segment);
-}
-
-function closeUnused(segment: OpenSegment): void {
-  if (segment.isEvicted && segment.readers === 0) closeLater(segment.file);
-}
 
 function allocate(location: RecordLocation): Uint8Array {
   if (!(location.length >= RECORD_HEADER_BYTES && location.length <= MAXIMUM_RECORD_BYTES)) {

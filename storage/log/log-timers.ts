@@ -1,14 +1,9 @@
-import type { Timers } from "../../core/timers.js";
+import { type Timers, UNREFERENCED_TIMERS } from "../../core/timers.js";
 import type { LogOptions } from "./log-options.js";
 
 const DEFAULT_INTERVAL_MS = 100;
 /** Short enough that the last records are soon proven, and long enough to cost nothing while records come. */
 const DEFAULT_IDLE_MARK_MS = 250;
-
-const nodeTimers: Timers = {
-  set: (callback, delayMs) => setTimeout(callback, delayMs).unref(),
-  clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
-};
 
 /** The two timers of a log: for the next sync in mode `interval`, and for the mark after a while without records. */
 export class LogTimers {
@@ -19,7 +14,7 @@ export class LogTimers {
   #idle: unknown = null;
 
   constructor({ timers, intervalMs, idleMarkMs }: Pick<LogOptions, "timers" | "intervalMs" | "idleMarkMs">) {
-    this.#timers = timers ?? nodeTimers;
+    this.#timers = timers ?? UNREFERENCED_TIMERS;
     this.#intervalMs = intervalMs ?? DEFAULT_INTERVAL_MS;
     this.#idleMarkMs = idleMarkMs ?? DEFAULT_IDLE_MARK_MS;
   }

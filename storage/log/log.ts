@@ -1,14 +1,14 @@
 import { isRepeatable } from "../disk/file-system-error.js";
-import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "../disk/write-room.js";
+import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "../disk/retried-writes.js";
 import { randomSalt, recoverLog } from "../recovery/recovery.js";
 import type { RecoveryReport } from "../recovery/recovery-report.js";
 import { StorageError } from "../storage-error.js";
-import { CommitWaiters } from "./commit-waiters.js";
 import { assertRecordInput, LogGroup } from "./group-commit.js";
-import { failed, logFailure, withoutRoom } from "./log-failure.js";
+import { endError, failed, logFailure } from "./log-failure.js";
 import type { Durability, Durable, LogFailure, LogOptions, RecordInput } from "./log-options.js";
 import { LogTimers } from "./log-timers.js";
 import { MARK } from "./record-format.js";
+import { RecordWaits } from "./record-waits.js";
 import { createSegment, encodeSegmentStart, type Rotation, type WritableSegment, writeOrCutBack } from "./segment.js";
 
 const DEFAULT_SEGMENT_BYTES = 64 * 1024 * 1024;
@@ -59,7 +59,7 @@ export class Log {
   #isScheduled = false;
   /** Resolves when the commits under way are done. */
   #running: Promise<void> | null = null;
-  readonly #waiters = new CommitWaiters();
+  readonly #waits = new RecordWaits();
   /** In the modes that do not wait for a sync: what must be synced together with the log. */
   #unsyncedNeeds = new Set<Durable>();
   #sync: Promise<void> | null = null;
@@ -140,10 +140,13 @@ export class Log {
   /** Resolves when the record is committed under the durability mode in force. Rejects with `log_failed` when it never will be. */
   whenCommitted(sequence: number): Promise<void> {
     if (sequence <= this.#committedSequence) return Promise.resolve();
-    if (this.#failure !== null) return Promise.reject(failed(this.#failure));
-    if (this.#noRoom !== null) return Promise.reject(withoutRoom(this.#noRoom));
+    const ended = endError(this.#failure, this.#noRoom);
+    if (ended !== null) return Promise.reject(ended);
     if (sequence >= this.#nextSequence) throw new RangeError(`record ${sequence} was not appended yet`);
-    return this.#waiters.wait(sequence);
+    return new Promise((resolve, reject) => {
+      const onEnd = (): void => reject(endError(this.#failure, this.#noRoom));
+      this.#waits.add(sequence, (isCommitted) => (isCommitted ? resolve() : onEnd()));
+    });
   }
 
   /** Resolves when the record has been synced, in every durability mode. Rejects with `log_failed` when it never will be. */
@@ -281,7 +284,7 @@ export class Log {
       lastSequence: group.lastSequence,
       lastTimeUs: group.lastTimeUs,
     });
-    this.#waiters.resolve(group.lastSequence);
+    this.#waits.reached(group.lastSequence);
     group.clear();
     if (rotation !== null) await this.#rotate(rotation);
   }
@@ -380,7 +383,7 @@ export class Log {
     this.#noRoom = error;
     this.#timers.clear();
     this.#filling.clear();
-    this.#waiters.rejectAll(() => withoutRoom(error));
+    this.#waits.abandon();
   }
 
   /** True when later writes and syncs do not count any more. */
@@ -393,7 +396,7 @@ export class Log {
     const failure = logFailure(error, what, this.#committedSequence + 1, isWithoutRoom);
     this.#failure = failure;
     this.#timers.clear();
-    this.#waiters.rejectAll(() => failed(failure));
+    this.#waits.abandon();
     this.#filling.clear();
     this.#options.onFailure?.(failure);
   }

@@ -30,7 +30,6 @@
  *     03000000 03000000 cc1c9cca ef642269 010203 6c6f67 0000
  */
 import { crc32 } from "node:zlib";
-import bin from "typed-binary";
 
 /** The record types of the log itself. Owners number theirs from 16. */
 export const LOG_RECORD_TYPE = {
@@ -79,27 +78,6 @@ const MAGIC = 0x31434552;
 const HIGH = 0x1_0000_0000;
 const HEADER_CRC_OFFSET = 44;
 
-/**
- * The header's schema. The functions below read and write the same bytes by hand, because that is faster: typed-binary took 1.3 µs to read or write
- * a header (Node 20, 2026), by hand it takes 0.6 µs to write with both CRCs, and 0.01 µs to read. A test compares the bytes of both.
- */
-export const RECORD_HEADER_SCHEMA = bin.object({
-  magic: bin.u32,
-  type: bin.u16,
-  flags: bin.u8,
-  version: bin.u8,
-  sequenceLow: bin.u32,
-  sequenceHigh: bin.u32,
-  durableUpToLow: bin.u32,
-  durableUpToHigh: bin.u32,
-  timeUsLow: bin.u32,
-  timeUsHigh: bin.u32,
-  indexLength: bin.u32,
-  bodyLength: bin.u32,
-  contentCrc: bin.u32,
-  headerCrc: bin.u32,
-});
-
 /** Bytes of a whole record on disk: header, index section, body, padding. */
 export function recordLength(indexLength: number, bodyLength: number): number {
   // Bit operators would not do: a damaged length may be up to 2^32.
@@ -108,7 +86,9 @@ export function recordLength(indexLength: number, bodyLength: number): number {
 }
 
 /**
- * Writes a record's header at `at`. The content (index section, body, padding) is already there; its CRC is computed here.
+ * Writes a record's header at `at`. The content (index section, body, padding) is already there; its CRC is computed here. It is written and read by
+ * hand, because that is faster: typed-binary took 1.3 µs to read or write a header (Node 20, 2026), by hand it takes 0.6 µs to write with both CRCs,
+ * and 0.01 µs to read. A test compares the bytes with those of a schema.
  *
  * @param offset of the record in its segment; it differs from `at` when the bytes are those of a group
  */

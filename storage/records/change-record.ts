@@ -42,46 +42,25 @@ export function encodeChanges(
 ): EncodedRecord {
   const [first] = changes;
   if (first === undefined) throw new Error("a record without changes");
-  switch (first.kind) {
-    case "cell_put":
-    case "component_put":
-    case "component_deleted":
-    case "program_put":
-    case "program_deleted":
-    case "producer_forgotten":
-      return { type: RECORD_TYPE.cellChanges, index: encodeOrigin(origin), body: encodeMessagePack({ changes }) };
-    case "run_ended":
-      return {
-        type: RECORD_TYPE.runEnded,
-        index: encodeSummary(
-          encodeOrigin(origin),
-          summarizeRun(first.run),
-          first.run.frames.map((frame) => frame.id),
-          {
-            bytes: storedEnd(first.run, "captures"),
-            removedAtUs: first.run.capturesRemovedAtUs,
-            isOpen: isProcessingOpen(first.run),
-          },
-          first.run.emitted,
-        ),
-        body: encodeEndedRun(first.run),
-      };
-    default: {
-      if (run === undefined) throw new Error(`${first.kind} without its run`);
-      if (first.kind === "run_created") {
-        return {
-          type: RECORD_TYPE.runCreated,
-          index: encodeSummary(encodeOrigin(origin), summarizeRun(run), [], null),
-          body: encodeMessagePack({ changes }),
-        };
-      }
-      return {
-        type: RECORD_TYPE.runDelta,
-        index: encodeDelta(origin, first, run.status),
-        body: encodeMessagePack({ changes }),
-      };
-    }
+  if (first.kind === "run_ended") {
+    const { run: ended } = first;
+    const frameIds = ended.frames.map((frame) => frame.id);
+    const captures = {
+      bytes: storedEnd(ended, "captures"),
+      removedAtUs: ended.capturesRemovedAtUs,
+      isOpen: isProcessingOpen(ended),
+    };
+    const index = encodeSummary(encodeOrigin(origin), summarizeRun(ended), frameIds, captures, ended.emitted);
+    return { type: RECORD_TYPE.runEnded, index, body: encodeEndedRun(ended) };
   }
+  const body = encodeMessagePack({ changes });
+  if (!("runId" in first)) return { type: RECORD_TYPE.cellChanges, index: encodeOrigin(origin), body };
+  if (run === undefined) throw new Error(`${first.kind} without its run`);
+  if (first.kind === "run_created") {
+    const index = encodeSummary(encodeOrigin(origin), summarizeRun(run), [], null);
+    return { type: RECORD_TYPE.runCreated, index, body };
+  }
+  return { type: RECORD_TYPE.runDelta, index: encodeDelta(origin, first, run.status), body };
 }
 
 export function encodeRefusal(origin: Origin, refusal: Refusal): EncodedRecord {

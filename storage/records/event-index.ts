@@ -83,26 +83,15 @@ export class IndexedEvents {
     this.deliveryCount = (at - 4 - EVENT_BYTES * count) / EVENT_DELIVERY_BYTES;
   }
 
-  /**
-   * Calls `tell` for each delivery, in order, with the offsets of its id and its webhook's id in `bytes`, and the event's time.
-   *
-   * @param start number of the first delivery, counted from 0 over all events
-   * @param end number behind the last one
-   */
-  forEachDelivery(
-    tell: (bytes: Uint8Array, idAt: number, webhookIdAt: number, timeUs: number) => void,
-    start = 0,
-    end = this.deliveryCount,
-  ): void {
-    let before = 0;
+  /** Calls `tell` for each delivery, in order, with the offsets of its id and its webhook's id in `bytes`, and the event's time. */
+  forEachDelivery(tell: (bytes: Uint8Array, idAt: number, webhookIdAt: number, timeUs: number) => void): void {
     for (const head of this.#heads) {
       const timeUs = uint53(this.#view, head + 20);
       const count = this.#view.getUint32(head + 28, true);
-      for (let nth = Math.max(0, start - before); nth < Math.min(count, end - before); nth++) {
+      for (let nth = 0; nth < count; nth++) {
         const at = head + EVENT_BYTES + EVENT_DELIVERY_BYTES * nth;
         tell(this.#bytes, at, at + 16, timeUs);
       }
-      before += count;
     }
   }
 

@@ -1,21 +1,18 @@
 import type { StoreFile } from "../disk/file-system-interface.js";
 import { TEMPORARY_SUFFIX } from "../disk/whole-files.js";
 import { hintBaseOf } from "../log/hint-format.js";
-import type { LogEvidence } from "../log/log-options.js";
 import {
   assertReadableVersion,
   baseBehindUnknownEnd,
-  isBaseBehindUnknownEnd,
   readSegmentHeader,
   SEGMENT_HEADER_BYTES,
   segmentBaseOf,
   segmentName,
 } from "../log/segment.js";
-import { HintWalk, type HintWalkOptions } from "./hint-walk.js";
-import { RECOVERY_CASES, type RecoveryCase } from "./recovery-cases.js";
+import { HintWalk } from "./hint-walk.js";
 import { findStraySegments } from "./stray-segments.js";
-import { type Gap, SegmentWalk } from "./tail-or-damage.js";
-import type { NewestSegment, WalkEnd, WalkOptions } from "./walked-log.js";
+import { SegmentWalk } from "./tail-or-damage.js";
+import { LogWalk, type NewestSegment, type WalkEnd, type WalkOptions } from "./walked-log.js";
 
 interface Segment {
   name: string;
@@ -38,8 +35,7 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
   }
   named.sort((left, right) => left.base - right.base);
   temporaryFiles.sort();
-  const ofNames = { bases: named.map(({ base }) => base), understandsType: () => true };
-  const strays = new Set(await findStraySegments({ ...options, ...ofNames }));
+  const strays = new Set(await findStraySegments({ ...options, bases: named.map(({ base }) => base) }));
   const segments = named.filter(({ base }) => !strays.has(base));
   report.segments = segments.length;
   const walk = new LogWalk(options);
@@ -52,25 +48,25 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
     walk.find("stray_copy", name, { offset: 0, length, reason: "a copy of another segment, which is there" });
   }
   const [first] = segments;
-  if (first !== undefined && first.base > options.firstSequence) {
-    const gap = { offset: 0, length: 0, reason: `the log starts at ${first.base} instead of ${options.firstSequence}` };
-    walk.find("hole_proven", first.name, gap, options.firstSequence, first.base - 1);
+  if (first !== undefined && first.base > 1) {
+    const gap = { offset: 0, length: 0, reason: `the log starts at ${first.base} instead of 1` };
+    walk.find("hole_proven", first.name, gap, 1, first.base - 1);
   }
-  report.provenSequence = (first?.base ?? options.firstSequence) - 1;
+  report.provenSequence = (first?.base ?? 1) - 1;
   report.lastSequence = report.provenSequence;
   const bases = segments.map(({ base }) => base);
-  const hintWalk = options.usesHints ? await HintWalk.of(walk.hintOptions(), bases, hints) : null;
+  const hintWalk = options.usesHints ? await HintWalk.of(walk, bases, hints) : null;
   let newest: NewestSegment | null = null;
   for (const [position, segment] of segments.entries()) {
     const nextBase = segments[position + 1]?.base;
     if (nextBase !== undefined && hintWalk?.mayTake(segment.base))
-      await hintWalk.take({ base: segment.base, nextBase }, () => walk.segment(segment, nextBase));
-    else newest = await walk.segment(segment, nextBase);
+      await hintWalk.take({ base: segment.base, nextBase }, () => walkSegment(walk, segment, nextBase));
+    else newest = await walkSegment(walk, segment, nextBase);
   }
   return {
     newest,
     beforeNewest: segments.at(-2)?.name ?? null,
-    nextSequence: newest === null ? walk.noSegment() : newest.tail.firstSequence,
+    nextSequence: newest === null ? noSegment(walk) : newest.tail.firstSequence,
     temporaryFiles,
     strays: [...strays].map(segmentName),
     superseded: walk.superseded,
@@ -78,167 +74,72 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
   };
 }
 
-class LogWalk {
-  readonly superseded: { name: string; sizeBytes: number }[] = [];
-  readonly #options: WalkOptions;
+/** There is no segment; gives the number that the log begins with. */
+function noSegment(walk: LogWalk): number {
+  const { evidence, builder } = walk.options;
+  const durable = evidence?.sequence ?? 0;
+  if (evidence) walk.endLost(evidence, segmentName(1), 0, 1, durable < 1 ? null : durable, "there is no segment");
+  builder.report.provenSequence = durable;
+  builder.report.lastSequence = durable;
+  return durable + 1;
+}
 
-  constructor(options: WalkOptions) {
-    this.#options = options;
-  }
-
-  hintOptions(): HintWalkOptions {
-    return {
-      ...this.#options,
-      report: this.#options.builder.report,
-      find: (found, name, length, reason, kept = null) =>
-        this.find(found, name, { offset: 0, length, reason }, null, null, kept),
-    };
-  }
-
-  /** There is no segment; gives the number that the log begins with. */
-  noSegment(): number {
-    const { evidence, firstSequence, builder } = this.#options;
-    const durable = Math.max(evidence?.sequence ?? 0, firstSequence - 1);
-    if (evidence) {
-      const lastLost = evidence.sequence < firstSequence ? null : evidence.sequence;
-      this.#endLost(segmentName(firstSequence), 0, evidence, firstSequence, lastLost, "there is no segment");
+/** Walks one segment; `nextBase` is undefined for the newest. */
+async function walkSegment(walk: LogWalk, segment: Segment, nextBase: number | undefined): Promise<NewestSegment> {
+  const { fileSystem, directory, builder } = walk.options;
+  const { name, base } = segment;
+  const file = await fileSystem.open(`${directory}/${name}`, "read");
+  try {
+    const sizeBytes = await file.size();
+    builder.report.provenSequence = Math.max(builder.report.provenSequence, base - 1);
+    const { header, damagedCopy } = await readSegmentHeader(file);
+    if (header !== null) assertReadableVersion(header, name);
+    if (header === null || header.base !== base || sizeBytes < SEGMENT_HEADER_BYTES) {
+      builder.report.bytes += sizeBytes;
+      return await unreadableSegment(walk, segment, file, sizeBytes, nextBase);
     }
-    builder.report.provenSequence = durable;
-    builder.report.lastSequence = durable;
-    return durable + 1;
-  }
-
-  #endLost(
-    segment: string,
-    offset: number,
-    { source }: LogEvidence,
-    firstLost: number,
-    lastLost: number | null,
-    end: string,
-  ): void {
-    const known = lastLost === null ? "there was a log" : `everything up to ${lastLost} was durable`;
-    const reason = `${end}, and ${source} says that ${known}`;
-    this.find("end_lost", segment, { offset, length: 0, reason }, firstLost, lastLost);
-  }
-
-  #headerCopyDamaged(name: string, copy: 0 | 1): void {
-    const offset = (copy * SEGMENT_HEADER_BYTES) / 2;
-    const gap = { offset, length: SEGMENT_HEADER_BYTES / 2, reason: "one of the header's two copies" };
-    this.find("header_copy_damaged", name, gap);
-  }
-
-  /** Walks one segment; `nextBase` is undefined for the newest. */
-  async segment(segment: Segment, nextBase: number | undefined): Promise<NewestSegment> {
-    const { fileSystem, directory, builder } = this.#options;
-    const file = await fileSystem.open(`${directory}/${segment.name}`, "read");
-    try {
-      const sizeBytes = await file.size();
-      builder.report.provenSequence = Math.max(builder.report.provenSequence, segment.base - 1);
-      const reading = await readSegmentHeader(file);
-      if (reading.header !== null) assertReadableVersion(reading.header, segment.name);
-      if (reading.header === null || reading.header.base !== segment.base || sizeBytes < SEGMENT_HEADER_BYTES) {
-        builder.report.bytes += sizeBytes;
-        return await this.#unreadableSegment(segment, file, sizeBytes, nextBase);
-      }
-      if (reading.damagedCopy !== null) this.#headerCopyDamaged(segment.name, reading.damagedCopy);
-      return await this.#readableSegment(segment, file, sizeBytes, reading.header.salt, nextBase);
-    } finally {
-      await file.close();
+    if (damagedCopy !== null) {
+      const offset = (damagedCopy * SEGMENT_HEADER_BYTES) / 2;
+      const gap = { offset, length: SEGMENT_HEADER_BYTES / 2, reason: "one of the header's two copies" };
+      walk.find("header_copy_damaged", name, gap);
     }
+    return await new SegmentWalk({ walk, file, name, base, salt: header.salt, sizeBytes, nextBase }).read();
+  } finally {
+    await file.close();
   }
+}
 
-  async #unreadableSegment(
-    segment: Segment,
-    file: StoreFile,
-    sizeBytes: number,
-    nextBase: number | undefined,
-  ): Promise<NewestSegment> {
-    const { name, base } = segment;
-    const gap = { offset: 0, length: sizeBytes, reason: "the segment's header" };
-    const kept = sizeBytes === 0 ? null : await this.#options.quarantine(name, file, 0, sizeBytes);
-    this.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);
-    // No number that may have been used in it is used again.
-    let nextSequence = nextBase ?? baseBehindUnknownEnd(base, sizeBytes);
-    const { evidence } = this.#options;
-    if (nextBase === undefined && evidence && evidence.sequence >= base) {
-      this.#endLost(name, 0, evidence, base, evidence.sequence, `what is readable ends at ${base - 1}`);
-      nextSequence = Math.max(nextSequence, evidence.sequence + 1);
-    }
-    const known = nextBase === undefined ? Math.max(base - 1, evidence?.sequence ?? 0) : nextBase - 1;
-    this.#options.builder.report.lastSequence = known;
-    this.#options.builder.report.provenSequence = known;
-    const tail = {
-      offset: 0,
-      endOffset: 0,
-      firstSequence: nextSequence,
-      lastSequence: nextSequence - 1,
-      onlyMarks: true,
-    };
-    const claimedSequence = nextSequence - 1;
-    return {
-      name,
-      base,
-      salt: null,
-      sizeBytes,
-      tail,
-      isContinuable: false,
-      claimedSequence,
-      lastDataSequence: claimedSequence,
-    };
+async function unreadableSegment(
+  walk: LogWalk,
+  segment: Segment,
+  file: StoreFile,
+  sizeBytes: number,
+  nextBase: number | undefined,
+): Promise<NewestSegment> {
+  const { name, base } = segment;
+  const { evidence, quarantine, builder } = walk.options;
+  const gap = { offset: 0, length: sizeBytes, reason: "the segment's header" };
+  const kept = sizeBytes === 0 ? null : await quarantine(name, file, 0, sizeBytes);
+  walk.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);
+  // No number that may have been used in it is used again.
+  let nextSequence = nextBase ?? baseBehindUnknownEnd(base, sizeBytes);
+  if (nextBase === undefined && evidence && evidence.sequence >= base) {
+    walk.endLost(evidence, name, 0, base, evidence.sequence, `what is readable ends at ${base - 1}`);
+    nextSequence = Math.max(nextSequence, evidence.sequence + 1);
   }
-
-  #readableSegment(
-    { name, base }: Segment,
-    file: StoreFile,
-    sizeBytes: number,
-    salt: number,
-    nextBase: number | undefined,
-  ): Promise<NewestSegment> {
-    const { evidence } = this.#options;
-    const walk = new SegmentWalk({
-      ...{ walk: this.#options, file, name, base, salt, sizeBytes, nextBase },
-      find: (found, place, ...lost) => this.find(found, name, place, ...lost),
-      endLost: (offset, firstLost, lastLost, end) =>
-        this.#endLost(name, offset, evidence as LogEvidence, firstLost, lastLost, end),
-      superseded: (fromOffset) => this.superseded.push({ name, sizeBytes: fromOffset }),
-      deliver: (bytes, offset, firstSequence, lastSequence, lastTimeUs) =>
-        this.#deliver(base, bytes, offset, firstSequence, lastSequence, lastTimeUs),
-    });
-    return walk.read();
-  }
-
-  async #deliver(
-    segmentBase: number,
-    bytes: Uint8Array,
-    offset: number,
-    firstSequence: number,
-    lastSequence: number,
-    lastTimeUs: number,
-  ): Promise<void> {
-    await this.#options.onRecords({ bytes, segmentBase, offset, firstSequence, lastSequence, lastTimeUs });
-  }
-
-  find(
-    recoveryCase: RecoveryCase,
-    segment: string,
-    place: Gap,
-    firstLost: number | null = null,
-    lastLost: number | null = null,
-    quarantineFile: string | null = null,
-  ): void {
-    const { builder } = this.#options;
-    builder.decided(recoveryCase);
-    const code = RECOVERY_CASES[recoveryCase].finding;
-    if (code === null) return;
-    builder.add({
-      code,
-      segment,
-      offset: place.offset,
-      lengthBytes: place.length,
-      firstLost,
-      lastLost: lastLost !== null && isBaseBehindUnknownEnd(lastLost + 1) ? null : lastLost,
-      quarantineFile,
-      detail: place.reason,
-    });
-  }
+  const known = nextBase === undefined ? Math.max(base - 1, evidence?.sequence ?? 0) : nextBase - 1;
+  builder.report.lastSequence = known;
+  builder.report.provenSequence = known;
+  const claimedSequence = nextSequence - 1;
+  const numbers = { firstSequence: nextSequence, lastSequence: claimedSequence };
+  return {
+    name,
+    base,
+    salt: null,
+    sizeBytes,
+    tail: { offset: 0, endOffset: 0, ...numbers, onlyMarks: true },
+    isContinuable: false,
+    claimedSequence,
+    lastDataSequence: claimedSequence,
+  };
 }

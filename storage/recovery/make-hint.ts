@@ -15,7 +15,6 @@ export interface MakeHintOptions extends SealedSegment {
   fileSystem: FileSystem;
   /** Folder of the segments. */
   directory: string;
-  understandsType(type: number): boolean;
   /** Awaited between two chunks; what it rejects with ends the work. */
   giveWay?(): Promise<void>;
 }
@@ -32,7 +31,7 @@ export function makeHint(options: MakeHintOptions): Promise<{ bytes: Uint8Array 
 }
 
 async function readForHint(
-  { base, nextBase, understandsType, giveWay }: MakeHintOptions,
+  { base, nextBase, giveWay }: MakeHintOptions,
   file: StoreFile,
 ): Promise<{ bytes: Uint8Array } | { reason: string }> {
   const segmentBytes = await file.size();
@@ -45,7 +44,7 @@ async function readForHint(
   let segmentCrc = crc32(headerBytes);
   let expected = base;
   const name = segmentName(base);
-  const scan = { file, name, base, salt, endSequence: nextBase, sizeBytes: segmentBytes, understandsType };
+  const scan = { file, name, base, salt, endSequence: nextBase, sizeBytes: segmentBytes };
   for await (const item of scanSegment({ ...scan, chunkBytes: CHUNK_BYTES })) {
     if (item.kind === "damage") return { reason: `offset ${item.offset}: ${item.reason}` };
     if (item.kind === "superseded") return { reason: `offset ${item.offset}: records of the next segment` };

@@ -63,7 +63,6 @@ export async function firstToRead(
   fileSystem: FileSystem,
   directory: string,
   bases: readonly number[],
-  understandsType: (type: number) => boolean,
 ): Promise<number> {
   for (let at = bases.length - 1; at > 0; at--) {
     const base = bases[at]!;
@@ -73,7 +72,7 @@ export async function firstToRead(
       const sizeBytes = await file.size();
       if (header === null || header.base !== base || sizeBytes < SEGMENT_HEADER_BYTES) return false;
       const endSequence = bases[at + 1] ?? Number.POSITIVE_INFINITY;
-      const scan = scanSegment({ file, name, base, salt: header.salt, endSequence, sizeBytes, understandsType });
+      const scan = scanSegment({ file, name, base, salt: header.salt, endSequence, sizeBytes });
       const first = await scan.next();
       return first.done !== true && first.value.kind === "opening";
     });

@@ -9,164 +9,89 @@
  * skipped, and reported. Records that are not proven are kept up to the first damage or gap. The rest is cut off, because it may depend on what is
  * gone. Records that are kept, but not proven, are copied to a new segment: after a failed fsync the page cache can show bytes, and call them clean,
  * that the disk does not have.
- */
-export const RECOVERY_CASES = {
-  no_segment: { situation: "the folder holds no segment", action: "create", finding: null },
-  temporary_file: { situation: "a file with the temporary ending", action: "remove", finding: "temporary_file" },
-  stray_copy: {
-    situation: "a copy of another segment, under a number at which the log needs no segment (stray-segments.ts)",
-    action: "set_aside",
-    finding: "segment_stray",
-  },
-  segment_unreadable: {
-    situation:
-      "neither copy of a segment's header is intact and says the base that the file name says, or the file is shorter",
-    action: "quarantine",
-    finding: "segment_unreadable",
-  },
-  header_copy_damaged: {
-    situation: "one copy of a segment's header is damaged",
-    action: "read_on",
-    finding: "header_copy_damaged",
-  },
-  opening_state_damaged: {
-    situation: "a segment does not start with an intact opening state",
-    action: "quarantine",
-    finding: "opening_state_damaged",
-  },
-  damage_proven: {
-    situation: "damaged bytes, or a stale or repeated record, where the next number is proven",
-    action: "quarantine",
-    finding: "record_damaged",
-  },
-  damage_unproven: {
-    situation: "damaged bytes, or a stale or repeated record, where the next number is not proven",
-    action: "cut",
-    finding: "tail_cut",
-  },
-  hole_proven: {
-    situation: "a gap in the numbers, or an early end, where the next number is proven",
-    action: "report",
-    finding: "sequences_missing",
-  },
-  hole_unproven: {
-    situation: "a gap in the numbers that reaches beyond what is proven",
-    action: "cut",
-    finding: "tail_cut",
-  },
-  hint_missing: {
-    situation: "a sealed segment without damage has no hint file, as after a crash",
-    action: "make",
-    finding: "hint_missing",
-  },
-  hint_damaged: { situation: "a hint file is not as it was written", action: "quarantine", finding: "hint_damaged" },
-  hint_unusable: {
-    situation:
-      "a hint file is of another segment or release, or its segment has changed since, or no sealed segment has its number",
-    action: "make",
-    finding: "hint_unusable",
-  },
-  end_lost: {
-    situation: "the log ends before a number that a hint file proves to be durable, or a store that had a log has none",
-    action: "begin",
-    finding: "log_lost",
-  },
-  superseded: {
-    situation: "records at the end of a segment that the next segment has",
-    action: "truncate",
-    finding: "superseded",
-  },
-  tail_records: {
-    situation: "whole records that are not proven, at the end of the newest segment",
-    action: "copy",
-    finding: null,
-  },
-  tail_marks: {
-    situation: "nothing but marks that are not proven, at the end of the newest segment",
-    action: "rewrite",
-    finding: null,
-  },
-  newest_ends_in_damage: {
-    situation: "the newest segment ends in a cut, or in corruption, without a whole record that is not proven",
-    action: "begin",
-    finding: null,
-  },
-} as const satisfies Record<string, { situation: string; action: RecoveryAction; finding: FindingCode | null }>;
-
-export type RecoveryCase = keyof typeof RECOVERY_CASES;
-
-/**
- * - `create`: the store's first segment.
- * - `remove`: the file.
- * - `set_aside`: move the file to the quarantine folder and ignore it.
- * - `quarantine`: copy the bytes to the quarantine folder, leave them where they are, skip them.
- * - `read_on`, `report`: only note the finding.
- * - `cut`: read no further in this segment; go on in a new one.
- * - `truncate`: shorten the file to the records that the next segment does not have.
- * - `copy`: copy the records to a new segment, whose base is their first number; then shorten the old one.
- * - `rewrite`: write the marks again in place, and sync; then go on in the segment. A mark holds nothing that could get lost.
- * - `begin`: begin a new segment.
- * - `make`: read the segment in place of its hint file, which is made again later; remove the file where there is no segment.
  *
  * Two situations are no damage, and end the recovery with an error: a segment or record of another format version
  * (`format_unsupported`), and a record of an unknown type that must be understood (`record_type_unsupported`).
  */
-export type RecoveryAction =
-  | "create"
-  | "remove"
-  | "set_aside"
-  | "quarantine"
-  | "read_on"
-  | "report"
-  | "cut"
-  | "truncate"
-  | "copy"
-  | "rewrite"
-  | "make"
-  | "begin";
+export const RECOVERY_CASES = {
+  /** The folder holds no segment. The first one is created. */
+  no_segment: null,
+  /** A file was being written when the process ended. It is removed. */
+  temporary_file: "temporary_file",
+  /**
+   * Somebody copied a segment to a number at which the log needs none (stray-segments.ts). The original is there, so nothing is lost. The copy is
+   * moved to the quarantine folder and ignored.
+   */
+  stray_copy: "segment_stray",
+  /**
+   * Neither copy of a segment's header is intact and says the base that the file name says, or the file is shorter. No record of the segment can be
+   * recognised. Its bytes are quarantined: copied to the quarantine folder, left where they are, and skipped.
+   */
+  segment_unreadable: "segment_unreadable",
+  /** One copy of a segment's header is damaged. The other one is read. */
+  header_copy_damaged: "header_copy_damaged",
+  /**
+   * A segment does not start with an intact opening state, the record that restates what came before it. No crash causes that. In the newest segment,
+   * any number of records may have stood behind it. The bytes are quarantined.
+   */
+  opening_state_damaged: "opening_state_damaged",
+  /**
+   * Bytes are no record, a record's content does not match its CRC, the file ends within a record, or a record is stale or repeated, where the next
+   * number is proven. The bytes are quarantined.
+   */
+  damage_proven: "record_damaged",
+  /** The same where the next number is not proven: the segment is read no further, and the log goes on in a new one. */
+  damage_unproven: "tail_cut",
+  /** Numbers are missing, without damaged bytes in their place, or the segment ends early, where the next number is proven. */
+  hole_proven: "sequences_missing",
+  /** A gap in the numbers reaches beyond what is proven: as `damage_unproven`. */
+  hole_unproven: "tail_cut",
+  /** A sealed segment without damage has no hint file, as after a crash. It is read instead, and the file is made again later. */
+  hint_missing: "hint_missing",
+  /** A hint file is not as it was written. Nothing is lost, but the disk did not keep it. It is quarantined; then as `hint_missing`. */
+  hint_damaged: "hint_damaged",
+  /**
+   * A hint file is of another segment or release, or its segment has changed since: as `hint_missing`. Or no sealed segment has its number: it is
+   * removed.
+   */
+  hint_unusable: "hint_unusable",
+  /**
+   * The log ends before a number that a hint file proves to be durable, or a store that had a log has none. A new segment begins behind what is known
+   * to have been there.
+   */
+  end_lost: "log_lost",
+  /** An earlier recovery has copied the records at the end of a segment into the next one. The file is shortened. */
+  superseded: "superseded",
+  /**
+   * Whole records that are not proven stand at the end of the newest segment. They are copied to a new segment, whose base is their first number; then
+   * the old one is shortened.
+   */
+  tail_records: null,
+  /**
+   * Nothing but marks that are not proven stands there. They are written again in place and synced, and the log goes on in the segment: a mark holds
+   * nothing that could get lost.
+   */
+  tail_marks: null,
+  /** The newest segment ends in a cut, or in corruption, without a whole record that is not proven. A new segment begins. */
+  newest_ends_in_damage: null,
+} as const;
 
-/**
- * The kinds of damage, as findings name them:
- * - `temporary_file`: a file was being written when the process ended.
- * - `segment_stray`: somebody copied a segment under another number. The original is there, so nothing is lost.
- * - `header_copy_damaged`: one of the two copies of a segment's header is damaged.
- * - `segment_unreadable`: both copies are damaged, or the header is of another segment, or the file is shorter than a header. No record of the
- *   segment can be recognised.
- * - `opening_state_damaged`: the record that restates what came before the segment is damaged or missing. No crash causes that. In the newest
- *   segment, any number of records may have stood behind it.
- * - `record_damaged`: bytes are no record, a record's content does not match its CRC, or the file ends within a record.
- * - `sequences_missing`: numbers are missing, without damaged bytes in their place.
- * - `hint_missing`: a sealed segment has no hint file. Nothing is lost.
- * - `hint_damaged`: a hint file is damaged. Nothing is lost, but the disk did not keep what was written.
- * - `hint_unusable`: a hint file does not fit its segment. Nothing is lost.
- * - `log_lost`: the end of the log, or all of it, is missing: a file beside it proves that there was more.
- * - `tail_cut`: bytes behind the last whole record were not proven durable and were cut off.
- * - `superseded`: an earlier recovery had copied these bytes into the next segment.
- */
-export type FindingCode =
-  | "temporary_file"
-  | "segment_stray"
-  | "header_copy_damaged"
-  | "segment_unreadable"
-  | "opening_state_damaged"
-  | "record_damaged"
-  | "sequences_missing"
-  | "hint_missing"
-  | "hint_damaged"
-  | "hint_unusable"
-  | "log_lost"
-  | "tail_cut"
-  | "superseded";
+export type RecoveryCase = keyof typeof RECOVERY_CASES;
+
+/** The kinds of damage, as findings name them. */
+export type FindingCode = NonNullable<(typeof RECOVERY_CASES)[RecoveryCase]>;
+
+const CORRUPTION: ReadonlySet<FindingCode> = new Set([
+  "header_copy_damaged",
+  "segment_unreadable",
+  "opening_state_damaged",
+  "record_damaged",
+  "sequences_missing",
+  "hint_damaged",
+  "log_lost",
+]);
 
 /** True for damage that can have lost durable records, or that shows that the disk did not keep what was written. */
 export function isCorruption(code: FindingCode): boolean {
-  return (
-    code === "header_copy_damaged" ||
-    code === "segment_unreadable" ||
-    code === "opening_state_damaged" ||
-    code === "record_damaged" ||
-    code === "sequences_missing" ||
-    code === "hint_damaged" ||
-    code === "log_lost"
-  );
+  return CORRUPTION.has(code);
 }

@@ -1,6 +1,6 @@
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
+import { FAILS_WITHOUT_ROOM } from "../disk/retried-writes.js";
 import { writeFully } from "../disk/whole-files.js";
-import { FAILS_WITHOUT_ROOM } from "../disk/write-room.js";
 import type { LogOptions } from "../log/log-options.js";
 import { readRecordHeader, recordLength, sealRecordHeader } from "../log/record-format.js";
 import { createSegment, encodeSegmentStart, segmentName, type WritableSegment } from "../log/segment.js";
@@ -36,8 +36,6 @@ export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
   const end = await walkLog({
     fileSystem,
     directory,
-    firstSequence: options.firstSequence ?? 1,
-    understandsType: (type) => options.understandsType(type),
     builder,
     evidence: options.evidence,
     usesHints: options.usesHints,
@@ -82,7 +80,7 @@ async function continueSegment(
   const file = await fileSystem.open(path, "update");
   try {
     if (tail.endOffset > tail.offset) {
-      for await (const run of tailRuns(options, file, newest, salt)) {
+      for await (const run of tailRuns(file, newest, salt)) {
         await writeFully(file, run.bytes, run.offset, path);
         await options.onRecords({ ...run, segmentBase: base });
       }
@@ -129,7 +127,7 @@ async function beginSegment(
     }
     if (newest !== null && tail !== null) {
       const created = { ...newest, name: segmentName(base), base, tail: { ...tail, ...placeOf(start, segment) } };
-      for await (const run of tailRuns(options, segment.file, created, salt)) {
+      for await (const run of tailRuns(segment.file, created, salt)) {
         await options.onRecords({ ...run, segmentBase: base });
       }
     }
@@ -165,7 +163,7 @@ async function copyTail(
   const source = await options.fileSystem.open(`${options.directory}/${newest.name}`, "read");
   let { endOffset } = target;
   try {
-    for await (const { bytes } of tailRuns(options, source, newest, salt)) {
+    for await (const { bytes } of tailRuns(source, newest, salt)) {
       const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       for (let at = 0; at < bytes.length; ) {
         const header = readRecordHeader(view, at);
@@ -182,7 +180,7 @@ async function copyTail(
 }
 
 /** Reads the tail's records again, batch by batch. The caller may change the bytes. */
-async function* tailRuns(options: LogOptions, file: StoreFile, segment: NewestSegment, salt: number) {
+async function* tailRuns(file: StoreFile, segment: NewestSegment, salt: number) {
   const { name, base, tail } = segment;
   const scan = scanSegment({
     file,
@@ -193,7 +191,6 @@ async function* tailRuns(options: LogOptions, file: StoreFile, segment: NewestSe
     sizeBytes: tail.endOffset,
     fromOffset: tail.offset,
     afterSequence: tail.firstSequence - 1,
-    understandsType: (type) => options.understandsType(type),
   });
   let expected = tail.firstSequence;
   for await (const item of scan) {

@@ -15,6 +15,7 @@ import {
   recordLength,
 } from "../log/record-format.js";
 import { SEGMENT_HEADER_BYTES } from "../log/segment.js";
+import { isKnownRecordType } from "../records/record-index.js";
 import { StorageError } from "../storage-error.js";
 
 /**
@@ -66,7 +67,6 @@ export interface ScanOptions {
   fromOffset?: number;
   /** The sequence number before that record; default: the base less one. */
   afterSequence?: number;
-  understandsType(type: number): boolean;
   chunkBytes?: number;
 }
 
@@ -190,7 +190,7 @@ type Step =
   | Exclude<ScanItem, RecordRun>;
 
 function readStep(options: ScanOptions, window: Window, position: number, lastSequence: number): Step {
-  const { name, salt, endSequence, sizeBytes, understandsType } = options;
+  const { name, salt, endSequence, sizeBytes } = options;
   const at = position - window.offset;
   if (position + RECORD_HEADER_BYTES > window.end) {
     if (window.end < sizeBytes) return { kind: "partial", needBytes: RECORD_HEADER_BYTES };
@@ -201,7 +201,7 @@ function readStep(options: ScanOptions, window: Window, position: number, lastSe
   }
   const header = readRecordHeader(window.view, at);
   if (!isPossible(header)) return damage(position, 0, "the header has values that the log never writes", null);
-  assertReadable(header, name, position, understandsType);
+  assertReadable(header, name, position);
   const length = recordLength(header.indexLength, header.bodyLength);
   if (position + length > sizeBytes) {
     return damage(position, sizeBytes - position, "the file ends within the record", header);
@@ -258,12 +258,7 @@ function damage(offset: number, length: number, reason: string, header: RecordHe
   };
 }
 
-function assertReadable(
-  header: RecordHeader,
-  segment: string,
-  offset: number,
-  understandsType: (type: number) => boolean,
-): void {
+function assertReadable(header: RecordHeader, segment: string, offset: number): void {
   if (header.version !== RECORD_VERSION) {
     throw new StorageError(
       "format_unsupported",
@@ -274,7 +269,7 @@ function assertReadable(
   }
   const { type } = header;
   const mustUnderstand = (header.flags & RECORD_FLAG_MUST_UNDERSTAND) !== 0;
-  if (!mustUnderstand || isOwnRecord(type) || understandsType(type)) return;
+  if (!mustUnderstand || isOwnRecord(type) || isKnownRecordType(type)) return;
   throw new StorageError(
     "record_type_unsupported",
     `segment ${segment}: the record at ${offset} has type ${type}, which this release does not know and must not skip: ` +

@@ -13,8 +13,6 @@ export interface StrayOptions {
   directory: string;
   /** Bases of all segments, from their names, ascending. */
   bases: readonly number[];
-  firstSequence: number;
-  understandsType(type: number): boolean;
 }
 
 /**
@@ -27,7 +25,7 @@ export interface StrayOptions {
  * @throws FileSystemError
  */
 export async function findStraySegments(options: StrayOptions): Promise<number[]> {
-  const { bases, firstSequence } = options;
+  const { bases } = options;
   const found = await atATime(bases, HEADERS_AT_A_TIME, (base) => withSegment(options, base, headerOf));
   const headers = new Map(bases.map((base, at) => [base, found[at] ?? null]));
   const strays: number[] = [];
@@ -43,9 +41,9 @@ export async function findStraySegments(options: StrayOptions): Promise<number[]
 
   async function isNeedless(base: number, previous: number | null): Promise<boolean> {
     const salt = previous === null ? undefined : headers.get(previous)?.salt;
-    // Nothing says where the first segment should begin.
-    if (previous === null || salt === undefined) return base < firstSequence;
-    const { last, isDamaged } = await withSegment(options, previous, (file) => endOf(options, file, previous, salt));
+    // Nothing says where the first segment should begin. No segment has the number 0.
+    if (previous === null || salt === undefined) return base < 1;
+    const { last, isDamaged } = await withSegment(options, previous, (file) => endOf(file, previous, salt));
     return last >= base || (last < base - 1 && !isDamaged);
   }
 }
@@ -63,7 +61,7 @@ async function headerOf(file: StoreFile): Promise<{ base: number; salt: number }
 }
 
 /** The largest sequence number of the segment's intact records, and whether anything in it is damaged. */
-async function endOf({ understandsType }: StrayOptions, file: StoreFile, base: number, salt: number) {
+async function endOf(file: StoreFile, base: number, salt: number) {
   const end = { last: base - 1, isDamaged: false };
   const scan = scanSegment({
     file,
@@ -72,7 +70,6 @@ async function endOf({ understandsType }: StrayOptions, file: StoreFile, base: n
     salt,
     endSequence: Number.POSITIVE_INFINITY,
     sizeBytes: await file.size(),
-    understandsType,
   });
   for await (const item of scan) {
     if (item.kind === "damage") end.isDamaged = true;

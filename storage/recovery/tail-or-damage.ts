@@ -3,18 +3,10 @@ import { LOG_RECORD_TYPE, readRecordHeader, recordLength } from "../log/record-f
 import { baseBehindUnknownEnd, SEGMENT_HEADER_BYTES } from "../log/segment.js";
 import type { RecoveryCase } from "./recovery-cases.js";
 import { type RecordRun, type ScanItem, scanSegment } from "./segment-scan.js";
-import type { LogTail, NewestSegment, WalkOptions } from "./walked-log.js";
-
-/** A place of a segment, and what is wrong with it, for people. */
-export interface Gap {
-  offset: number;
-  length: number;
-  reason: string;
-}
+import type { Gap, LogTail, LogWalk, NewestSegment } from "./walked-log.js";
 
 export interface SegmentWalkOptions {
-  /** Of the walk through the log. */
-  walk: WalkOptions;
+  walk: LogWalk;
   file: StoreFile;
   name: string;
   base: number;
@@ -22,23 +14,6 @@ export interface SegmentWalkOptions {
   sizeBytes: number;
   /** Undefined for the newest segment. */
   nextBase: number | undefined;
-  find(
-    found: RecoveryCase,
-    place: Gap,
-    firstLost?: number | null,
-    lastLost?: number | null,
-    quarantineFile?: string | null,
-  ): void;
-  /** What is beside the log says that it went on up to `lastLost`. */
-  endLost(offset: number, firstLost: number, lastLost: number, end: string): void;
-  superseded(fromOffset: number): unknown;
-  deliver(
-    bytes: Uint8Array,
-    offset: number,
-    firstSequence: number,
-    lastSequence: number,
-    lastTimeUs: number,
-  ): Promise<void>;
 }
 
 /** Reads one segment whose header is intact, delivers its records, and decides for each damaged place: a torn tail, or damage. */
@@ -71,8 +46,8 @@ export class SegmentWalk {
   async read(): Promise<NewestSegment> {
     const { walk, file, name, base, salt, sizeBytes, nextBase } = this.#options;
     const endSequence = nextBase ?? Number.POSITIVE_INFINITY;
-    const scan = { file, name, base, salt, endSequence, sizeBytes, understandsType: walk.understandsType };
-    walk.builder.report.bytes += sizeBytes;
+    const scan = { file, name, base, salt, endSequence, sizeBytes };
+    walk.options.builder.report.bytes += sizeBytes;
     if (nextBase === undefined) await this.#learnProven(scanSegment(scan));
     else this.#proven = this.#provenByLog = nextBase - 1;
     for await (const item of scanSegment(scan)) {
@@ -88,33 +63,34 @@ export class SegmentWalk {
   /** Looks through the newest segment for what is proven of it: damage behind that is a torn tail. */
   async #learnProven(items: AsyncIterable<ScanItem>): Promise<void> {
     const { walk, base, name } = this.#options;
+    const { isUnreadable, directory, evidence } = walk.options;
     const { claimed, last } = await claimedIn(items, base - 1);
-    const isUnreadable = walk.isUnreadable?.(`${walk.directory}/${name}`) === true;
+    const lacksBytes = isUnreadable?.(`${directory}/${name}`) === true;
     this.#claimed = claimed;
-    this.#provenByLog = Math.max(claimed, base - 1, isUnreadable ? last : 0);
-    this.#proven = Math.max(this.#provenByLog, walk.evidence?.sequence ?? 0);
+    this.#provenByLog = Math.max(claimed, base - 1, lacksBytes ? last : 0);
+    this.#proven = Math.max(this.#provenByLog, evidence?.sequence ?? 0);
   }
 
   async #opening({ bytes, offset, timeUs }: Extract<ScanItem, { kind: "opening" }>): Promise<void> {
-    const { walk, base, deliver } = this.#options;
-    const { report } = walk.builder;
+    const { walk, base } = this.#options;
+    const { report } = walk.options.builder;
     this.#hasOpening = true;
     this.#acceptedEnd = offset + bytes.length;
     report.records++;
     // The largest time of all before it, or less: where the clock was reset (reset-clock.ts), times begin anew with a
     // segment.
     report.lastTimeUs = timeUs;
-    await deliver(bytes, offset, base, base - 1, timeUs);
+    await this.#deliver({ bytes, offset, firstSequence: base, lastSequence: base - 1, lastTimeUs: timeUs });
   }
 
   #superseded(offset: number): void {
-    const { sizeBytes, find, superseded } = this.#options;
+    const { walk, name, sizeBytes } = this.#options;
     // Damage between the last record of this segment and the first superseded one is superseded too.
     const from = this.#gap !== null && this.#expected > this.#proven ? this.#gap.offset : offset;
     if (from !== offset) this.#gap = null;
     const reason = "an earlier recovery copied it into the next segment";
-    find("superseded", { offset: from, length: sizeBytes - from, reason });
-    superseded(from);
+    walk.find("superseded", name, { offset: from, length: sizeBytes - from, reason });
+    walk.superseded.push({ name, sizeBytes: from });
   }
 
   /** @returns false when these records and all behind them do not count */
@@ -146,10 +122,11 @@ export class SegmentWalk {
 
   /** Proven records are gone, up to `last` at most. */
   async #lost(place: Gap, last: number): Promise<void> {
+    const { walk, name } = this.#options;
     const { found, kept } = await this.#damaged(place);
     const lastLost = Math.min(last, this.#proven);
-    if (lastLost >= this.#expected) this.#options.find(found, place, this.#expected, lastLost, kept);
-    else this.#options.find(found, place, null, null, kept);
+    if (lastLost >= this.#expected) walk.find(found, name, place, this.#expected, lastLost, kept);
+    else walk.find(found, name, place, null, null, kept);
     this.#hasOpening = true;
   }
 
@@ -158,22 +135,21 @@ export class SegmentWalk {
     const { walk, name, file } = this.#options;
     const isHole = this.#gap === null;
     const found = !this.#hasOpening ? "opening_state_damaged" : isHole ? "hole_proven" : "damage_proven";
-    return { found, kept: length === 0 ? null : await walk.quarantine(name, file, offset, length) };
+    return { found, kept: length === 0 ? null : await walk.options.quarantine(name, file, offset, length) };
   }
 
   /** Delivers a run, but for its part behind what is proven when recovery delivers that itself; notes the tail. */
   async #accept(run: RecordRun): Promise<void> {
-    const { walk, deliver } = this.#options;
-    const { report } = walk.builder;
+    const { builder, deliversTail } = this.#options.walk.options;
+    const { report } = builder;
     const proven = this.#isNewest ? this.#proven : Number.POSITIVE_INFINITY;
     report.lastTimeUs = Math.max(report.lastTimeUs, run.lastTimeUs);
     report.records += run.count;
     const whole = { offset: run.bytes.length, lastTimeUs: run.lastTimeUs };
     const { offset: split, lastTimeUs } = run.lastSequence <= proven ? whole : splitBehind(run.bytes, proven);
-    if (walk.deliversTail || split === run.bytes.length) {
-      await deliver(run.bytes, run.offset, run.firstSequence, run.lastSequence, run.lastTimeUs);
-    } else if (split > 0) {
-      await deliver(run.bytes.subarray(0, split), run.offset, run.firstSequence, proven, lastTimeUs);
+    if (deliversTail || split === run.bytes.length) await this.#deliver(run);
+    else if (split > 0) {
+      await this.#deliver({ ...run, bytes: run.bytes.subarray(0, split), lastSequence: proven, lastTimeUs });
     }
     if (split === run.bytes.length) return;
     const before = this.#tail;
@@ -186,6 +162,12 @@ export class SegmentWalk {
     };
   }
 
+  async #deliver(run: Pick<RecordRun, "bytes" | "offset" | "firstSequence" | "lastSequence" | "lastTimeUs">) {
+    const { bytes, offset, firstSequence, lastSequence, lastTimeUs } = run;
+    const { walk, base: segmentBase } = this.#options;
+    await walk.options.onRecords({ bytes, segmentBase, offset, firstSequence, lastSequence, lastTimeUs });
+  }
+
   /** No crash leaves a segment without its opening state: what stood behind it may have been anything. */
   get #isEndUnknown(): boolean {
     return this.#isNewest && !this.#hasOpening;
@@ -193,53 +175,55 @@ export class SegmentWalk {
 
   /** Judges what is behind the last record that counts. */
   async #end(): Promise<void> {
-    const { sizeBytes, find, superseded } = this.#options;
+    const { walk, name, sizeBytes } = this.#options;
     const gap = this.#gap;
     if (this.#cut !== null) {
       this.#isContinuable = false;
-      find(this.#cut.recoveryCase, this.#cut.gap);
+      walk.find(this.#cut.recoveryCase, name, this.#cut.gap);
     } else if (gap !== null || !this.#hasOpening || this.#expected <= this.#proven) {
       this.#isContinuable = false;
       const reason = `the segment ends at ${this.#expected - 1}`;
       const place = gap ?? { offset: this.#acceptedEnd, length: 0, reason };
       if (!this.#hasOpening || this.#expected <= this.#proven) await this.#endsEarly(place);
-      else if (this.#isNewest) find("damage_unproven", { ...place, length: sizeBytes - place.offset });
+      else if (this.#isNewest) walk.find("damage_unproven", name, { ...place, length: sizeBytes - place.offset });
       else {
         // Everything up to the next segment is there: what follows is what an earlier recovery left behind.
-        find("superseded", place);
-        superseded(place.offset);
+        walk.find("superseded", name, place);
+        walk.superseded.push({ name, sizeBytes: place.offset });
       }
     }
   }
 
   /** The segment ends before what is proven. */
   async #endsEarly(place: Gap): Promise<void> {
-    const { walk, sizeBytes, find, endLost } = this.#options;
+    const { walk, name, sizeBytes } = this.#options;
+    const { evidence } = walk.options;
     const provenByLog = this.#provenByLog;
     if (!this.#hasOpening || this.#gap !== null || this.#expected <= provenByLog) {
       const { found, kept } = await this.#damaged(place);
-      if (this.#isEndUnknown) find(found, place, this.#expected, null, kept);
-      else if (this.#expected <= provenByLog) find(found, place, this.#expected, provenByLog, kept);
-      else find(found, place, null, null, kept);
+      if (this.#isEndUnknown) walk.find(found, name, place, this.#expected, null, kept);
+      else if (this.#expected <= provenByLog) walk.find(found, name, place, this.#expected, provenByLog, kept);
+      else walk.find(found, name, place, null, null, kept);
     }
-    if (walk.evidence && this.#proven > provenByLog && this.#expected <= this.#proven) {
+    if (evidence && this.#proven > provenByLog && this.#expected <= this.#proven) {
       const firstLost = Math.max(this.#expected, provenByLog + 1);
-      endLost(sizeBytes, firstLost, this.#proven, `the log ends at ${this.#expected - 1}`);
+      walk.endLost(evidence, name, sizeBytes, firstLost, this.#proven, `the log ends at ${this.#expected - 1}`);
     }
   }
 
   #result(): NewestSegment {
     const { walk, name, base, salt, sizeBytes } = this.#options;
+    const { builder, evidence } = walk.options;
     const lastSequence = Math.max(this.#expected - 1, this.#proven);
-    walk.builder.report.lastSequence = lastSequence;
-    walk.builder.report.provenSequence = this.#proven;
+    builder.report.lastSequence = lastSequence;
+    builder.report.provenSequence = this.#proven;
     const behind = this.#isEndUnknown ? baseBehindUnknownEnd(base, sizeBytes) : 0;
     const nextSequence = Math.max(behind, lastSequence + 1);
     const end = this.#acceptedEnd;
     const numbers = { firstSequence: nextSequence, lastSequence: nextSequence - 1 };
     const tail = this.#tail ?? { offset: end, endOffset: end, ...numbers, onlyMarks: true };
     const claimedSequence = Math.max(this.#claimed, base - 1);
-    const evident = this.#isNewest ? Math.min(walk.evidence?.sequence ?? 0, lastSequence) : 0;
+    const evident = this.#isNewest ? Math.min(evidence?.sequence ?? 0, lastSequence) : 0;
     const lastDataSequence = Math.max(claimedSequence, evident);
     const isContinuable = this.#isContinuable;
     return { name, base, salt, sizeBytes, tail, isContinuable, claimedSequence, lastDataSequence };

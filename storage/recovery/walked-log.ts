@@ -2,13 +2,13 @@
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import type { CommittedBatch } from "../log/committed-batch.js";
 import type { LogEvidence } from "../log/log-options.js";
+import { isBaseBehindUnknownEnd } from "../log/segment.js";
+import { RECOVERY_CASES, type RecoveryCase } from "./recovery-cases.js";
 import type { RecoveryReportBuilder } from "./recovery-report.js";
 
 export interface WalkOptions {
   fileSystem: FileSystem;
   directory: string;
-  firstSequence: number;
-  understandsType(type: number): boolean;
   builder: RecoveryReportBuilder;
   onRecords(batch: CommittedBatch): Promise<void> | void;
   /** Keeps damaged bytes and gives the name under which it did; null when it does not keep them. */
@@ -63,4 +63,59 @@ export interface WalkEnd {
   superseded: { name: string; sizeBytes: number }[];
   /** Names of hint files that belong to no sealed segment. */
   strayHints: string[];
+}
+
+/** A place of a segment, and what is wrong with it, for people. */
+export interface Gap {
+  offset: number;
+  length: number;
+  reason: string;
+}
+
+/** A walk through the log, and what it has found so far. */
+export class LogWalk {
+  readonly options: WalkOptions;
+  readonly superseded: { name: string; sizeBytes: number }[] = [];
+
+  constructor(options: WalkOptions) {
+    this.options = options;
+  }
+
+  find(
+    recoveryCase: RecoveryCase,
+    segment: string,
+    place: Gap,
+    firstLost: number | null = null,
+    lastLost: number | null = null,
+    quarantineFile: string | null = null,
+  ): void {
+    const { builder } = this.options;
+    builder.decided(recoveryCase);
+    const code = RECOVERY_CASES[recoveryCase];
+    if (code === null) return;
+    builder.add({
+      code,
+      segment,
+      offset: place.offset,
+      lengthBytes: place.length,
+      firstLost,
+      lastLost: lastLost !== null && isBaseBehindUnknownEnd(lastLost + 1) ? null : lastLost,
+      quarantineFile,
+      detail: place.reason,
+    });
+  }
+
+  /** What is beside the log says that it went on up to `lastLost`; null when it only says that there was a log. */
+  endLost(
+    { source }: LogEvidence,
+    segment: string,
+    offset: number,
+    firstLost: number,
+    lastLost: number | null,
+    end: string,
+  ): void {
+    const known = lastLost === null ? "there was a log" : `everything up to ${lastLost} was durable`;
+    const reason = `${end}, and ${source} says that ${known}`;
+    this.find("end_lost", segment, { offset, length: 0, reason }, firstLost, lastLost);
+  }
 }

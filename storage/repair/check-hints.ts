@@ -19,7 +19,6 @@ import type { CheckFinding, CheckFindingCode } from "./check-finding.js";
 export async function checkHints(
   fileSystem: FileSystem,
   { metaPath }: DataDirectory,
-  understandsType: (type: number) => boolean,
   add: (finding: CheckFinding, isDamage: boolean) => void,
 ): Promise<void> {
   const files = await filesIn(fileSystem, metaPath);
@@ -35,7 +34,7 @@ export async function checkHints(
   }
   for (const [at, base] of bases.slice(0, -1).entries()) {
     const segment = { base, nextBase: bases[at + 1] as number };
-    const made = await madeAnew({ fileSystem, directory: metaPath, understandsType, ...segment });
+    const made = await madeAnew({ fileSystem, directory: metaPath, ...segment });
     const name = hintName(base);
     const hint = await hintOf(fileSystem, metaPath, segment);
     if (hint?.kind === "damaged") find("hint_damaged", name, hint.lengthBytes, `${hint.reason}; ${MADE_AGAIN}`, true);

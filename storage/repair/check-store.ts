@@ -49,7 +49,6 @@ export interface CheckOptions {
   /** Open, so that nobody changes it meanwhile. */
   dataDirectory: DataDirectory;
   fileSystem?: FileSystem;
-  understandsType(type: number): boolean;
   /**
    * Decodes a record that the log did not write for itself, and returns the stored bytes that it names. Throws when the record cannot be decoded.
    */
@@ -144,8 +143,7 @@ class StoreCheck {
     const kept = await quarantinedFiles(this.#fileSystem, this.#directory.quarantinePath);
     this.#addFindingsOfLog(report);
     await this.#findNeedless();
-    const { understandsType } = this.#options;
-    await checkHints(this.#fileSystem, this.#directory, understandsType, (...found) => this.#add(...found));
+    await checkHints(this.#fileSystem, this.#directory, (...found) => this.#add(...found));
     const quarantine = await this.#findQuarantined(report, kept);
     return {
       ok: this.#damages === 0 && report.corruptionCount === 0,
@@ -203,8 +201,6 @@ class StoreCheck {
       fileSystem: tolerantOpens(this.#fileSystem, this.#onUnreadable),
       isUnreadable: (path) => this.#unreadablePaths.has(path),
       directory: this.#directory.metaPath,
-      firstSequence: 1,
-      understandsType: (type) => this.#options.understandsType(type),
       builder: this.#builder,
       evidence: await findLogEvidence(this.#lookups, this.#directory),
       quarantine: async () => null,

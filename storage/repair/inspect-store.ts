@@ -12,7 +12,6 @@ export interface InspectOptions {
   /** Open, so that nobody changes it meanwhile. */
   dataDirectory: DataDirectory;
   fileSystem?: FileSystem;
-  understandsType(type: number): boolean;
   /** False for a record that is not wanted; default: all are. */
   selects?(record: LogRecord, location: RecordLocation): boolean;
   /** False for a finding that is not wanted; default: all are. */
@@ -60,8 +59,6 @@ export async function inspectStore(options: InspectOptions): Promise<void> {
     fileSystem: tolerantDisk(options.fileSystem ?? nodeFileSystem, unreadable.note),
     isUnreadable: (path) => unreadable.has(path),
     directory: dataDirectory.metaPath,
-    firstSequence: 1,
-    understandsType: (type) => options.understandsType(type),
     builder,
     quarantine: async () => null,
     deliversTail: true,

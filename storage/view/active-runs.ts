@@ -28,37 +28,18 @@ function newRun(pending: RunRecord[]): ActiveRun {
 
 export class ActiveRuns {
   readonly #runs = new Map<string, ActiveRun>();
-  /** Count of records of runs that were not created, by run. */
-  readonly #strays = new Map<string, number>();
   #eager = false;
-  #skippedRecords = 0;
-
-  /**
-   * Count of records that do not fit what came before, because the beginning of their run or frame is missing. Only a damaged log has them, and
-   * recovery reports its damage; what is left of such a run is shown.
-   */
-  get skippedRecords(): number {
-    let count = this.#skippedRecords;
-    for (const strays of this.#strays.values()) count += strays;
-    return count;
-  }
-
-  /** True when there are records of runs that were not created. */
-  get hasStrays(): boolean {
-    return this.#strays.size > 0;
-  }
 
   create(id: string, record: RunRecord): void {
     this.#runs.set(id, newRun([]));
     this.add(id, record);
   }
 
-  /** Takes the next record of a run. Its body is copied if it is not folded at once. */
+  /** Takes the next record of a run, unless it was not created. The body is copied if it is not folded at once. */
   add(id: string, record: RunRecord): void {
     const run = this.#runs.get(id);
-    if (run === undefined) {
-      this.#strays.set(id, (this.#strays.get(id) ?? 0) + 1);
-    } else if (this.#eager) {
+    if (run === undefined) return;
+    if (this.#eager) {
       this.#fold(run, record);
     } else {
       run.pending.push({ type: record.type, timeUs: record.timeUs, body: record.body.slice() });
@@ -67,7 +48,6 @@ export class ActiveRuns {
 
   delete(id: string): void {
     this.#runs.delete(id);
-    this.#strays.delete(id);
   }
 
   /**
@@ -109,7 +89,7 @@ export class ActiveRuns {
         run.state = foldRun(run.state, change as RunChange, record.timeUs);
         judge(run, run.state.checks);
       } catch {
-        this.#skippedRecords++;
+        // What the change needs is missing. Only a damaged log has such records, and recovery reports its damage: what is left of the run is shown.
       }
     }
   }

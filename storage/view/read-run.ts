@@ -15,7 +15,6 @@ import { decodeChanges } from "../records/change-record.js";
 import {
   decodeIndex,
   isChangeRecordType,
-  isKnownRecordType,
   RECORD_TYPE,
   type RecordIndex,
   type RecordType,
@@ -66,8 +65,6 @@ export async function readRun({
     fileSystem: disk,
     isUnreadable: (path) => unreadable.has(path),
     directory: dataDirectory.metaPath,
-    firstSequence: 1,
-    understandsType: isKnownRecordType,
     builder,
     evidence: await findLogEvidence(disk, dataDirectory),
     quarantine: async () => null,

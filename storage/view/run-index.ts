@@ -11,7 +11,7 @@
  * | none | O(1) |
  * | state, program, serial number, each alone | O(log n) |
  * | program + state, serial number + state | O(log n); a list of less than 512 runs is walked whole instead |
- * | serial number + program (+ state) | as without the program, if all runs of the serial number have the same program; otherwise the shorter of the two lists is walked |
+ * | serial number + program (+ state) | the shorter of the two lists is walked: a serial number has few runs |
  * | updated_since | n/1024 comparisons, and a binary search for each block of 1,024 runs that straddles the mark |
  * | updated_since + any other | that, and a walk over the smaller of two sets: the runs of straddling blocks updated since, the runs that match the rest |
  *
@@ -66,13 +66,9 @@ export interface RunPage {
 const EMPTY = new FoundOrdinals([]);
 /** Stands for "no serial number" in a column of ordinals. */
 const NO_SERIAL = 0xffff_ffff;
-/** Stands for "several programs" in the column with the one program of each serial number. */
-const SEVERAL = 0xffff_ffff;
 
 export class RunIndex {
   readonly #serials = new TextTable();
-  /** By serial number: the program of all its runs, or SEVERAL. */
-  readonly #programOfSerial = new TypedColumn(Uint32Array);
   readonly #programs = new TypedColumn(Uint32Array);
   readonly #serialOrdinals = new TypedColumn(Uint32Array);
   readonly #states = new TypedColumn(Uint8Array);
@@ -85,21 +81,6 @@ export class RunIndex {
   /** How many runs there are. */
   get size(): number {
     return this.#states.length;
-  }
-
-  /** Bytes of all arrays, spare room included. */
-  get bytesUsed(): number {
-    return [
-      this.#serials,
-      this.#programOfSerial,
-      this.#programs,
-      this.#serialOrdinals,
-      this.#states,
-      this.#byState,
-      this.#byProgram,
-      this.#bySerial,
-      this.#updated,
-    ].reduce((bytes, part) => bytes + part.bytesUsed, 0);
   }
 
   /** Adds the next run and returns its ordinal. */
@@ -125,12 +106,7 @@ export class RunIndex {
     this.#programs.push(programOrdinal);
     this.#byProgram.append(programOrdinal, this.#stateOf);
     this.#serialOrdinals.push(serial);
-    if (serial === NO_SERIAL) this.#bySerial.append(undefined, this.#stateOf);
-    else {
-      if (serial === this.#programOfSerial.length) this.#programOfSerial.push(programOrdinal);
-      else if (this.#programOfSerial.get(serial) !== programOrdinal) this.#programOfSerial.set(serial, SEVERAL);
-      this.#bySerial.append(serial, this.#stateOf);
-    }
+    this.#bySerial.append(serial === NO_SERIAL ? undefined : serial, this.#stateOf);
     this.#updated.push(timeUs);
     return ordinal;
   }
@@ -225,9 +201,6 @@ export class RunIndex {
   /** The runs that match every filter except updated_since. */
   #matching(programOrdinal: number | undefined, serial: number | undefined, filter: StateFilter): OrdinalSet {
     if (serial !== undefined && programOrdinal !== undefined) {
-      const onlyProgram = this.#programOfSerial.get(serial);
-      if (onlyProgram === programOrdinal) return this.#listed(this.#bySerial, serial, filter);
-      if (onlyProgram !== SEVERAL) return EMPTY;
       const [lists, key] =
         this.#bySerial.count(serial) <= this.#byProgram.count(programOrdinal)
           ? [this.#bySerial, serial]

@@ -48,10 +48,6 @@ const PLACES: readonly (readonly [number, number, number])[] = Array.from({ leng
 export class StateBitmaps {
   #bitmaps: (RankedBitmap | undefined)[] = [];
 
-  get bytesUsed(): number {
-    return this.#bitmaps.reduce((bytes, bitmap) => bytes + (bitmap?.bytesUsed ?? 0), 0);
-  }
-
   /** The bitmap of a filter by status, outcome or both; undefined if no position ever matched it. */
   get({ status, outcome }: StateFilter): RankedBitmap | undefined {
     // A value out of range would read the bitmap of another state.

@@ -27,16 +27,6 @@ export class UpdatedTimes {
   /** One bit for each run of a block, to put a block's runs in order. All are clear between uses. */
   readonly #marks = new Uint32Array(BLOCK_RUNS / 32);
 
-  get bytesUsed(): number {
-    return (
-      this.#timesUs.bytesUsed +
-      this.#sortedTimesUs.bytesUsed +
-      this.#sortedLocals.bytesUsed +
-      this.#earliestUs.bytesUsed +
-      this.#latestUs.bytesUsed
-    );
-  }
-
   get blockCount(): number {
     return this.#earliestUs.length;
   }

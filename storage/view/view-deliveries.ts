@@ -3,6 +3,7 @@
  * record or, before its first attempt, in the record of the run whose event it delivers.
  */
 
+import { lowerBound } from "../../core/lower-bound.js";
 import { DELIVERY_STATUSES, type DeliveryStatus } from "../../core/webhook/delivery.js";
 import { RecordLocations } from "../columns/record-locations.js";
 import { TypedColumn } from "../columns/typed-column.js";
@@ -26,8 +27,6 @@ const PENDING = DELIVERY_STATUSES.indexOf("pending");
 /** Stands for a run's entry when there is no run. */
 const NO_RUN = 0xffff_ffff;
 const LIST_CHUNK = 512;
-/** Deliveries that begin in one go: about 20 µs, and 40 µs when the columns are not in the processor's caches. */
-const BEGUN_AT_ONCE = 32;
 
 /** The deliveries to one webhook: rows in order of creation. */
 interface DeliveryList {
@@ -54,59 +53,21 @@ export class ViewDeliveries {
   #hasPauses = true;
   /** The deliveries of each webhook, by entry in `#webhooks`. */
   readonly #lists: DeliveryList[] = [];
-  /** Events of a run whose deliveries are still to begin, from number `begun` on. `run` is its entry in `#runs`. */
-  #beginning: { readonly run: number; readonly events: IndexedEvents; begun: number } | undefined;
 
   get size(): number {
-    this.beginAll();
     return this.#ids.size;
   }
 
-  get bytesUsed(): number {
-    let bytes = this.#ids.bytesUsed + this.#statuses.bytesUsed + this.#createdAtUs.bytesUsed + this.#runOfRow.bytesUsed;
-    bytes += this.#locations.bytesUsed + this.#runs.bytesUsed;
-    bytes += this.#webhookOfRow.bytesUsed + this.#webhooks.bytesUsed;
-    for (const { rows } of this.#lists) bytes += rows.bytesUsed;
-    return bytes;
-  }
-
-  /**
-   * Notes that deliveries begin with these events of a run. Known deliveries stay as they are. `beginSome` does the work in parts, because an event
-   * can have hundreds of deliveries. A query in between finds all of them.
-   *
-   * @param events their bytes must stay valid until all have begun
-   */
+  /** Deliveries begin with these events of a run. Known deliveries stay as they are. */
   begin(runId: string, events: IndexedEvents): void {
-    this.beginAll();
     if (events.deliveryCount === 0) return;
     const run = this.#runs.enter(runId);
     this.#changed(run);
-    this.#beginning = { run, events, begun: 0 };
-  }
-
-  /** Begins a part of the deliveries that `begin` noted; false when none was left. */
-  beginSome(): boolean {
-    const beginning = this.#beginning;
-    if (beginning === undefined) return false;
-    const { run, events, begun } = beginning;
-    const end = Math.min(events.deliveryCount, begun + BEGUN_AT_ONCE);
-    events.forEachDelivery(
-      (bytes, idAt, webhookIdAt, timeUs) => {
-        const known = this.#ids.size;
-        if (this.#ids.enterBytes(bytes, idAt) < known) return;
-        this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, timeUs);
-      },
-      begun,
-      end,
-    );
-    beginning.begun = end;
-    if (end === events.deliveryCount) this.#beginning = undefined;
-    return true;
-  }
-
-  /** Begins all deliveries that `begin` noted. */
-  beginAll(): void {
-    while (this.beginSome());
+    events.forEachDelivery((bytes, idAt, webhookIdAt, timeUs) => {
+      const known = this.#ids.size;
+      if (this.#ids.enterBytes(bytes, idAt) < known) return;
+      this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, timeUs);
+    });
   }
 
   /** Takes a record of a delivery. @param bytes of its index section, behind the origin @throws RecordDecodeError */
@@ -141,32 +102,25 @@ export class ViewDeliveries {
 
   /** Undefined for an unknown delivery. */
   row(id: string): DeliveryRow | undefined {
-    this.beginAll();
     const row = this.#ids.entryOf(id);
     return row < 0 ? undefined : this.#row(row);
   }
 
-  /** How often the run's deliveries have changed. Together with the run's updated_at it identifies the bytes of an answer. */
+  /** How often the run's deliveries have changed since the store was opened. Together with the run's updated_at it identifies the bytes of an answer. */
   changesOf(runId: string): number {
     return this.#runs.get(runId) ?? 0;
   }
 
   /** Deliveries to a webhook, newest first. @param beforeUs only those created before this time; null means all */
   ofWebhook(webhookId: string, beforeUs: number | null, limit: number): DeliveryRow[] {
-    this.beginAll();
     const list = this.#lists[this.#webhooks.entryOf(webhookId)];
     if (list === undefined) return [];
     if (list.isUnsorted) this.#sort(list);
     const { rows } = list;
-    let low = 0;
-    let high = rows.length;
-    while (beforeUs !== null && low < high) {
-      const middle = (low + high) >>> 1;
-      if (this.#createdAtUs.get(rows.get(middle)) < beforeUs) low = middle + 1;
-      else high = middle;
-    }
+    const isBefore = (at: number): boolean => beforeUs === null || this.#createdAtUs.get(rows.get(at)) < beforeUs;
+    const end = lowerBound(0, rows.length, isBefore);
     const page: DeliveryRow[] = [];
-    for (let at = high - 1; at >= 0 && page.length < limit; at--) page.push(this.#row(rows.get(at)));
+    for (let at = end - 1; at >= 0 && page.length < limit; at--) page.push(this.#row(rows.get(at)));
     return page;
   }
 

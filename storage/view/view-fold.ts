@@ -1,6 +1,5 @@
 /** Folds the log's records into the tables of the view, during a start and later. */
 import type { CellChange } from "../../core/link/change.js";
-import { isReserveGivenUp } from "../columns/memory-reserve.js";
 import {
   type CommittedBatch,
   forEachRecord,
@@ -35,64 +34,67 @@ const SHORT_TURN_MS = 2;
 
 export type AppliedBatch = Pick<CommittedBatch, "bytes" | "isHint" | "segmentBase" | "offset" | "lastSequence">;
 
-/** `View` describes the public methods: it only passes its calls on. */
 export class ViewFold implements FoldedState {
   readonly #tables: ViewTables;
   #appliedSequence = 0;
   /** When the current slice of time for live batches ends. */
   #sliceEndMs = 0;
-  #skippedRecords = 0;
   /** True when the store has been read: from now on batches are new ones. */
   #isLive = false;
   #runsVersion = 0;
   #changes = 0;
-  /** Called after each batch, and after each slice of one. */
+  /** Called whenever answers may have changed: after each batch, and after each slice of a large one. */
   onApplied: () => void = () => {};
 
   constructor(tables: ViewTables) {
     this.#tables = tables;
   }
 
+  /** The last record that the answers include; 0 before the first. */
   get appliedSequence(): number {
     return this.#appliedSequence;
   }
 
-  get skippedRecords(): number {
-    return this.#skippedRecords + this.#tables.activeRuns.skippedRecords;
-  }
-
+  /** Changes whenever the answer of `View.runPage` may have changed. */
   get runsVersion(): number {
     return this.#runsVersion;
   }
 
+  /** Changes whenever any answer may have changed. While it stays the same, earlier answers are still right. */
   get changes(): number {
     return this.#changes;
   }
 
+  /** Takes the log's next batch, during a start and later. Nothing of it is kept by reference. */
   applyBatch(batch: AppliedBatch): void {
-    forEachRecord(batch, (record, location) => {
-      foldRecord(record, location, this);
-      this.#tables.deliveries.beginAll();
-    });
+    forEachRecord(batch, (record, location) => foldRecord(record, location, this));
     this.#appliedSequence = batch.lastSequence;
     this.onApplied();
   }
 
+  /**
+   * As `applyBatch`, but lets other work run after each slice of time. Between slices the view shows the records up to there, as if they had come one
+   * by one. The next batch must wait for this one. Many small batches share a slice.
+   *
+   * @param giveWay resolves when other work has had its turn
+   */
   async applyBatchInSlices(batch: AppliedBatch, giveWay: () => Promise<void>, sliceMs = SLICE_MS): Promise<void> {
     for (const _ of stepThroughRecords(batch, (record, location) => foldRecord(record, location, this))) {
-      do {
-        if (performance.now() < this.#sliceEndMs && !isReserveGivenUp()) continue;
-        this.onApplied();
-        const givenMs = performance.now();
-        await giveWay();
-        const backMs = performance.now();
-        this.#sliceEndMs = backMs + sliceMs * Math.max(1, (backMs - givenMs) / SHORT_TURN_MS);
-      } while (this.#tables.deliveries.beginSome());
+      if (performance.now() < this.#sliceEndMs) continue;
+      this.onApplied();
+      const givenMs = performance.now();
+      await giveWay();
+      const backMs = performance.now();
+      this.#sliceEndMs = backMs + sliceMs * Math.max(1, (backMs - givenMs) / SHORT_TURN_MS);
     }
     this.#appliedSequence = batch.lastSequence;
     this.onApplied();
   }
 
+  /**
+   * Ends the opening of a store, after all its records were applied. Until then, runs that have not ended are not decoded, so lists show no quality
+   * status for them, and runs that only a late consolidated record knows are not listed.
+   */
   finishOpening(): void {
     this.#isLive = true;
     this.#runsVersion++;
@@ -106,6 +108,7 @@ export class ViewFold implements FoldedState {
     this.#tables.deliveries.endPauses();
   }
 
+  /** From now on nobody waits for further attempts of deliveries, so none shows a next attempt, whatever records come. */
   endPausesForGood(): void {
     this.#changes++;
     this.#tables.deliveries.endPausesForGood();
@@ -122,14 +125,13 @@ export class ViewFold implements FoldedState {
   runCreated(run: IndexedRun, record: LogRecord): void {
     this.#runChanged();
     if (this.#tables.runs.create(run)) this.#tables.activeRuns.create(run.id, record);
-    else this.#skippedRecords++;
   }
 
   runDelta({ runId, statusAfter, frameId, events }: IndexedDelta, record: LogRecord): void {
     const { runs, activeRuns, deliveries } = this.#tables;
     this.#runChanged();
     const ordinal = runs.ordinal(runId);
-    // The record of an unknown or ended run changes nothing here; the active runs count it as skipped.
+    // Only behind damage: the record of an unknown or ended run changes nothing.
     activeRuns.add(runId, record);
     if (ordinal >= 0 && runs.location(ordinal) === undefined) {
       runs.update(ordinal, statusAfter, activeRuns.qualityStatus(runId), record.timeUs);
@@ -143,8 +145,8 @@ export class ViewFold implements FoldedState {
     this.#runChanged();
     const known = runs.size;
     const ordinal = runs.end(run, location);
-    // Of a run that was not known before there is nothing to delete, unless damage took its beginning.
-    if (ordinal < known || activeRuns.hasStrays) activeRuns.delete(run.id);
+    // Of a run that was not known before there is nothing to delete, and no text of its id is made.
+    if (ordinal < known) activeRuns.delete(run.id);
     if (this.#isLive && ordinal >= 0) records.ended(ordinal, run.summary());
     if (events !== undefined) deliveries.begin(run.id, events);
   }

@@ -1,5 +1,7 @@
 /** The programs as the interface lists them: all or those of one robot, newest first. */
+
 import { uuidV7TimeUs } from "../../core/identifiers.js";
+import { lowerBound } from "../../core/lower-bound.js";
 import type { ProgramDocument, ProgramState } from "../../core/run/program.js";
 import { UuidTable } from "../columns/uuid-table.js";
 
@@ -71,14 +73,7 @@ export class ViewPrograms {
 
 /** The position of `id`, or where to insert it. */
 function placeOf(ids: readonly string[], id: string): number {
-  let low = 0;
-  let high = ids.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (ids[middle]! < id) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+  return lowerBound(0, ids.length, (at) => ids[at]! < id);
 }
 
 function insertSorted(ids: string[], id: string): void {

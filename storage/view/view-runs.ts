@@ -68,13 +68,6 @@ export class ViewRuns {
     return this.#ids.length;
   }
 
-  get bytesUsed(): number {
-    return [this.#ids, this.#index, this.#locations, this.#programs, this.#runsOfFrames].reduce(
-      (bytes, part) => bytes + part.bytesUsed,
-      0,
-    );
-  }
-
   /** Adds a new run. False if its id is not above the last one, which happens only after damage to the log. */
   create(run: IndexedRun): boolean {
     return this.#add(run) >= 0;
@@ -186,7 +179,7 @@ export class ViewRuns {
     return this.#locations.get(ordinal);
   }
 
-  /** When any run was last updated; 0 without runs. */
+  /** When any run was last updated, in microseconds since the Unix epoch; 0 without runs. Every later update has a later time. */
   get latestUs(): number {
     return this.#index.latestUs;
   }

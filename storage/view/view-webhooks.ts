@@ -5,10 +5,9 @@ import type { WebhookIndex } from "../records/webhook-record.js";
 export class ViewWebhooks {
   readonly #webhooks = new Map<string, Webhook>();
   readonly #deletedNames = new Map<string, string>();
-
-  /** Count of changed names. */
   #renames = 0;
 
+  /** How often the name of any webhook has changed since the store was opened. */
   get renames(): number {
     return this.#renames;
   }
@@ -28,6 +27,7 @@ export class ViewWebhooks {
     return this.#webhooks.get(id);
   }
 
+  /** True also for a deleted one, whose deliveries stay listed. */
   everExisted(id: string): boolean {
     return this.#webhooks.has(id) || this.#deletedNames.has(id);
   }

@@ -10,20 +10,18 @@
  */
 import type { FrameState } from "../../core/capture/capture.js";
 import type { ComponentRow } from "../../core/health.js";
-import type { CellIdentity } from "../../core/link/change.js";
 import type { ProgramState } from "../../core/run/program.js";
 import type { RunState, RunStatus } from "../../core/run/run-state.js";
 import type { Delivery } from "../../core/webhook/delivery.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
-import type { Webhook } from "../../core/webhook/webhook.js";
 import { type DeliveryContent, DeliveryRecords, type EmittingRun } from "../records/delivery-records.js";
 import { ActiveRuns } from "./active-runs.js";
 import { CellState } from "./cell-state.js";
 import { type RunChanges, type RunFollower, runChangesOf } from "./changes/run-changes.js";
-import { type ReadRunPage, type RunPage, runPageOf } from "./run-page.js";
+import { type RunPage, runPageOf } from "./run-page.js";
 import { RunRecords, type RunRecordsOptions, type StoredRun } from "./run-records.js";
-import { type DeliveryRow, ViewDeliveries } from "./view-deliveries.js";
-import { type AppliedBatch, ViewFold, type ViewTables } from "./view-fold.js";
+import { ViewDeliveries } from "./view-deliveries.js";
+import { ViewFold, type ViewTables } from "./view-fold.js";
 import { type RunListQuery, ViewRuns } from "./view-runs.js";
 import { ViewWebhooks } from "./view-webhooks.js";
 
@@ -35,7 +33,7 @@ export type { RunFilter, RunListQuery } from "./view-runs.js";
 export interface RunHead {
   readonly id: string;
   readonly status: RunStatus;
-  /** Differs for each state of a run. Together with the id and `deliveryChanges` it identifies the bytes of an answer. */
+  /** Differs for each state of a run. Together with the id and `ViewDeliveries.changesOf` it identifies the bytes of an answer. */
   readonly updatedAtUs: number;
 }
 
@@ -52,88 +50,30 @@ export interface ProgramEntry {
 }
 
 export class View {
+  readonly runs = new ViewRuns();
+  readonly cell = new CellState();
+  readonly webhooks = new ViewWebhooks();
+  readonly deliveries = new ViewDeliveries();
+  /** Takes the log's records. Nothing else changes the tables above: they are for reading. */
+  readonly fold: ViewFold;
+  readonly #records: RunRecords;
+  readonly #activeRuns = new ActiveRuns();
   readonly #tables: ViewTables;
-  readonly #fold: ViewFold;
   readonly #deliveryRecords: DeliveryRecords;
 
   constructor(options: RunRecordsOptions) {
-    const runs = new ViewRuns();
-    const deliveries = new ViewDeliveries();
-    this.#tables = {
-      runs,
-      records: new RunRecords(options),
-      activeRuns: new ActiveRuns(),
-      cell: new CellState(),
-      webhooks: new ViewWebhooks(),
-      deliveries,
-    };
-    this.#fold = new ViewFold(this.#tables);
+    const { runs, cell, webhooks, deliveries } = this;
+    this.#records = new RunRecords(options);
+    this.#tables = { runs, records: this.#records, activeRuns: this.#activeRuns, cell, webhooks, deliveries };
+    this.fold = new ViewFold(this.#tables);
     this.#deliveryRecords = new DeliveryRecords(options.reader, deliveries, (id) => this.#emitted(id));
-  }
-
-  /** The last record that the answers include; 0 before the first. */
-  get appliedSequence(): number {
-    return this.#fold.appliedSequence;
-  }
-
-  /** Count of records that do not fit what came before; above 0 only after damage to the log. */
-  get skippedRecords(): number {
-    return this.#fold.skippedRecords;
-  }
-
-  /** Changes whenever the answer of `listRuns` may have changed. */
-  get runsVersion(): number {
-    return this.#fold.runsVersion;
-  }
-
-  /** Changes whenever any answer may have changed. While it stays the same, earlier answers are still right. */
-  get changes(): number {
-    return this.#fold.changes;
-  }
-
-  /** How many runs there are. */
-  get runCount(): number {
-    return this.#tables.runs.size;
-  }
-
-  /** Bytes of the indexes over all runs. */
-  get indexBytes(): number {
-    return this.#tables.runs.bytesUsed;
-  }
-
-  /** Takes the log's next batch, during a start and later. Nothing of it is kept by reference. */
-  applyBatch(batch: AppliedBatch): void {
-    this.#fold.applyBatch(batch);
-  }
-
-  /**
-   * As `applyBatch`, but lets other work run after each slice of time. Between slices the view shows the records up to there, as if they had come one
-   * by one. The next batch must wait for this one. Many small batches share a slice.
-   *
-   * @param giveWay resolves when other work has had its turn, and there is memory for the next record (columns/memory-reserve.ts)
-   */
-  applyBatchInSlices(batch: AppliedBatch, giveWay: () => Promise<void>, sliceMs?: number): Promise<void> {
-    return this.#fold.applyBatchInSlices(batch, giveWay, sliceMs);
-  }
-
-  /**
-   * Ends the opening of a store, after all its records were applied. Until then, runs that have not ended are not decoded, so lists show no quality
-   * status for them, and runs that only a late consolidated record knows are not listed.
-   */
-  finishOpening(): void {
-    this.#fold.finishOpening();
-  }
-
-  /** From now on nobody waits for further attempts of deliveries, so none shows a next attempt, whatever records come. */
-  endPausesForGood(): void {
-    this.#fold.endPausesForGood();
   }
 
   /** Undefined for an unknown run. O(log n), reads nothing. */
   runHead(id: string): RunHead | undefined {
-    const ordinal = this.#tables.runs.ordinal(id);
+    const ordinal = this.runs.ordinal(id);
     if (ordinal < 0) return undefined;
-    return { id, status: this.#tables.runs.status(ordinal), updatedAtUs: this.#tables.runs.updatedAtUs(ordinal) };
+    return { id, status: this.runs.status(ordinal), updatedAtUs: this.runs.updatedAtUs(ordinal) };
   }
 
   /**
@@ -141,19 +81,19 @@ export class View {
    * next batch, so make the answer from it before the next await.
    */
   async run(id: string): Promise<RunState | undefined> {
-    const ordinal = this.#tables.runs.ordinal(id);
+    const ordinal = this.runs.ordinal(id);
     return ordinal < 0 ? undefined : this.#state(ordinal);
   }
 
   /** The newest run that is running or finalizing; as `run`. */
   activeRun(): RunState | undefined {
-    const ordinal = this.#tables.runs.newestActive();
-    return ordinal === undefined ? undefined : this.#tables.activeRuns.state(this.#tables.runs.id(ordinal));
+    const ordinal = this.runs.newestActive();
+    return ordinal === undefined ? undefined : this.#activeRuns.state(this.runs.id(ordinal));
   }
 
   /** A frame with its run; undefined for an unknown frame; as `run`. */
   async frame(frameId: string): Promise<{ readonly run: RunState; readonly frame: FrameState } | undefined> {
-    const ordinal = this.#tables.runs.runOfFrame(frameId);
+    const ordinal = this.runs.runOfFrame(frameId);
     if (ordinal === undefined) return undefined;
     const run = await this.#state(ordinal);
     const frame = run.frames.find((one) => one.id === frameId);
@@ -162,35 +102,29 @@ export class View {
 
   /** Id of a frame's run; undefined for an unknown frame. Reads nothing. */
   runOfFrame(frameId: string): string | undefined {
-    const ordinal = this.#tables.runs.runOfFrame(frameId);
-    return ordinal === undefined ? undefined : this.#tables.runs.id(ordinal);
+    const ordinal = this.runs.runOfFrame(frameId);
+    return ordinal === undefined ? undefined : this.runs.id(ordinal);
   }
 
   /**
    * Size in bytes of a run's document, stored or estimated, which says how much work an answer about it is. 0 for an unknown run. Reads nothing.
    */
   documentBytes(id: string): number {
-    const ordinal = this.#tables.runs.ordinal(id);
+    const ordinal = this.runs.ordinal(id);
     if (ordinal < 0) return 0;
-    return this.#tables.runs.location(ordinal)?.length ?? this.#tables.activeRuns.state(id).documentBytes;
+    return this.runs.location(ordinal)?.length ?? this.#activeRuns.state(id).documentBytes;
   }
 
   hasEnded(id: string): boolean {
-    const ordinal = this.#tables.runs.ordinal(id);
-    return ordinal >= 0 && this.#tables.runs.location(ordinal) !== undefined;
+    const ordinal = this.runs.ordinal(id);
+    return ordinal >= 0 && this.runs.location(ordinal) !== undefined;
   }
 
   /** The body of an ended run's record, in memory that the caller may transfer; undefined while the run has not ended. */
   storedBody(id: string): Promise<Uint8Array> | undefined {
-    const ordinal = this.#tables.runs.ordinal(id);
+    const ordinal = this.runs.ordinal(id);
     const stored = ordinal < 0 ? undefined : this.#storedRun(ordinal);
-    return stored && this.#tables.records.body(stored);
-  }
-
-  /** As `runPage`, and reads the page. */
-  async listRuns(query: RunListQuery, baseUrl: string): Promise<ReadRunPage & { readonly total: number }> {
-    const page = this.runPage(query, baseUrl);
-    return { total: page.total, ...(await page.read()) };
+    return stored && this.#records.body(stored);
   }
 
   /**
@@ -203,33 +137,18 @@ export class View {
     return runPageOf(this.#tables, query, baseUrl);
   }
 
-  /** When any run was last updated, in microseconds since the Unix epoch; 0 without runs. Every later update has a later time. */
-  get latestUpdateUs(): number {
-    return this.#tables.runs.latestUs;
-  }
-
   /**
    * The next runs that changed after a follower's mark, the earliest update first: those that match its filter, and those that may have left it. A
    * portion may be empty. It takes a bounded time, however much has changed.
    */
   runChanges(follower: RunFollower): RunChanges {
-    return runChangesOf(this.#tables, this.runsVersion, follower);
-  }
-
-  /** Calls back whenever answers may have changed: after each batch, and after each slice of a large one. */
-  set onApplied(listener: () => void) {
-    this.#fold.onApplied = listener;
+    return runChangesOf(this.#tables, this.fold.runsVersion, follower);
   }
 
   /** Undefined for an unknown program and for a deleted one. */
   program(id: string): ProgramEntry | undefined {
-    const program = this.#tables.cell.programs.get(id);
-    return program && { program, runCount: this.#tables.runs.programRunCount(id) };
-  }
-
-  /** True also for a deleted program, whose runs stay listed. */
-  programEverExisted(id: string): boolean {
-    return this.#tables.cell.programs.everExisted(id);
+    const program = this.cell.programs.get(id);
+    return program && { program, runCount: this.runs.programRunCount(id) };
   }
 
   /** Newest first. `total` counts all matching programs. */
@@ -237,53 +156,24 @@ export class View {
     readonly total: number;
     readonly programs: readonly ProgramEntry[];
   } {
-    const { total, programs } = this.#tables.cell.programs.list(robotId, offset, limit);
+    const { total, programs } = this.cell.programs.list(robotId, offset, limit);
     return {
       total,
       programs: programs.map((program) => ({
         program,
-        runCount: this.#tables.runs.programRunCount(program.document.id),
+        runCount: this.runs.programRunCount(program.document.id),
       })),
     };
   }
 
   /** The components that producers put, sorted by key. */
   components(): ComponentRow[] {
-    return [...this.#tables.cell.components.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
-  }
-
-  cell(): CellIdentity {
-    return this.#tables.cell.identity;
-  }
-
-  /** Undefined when unknown or deleted. */
-  webhook(id: string): Webhook | undefined {
-    return this.#tables.webhooks.get(id);
-  }
-
-  /** True also for a deleted webhook, whose deliveries stay listed. */
-  webhookEverExisted(id: string): boolean {
-    return this.#tables.webhooks.everExisted(id);
-  }
-
-  /** Oldest first. */
-  listWebhooks(): Webhook[] {
-    return this.#tables.webhooks.list();
-  }
-
-  /** The name of a webhook, deleted or not. */
-  webhookName(id: string): string {
-    return this.#tables.webhooks.name(id);
-  }
-
-  /** What is known of a delivery without reading it; undefined for an unknown one. */
-  deliveryRow(id: string): DeliveryRow | undefined {
-    return this.#tables.deliveries.row(id);
+    return [...this.cell.components.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
   }
 
   /** Undefined for an unknown delivery. @throws StorageError when its stored data is damaged or missing */
   async delivery(id: string): Promise<DeliveryContent | undefined> {
-    const row = this.#tables.deliveries.row(id);
+    const row = this.deliveries.row(id);
     return row && this.#deliveryRecords.content(row);
   }
 
@@ -302,18 +192,8 @@ export class View {
     toBytes: (delivery: Delivery, payload: string) => Uint8Array,
     throwIfCancelled: () => void = () => {},
   ): Promise<Uint8Array[]> {
-    const rows = this.#tables.deliveries.ofWebhook(webhookId, beforeUs, limit);
+    const rows = this.deliveries.ofWebhook(webhookId, beforeUs, limit);
     return this.#deliveryRecords.page(rows, toBytes, throwIfCancelled);
-  }
-
-  /** How often the name of any webhook has changed since the store was opened. */
-  get webhookRenames(): number {
-    return this.#tables.webhooks.renames;
-  }
-
-  /** How often a run's deliveries have changed since the store was opened. They do not move its updated_at. */
-  deliveryChanges(runId: string): number {
-    return this.#tables.deliveries.changesOf(runId);
   }
 
   /** The deliveries of a run, in the order they began. */
@@ -323,29 +203,25 @@ export class View {
 
   /** Undefined for an unknown run. */
   async #emitted(id: string): Promise<readonly EmittedEvent[] | undefined> {
-    const ordinal = this.#tables.runs.ordinal(id);
+    const ordinal = this.runs.ordinal(id);
     if (ordinal < 0) return undefined;
     const stored = this.#storedRun(ordinal);
-    return stored === undefined
-      ? (this.#tables.activeRuns.state(id).emitted ?? [])
-      : this.#tables.records.emitted(stored);
+    return stored === undefined ? (this.#activeRuns.state(id).emitted ?? []) : this.#records.emitted(stored);
   }
 
   #state(ordinal: number): Promise<RunState> | RunState {
     const stored = this.#storedRun(ordinal);
-    return stored === undefined
-      ? this.#tables.activeRuns.state(this.#tables.runs.id(ordinal))
-      : this.#tables.records.state(stored);
+    return stored === undefined ? this.#activeRuns.state(this.runs.id(ordinal)) : this.#records.state(stored);
   }
 
   /** Undefined while the run has not ended. */
   #storedRun(ordinal: number): StoredRun | undefined {
-    const location = this.#tables.runs.location(ordinal);
+    const location = this.runs.location(ordinal);
     return (
       location && {
-        id: this.#tables.runs.id(ordinal),
+        id: this.runs.id(ordinal),
         ordinal,
-        updatedAtUs: this.#tables.runs.updatedAtUs(ordinal),
+        updatedAtUs: this.runs.updatedAtUs(ordinal),
         location,
       }
     );

@@ -6,7 +6,7 @@ import t from "tap";
 import { LEAST_ROUNDS } from "../../bench/harness/guard.js";
 import { parseRun } from "../../bench/harness/result.js";
 import { BENCHMARKS } from "../../bench/registry.js";
-import { allUws } from "../../http/server/uws-binary.js";
+import { HAS_UWS } from "../helpers/http/fronts-here.js";
 import { listOf } from "../helpers/list-of.js";
 import { isFullSize, longOnly } from "../helpers/test-size.js";
 
@@ -21,7 +21,7 @@ const OF_EACH_KIND = [
 const CHOSEN = BENCHMARKS.filter(({ name }) => isFullSize || OF_EACH_KIND.includes(name));
 
 /** Contestants that may be missing: what is not the project's. */
-const MAY_BE_MISSING = allUws().length > 0 ? ["open3d", "sharp", "polars"] : ["open3d", "sharp", "polars", "bare-uws"];
+const MAY_BE_MISSING = HAS_UWS ? ["open3d", "sharp", "polars"] : ["open3d", "sharp", "polars", "bare-uws"];
 
 interface BenchRun {
   code: number | null;

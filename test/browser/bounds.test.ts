@@ -1,8 +1,9 @@
 import type { Page } from "playwright-core";
-import t from "tap";
+import t, { type Test } from "tap";
 import {
   axeFindings,
   inBrowser,
+  type OpenPage,
   openPage,
   overflowPx,
   startBrowser,
@@ -24,110 +25,17 @@ const scrollToEnd = (page: Page, box: string) =>
 t.test("the console at its bounds", inBrowser, async (t) => {
   const browser = await startBrowser(t);
   const service = await ServiceProcess.startFor(t, { args: ["serve", "--retain-bytes", "1"] });
-  const open = (path: string) => openPage(browser, `http://127.0.0.1:${service.port}${path}`);
+  const open: OpenPage = (path) => openPage(browser, `http://127.0.0.1:${service.port}${path}`);
 
   // Before the cell declares its program.
-  await t.test("an empty store says so on each page", async (t) => {
-    const { page, faults } = await open("/");
-    for (const [link, text] of [
-      ["Now", "No run yet."],
-      ["Runs", "No run yet."],
-      ["Programs", "declared no program"],
-      ["Webhooks", "Nobody is told"],
-      ["System", "dispatcher"],
-    ] as const) {
-      await page.getByRole("link", { name: link, exact: true }).first().click();
-      await page.getByText(text).first().waitFor();
-    }
-    t.same(faults.splice(0), []);
-    await page.goto(`http://127.0.0.1:${service.port}/console/programs/${nextId()}`);
-    await page.getByText("No program has this id.").first().waitFor();
-    await untilTrue(
-      page,
-      "performance.getEntriesByType('resource').filter(({ name }) => /programs/.test(name)).length >= 3",
-    );
-    t.equal(await page.locator(".fault-box").count(), 1, "it is said once");
-    t.equal(await page.getByRole("link", { name: "All programs" }).count(), 1, "and it leads on");
-    t.ok(faults.every((fault) => /404/.test(fault)));
-    await page.context().close();
-  });
+  await t.test("an empty store says so on each page", (t) => showNothing(t, open));
 
   const cell = await ConsoleCell.start(service);
   t.teardown(() => cell.close());
 
-  t.test("1,000 steps and 10,000 checks: only the rows in view are drawn", async (t) => {
-    const id = nextId();
-    const steps = Array.from({ length: 1_000 }, (_, at) => ({ type: "wait", name: `step ${at + 1}` }));
-    await cell.say("program.put", { program: { id, name: "Long", status: "active", steps } });
-    const checks = Array.from({ length: 10_000 }, (_, at) =>
-      check(`point_${at + 1}`, at === 9_000 ? "failed" : "passed", at === 9_000 ? 10.2 : 10 + (at % 50) / 1000),
-    );
-    const runId = await cell.play({ programId: id, serialNumber: "LONG", checks });
-    const { page, faults } = await open(`/console/runs/${runId}`);
-    const first = page.locator(".checks-table tbody .check-name").first();
-    await first.getByText("point_9001").waitFor();
-    t.ok((await page.locator("tr").count()) < 250);
-    await scrollToEnd(page, ".checks .scroll");
-    await page.getByText("point_10000", { exact: true }).waitFor();
-    const nameBox = await page.locator(".checks-table .check-name").first().boundingBox();
-    t.ok((nameBox?.width ?? 0) > 110, `${nameBox?.width} pixels for the names`);
-    const cut = `[...document.querySelectorAll(".checks-table td")].filter((cell) => cell.scrollWidth > cell.clientWidth).length`;
-    t.equal(await page.evaluate(cut), 0, "no number is cut");
-    await page.getByLabel("Find checks by name").fill("point_777");
-    await page.getByText("point_7770").waitFor();
-    await scrollToEnd(page, ".steps .scroll");
-    await page.getByText("step 1000", { exact: true }).waitFor();
-    t.same(await axeFindings(page), []);
-    await page.setViewportSize({ width: 320, height: 640 });
-    t.equal(await overflowPx(page), 0);
-    t.same(faults, []);
-    await page.context().close();
-  });
+  t.test("1,000 steps and 10,000 checks: only the rows in view are drawn", (t) => drawRowsInView(t, cell, open));
 
-  t.test("what comes from outside is shown as text, and breaks no layout", async (t) => {
-    const id = nextId();
-    const name = `${ATTACK}${TURNED}`;
-    await cell.say("program.put", {
-      program: {
-        id,
-        name,
-        status: "active",
-        steps: [{ type: "wait", name }],
-        description: LONG,
-        metadata: { [ATTACK]: LONG },
-      },
-    });
-    await cell.say("component.put", { key: name, status: "degraded", detail: `${ATTACK}${LONG}` });
-    const runId = await cell.play({
-      ...{ programId: id, serialNumber: name, metadata: { [name]: LONG } },
-      checks: [{ ...check(name, "failed", 11), message: LONG }, check("y".repeat(255), "passed", 10)],
-      defects: [{ type: name, description: LONG, severity: ATTACK }],
-      events: [{ event_type: name, data: { [name]: LONG } }],
-    });
-    const broken = await cell.play({ programId: id, serialNumber: name, end: "fail", message: `${name}${LONG}` });
-    await cell.post("/webhooks", { name, url: "http://127.0.0.1:9/", subscribed_events: ["ProgramStarted"] });
-    const paths = [
-      "/",
-      "/console/runs",
-      `/console/runs?serial_number=${encodeURIComponent(name)}`,
-      "/console/programs",
-    ];
-    paths.push(`/console/programs/${id}`, `/console/runs/${runId}`, `/console/runs/${broken}`);
-    paths.push("/console/webhooks", "/console/system");
-    const { page, faults } = await open("/");
-    for (const path of paths) {
-      await page.goto(`http://127.0.0.1:${service.port}${path}`);
-      await page.locator("main bdi", { hasText: ATTACK }).first().waitFor();
-      t.equal(await page.evaluate("window.attacked"), undefined, path);
-      t.equal(await page.locator("main img[src=x]").count(), 0);
-      for (const width of [1920, 320]) {
-        await page.setViewportSize({ width, height: 800 });
-        t.equal(await overflowPx(page), 0, `${path.slice(0, 40)} at ${width} px`);
-      }
-      t.same(faults, [], path.slice(0, 40));
-    }
-    await page.context().close();
-  });
+  t.test("what comes from outside is shown as text, and breaks no layout", (t) => showForeignText(t, cell, open));
 
   t.test("a removed capture is said to be removed", async (t) => {
     const runId = await cell.play({ serialNumber: "OLD", withCaptures: true, checks: [check("depth", "passed", 10)] });
@@ -140,3 +48,97 @@ t.test("the console at its bounds", inBrowser, async (t) => {
     await page.context().close();
   });
 });
+
+async function showNothing(t: Test, open: OpenPage): Promise<void> {
+  const { page, faults } = await open("/");
+  for (const [link, text] of [
+    ["Now", "No run yet."],
+    ["Runs", "No run yet."],
+    ["Programs", "declared no program"],
+    ["Webhooks", "Nobody is told"],
+    ["System", "dispatcher"],
+  ] as const) {
+    await page.getByRole("link", { name: link, exact: true }).first().click();
+    await page.getByText(text).first().waitFor();
+  }
+  t.same(faults.splice(0), []);
+  await page.goto(`/console/programs/${nextId()}`);
+  await page.getByText("No program has this id.").first().waitFor();
+  await untilTrue(
+    page,
+    "performance.getEntriesByType('resource').filter(({ name }) => /programs/.test(name)).length >= 3",
+  );
+  t.equal(await page.locator(".fault-box").count(), 1, "it is said once");
+  t.equal(await page.getByRole("link", { name: "All programs" }).count(), 1, "and it leads on");
+  t.ok(faults.every((fault) => /404/.test(fault)));
+  await page.context().close();
+}
+
+async function drawRowsInView(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const id = nextId();
+  const steps = Array.from({ length: 1_000 }, (_, at) => ({ type: "wait", name: `step ${at + 1}` }));
+  await cell.say("program.put", { program: { id, name: "Long", status: "active", steps } });
+  const checks = Array.from({ length: 10_000 }, (_, at) =>
+    check(`point_${at + 1}`, at === 9_000 ? "failed" : "passed", at === 9_000 ? 10.2 : 10 + (at % 50) / 1000),
+  );
+  const runId = await cell.play({ programId: id, serialNumber: "LONG", checks });
+  const { page, faults } = await open(`/console/runs/${runId}`);
+  const first = page.locator(".checks-table tbody .check-name").first();
+  await first.getByText("point_9001").waitFor();
+  t.ok((await page.locator("tr").count()) < 250);
+  await scrollToEnd(page, ".checks .scroll");
+  await page.getByText("point_10000", { exact: true }).waitFor();
+  const nameBox = await page.locator(".checks-table .check-name").first().boundingBox();
+  t.ok((nameBox?.width ?? 0) > 110, `${nameBox?.width} pixels for the names`);
+  const cut = `[...document.querySelectorAll(".checks-table td")].filter((cell) => cell.scrollWidth > cell.clientWidth).length`;
+  t.equal(await page.evaluate(cut), 0, "no number is cut");
+  await page.getByLabel("Find checks by name").fill("point_777");
+  await page.getByText("point_7770").waitFor();
+  await scrollToEnd(page, ".steps .scroll");
+  await page.getByText("step 1000", { exact: true }).waitFor();
+  t.same(await axeFindings(page), []);
+  await page.setViewportSize({ width: 320, height: 640 });
+  t.equal(await overflowPx(page), 0);
+  t.same(faults, []);
+  await page.context().close();
+}
+
+async function showForeignText(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const id = nextId();
+  const name = `${ATTACK}${TURNED}`;
+  await cell.say("program.put", {
+    program: {
+      id,
+      name,
+      status: "active",
+      steps: [{ type: "wait", name }],
+      description: LONG,
+      metadata: { [ATTACK]: LONG },
+    },
+  });
+  await cell.say("component.put", { key: name, status: "degraded", detail: `${ATTACK}${LONG}` });
+  const runId = await cell.play({
+    ...{ programId: id, serialNumber: name, metadata: { [name]: LONG } },
+    checks: [{ ...check(name, "failed", 11), message: LONG }, check("y".repeat(255), "passed", 10)],
+    defects: [{ type: name, description: LONG, severity: ATTACK }],
+    events: [{ event_type: name, data: { [name]: LONG } }],
+  });
+  const broken = await cell.play({ programId: id, serialNumber: name, end: "fail", message: `${name}${LONG}` });
+  await cell.post("/webhooks", { name, url: "http://127.0.0.1:9/", subscribed_events: ["ProgramStarted"] });
+  const paths = ["/", "/console/runs", `/console/runs?serial_number=${encodeURIComponent(name)}`, "/console/programs"];
+  paths.push(`/console/programs/${id}`, `/console/runs/${runId}`, `/console/runs/${broken}`);
+  paths.push("/console/webhooks", "/console/system");
+  const { page, faults } = await open("/");
+  for (const path of paths) {
+    await page.goto(path);
+    await page.locator("main bdi", { hasText: ATTACK }).first().waitFor();
+    t.equal(await page.evaluate("window.attacked"), undefined, path);
+    t.equal(await page.locator("main img[src=x]").count(), 0);
+    for (const width of [1920, 320]) {
+      await page.setViewportSize({ width, height: 800 });
+      t.equal(await overflowPx(page), 0, `${path.slice(0, 40)} at ${width} px`);
+    }
+    t.same(faults, [], path.slice(0, 40));
+  }
+  await page.context().close();
+}

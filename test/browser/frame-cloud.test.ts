@@ -18,7 +18,6 @@ const LONG = "x".repeat(10_000);
 
 t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => {
   const service = await ServiceProcess.startFor(t);
-  const base = `http://127.0.0.1:${service.port}`;
   const cell = await FrameCell.start(service);
   t.teardown(() => cell.close());
   const small = await cell.take("SN-1", madeCapture(SMALL, withOutliers), (frameId) => [
@@ -27,87 +26,28 @@ t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => 
   const again = await cell.take("SN-1", madeCapture(SMALL, bump));
   const other = await cell.take("SN-2", madeCapture({ ...SMALL, width: 310, hasLuminance: false }, surface));
   const browser = await startBrowser(t, IN_3D);
-  const url = `${base}/console/frames/${small.frameId}`;
+  const url = `http://127.0.0.1:${service.port}/console/frames/${small.frameId}`;
   const { page, faults } = await openPage(browser, url, {}, [/ERR_FAILED.*cloud-scene/]);
   const view = new FrameView(page);
 
-  await t.test("two points of the cloud are as far apart as their coordinates", async (t) => {
-    const filtered = readPly(await cell.bytes(`/sensor/frames/${small.frameId}/file.ply`)).vertices;
-    const raw = readPly(await cell.bytes(`/sensor/frames/${small.frameId}/file.raw.ply`)).vertices;
-    await view.open(base, small.frameId, "view=cloud&picks=100,40000&stretch=7");
-    await page.waitForSelector("[data-pick='1']");
-    const picked = [filtered[100], filtered[40_000]] as [number[], number[]];
-    for (const [at, vertex] of picked.entries()) {
-      const shown = (await page.locator(`[data-pick='${at}'] td`).allTextContents()).map(numberIn);
-      for (const axis of [0, 1, 2]) near(t, shown[axis] as number, vertex[axis] as number, `P${at + 1} ${"xyz"[axis]}`);
-    }
-    const [a, b] = picked;
-    const distance = Math.hypot(...[0, 1, 2].map((axis) => (b[axis] as number) - (a[axis] as number)));
-    near(t, numberIn(await text(page, ".distance output")), distance, "distance, however z is drawn");
-    const widthOf = async (selector: string) => (await page.locator(selector).boundingBox())?.width ?? Number.NaN;
-    t.ok((await widthOf(".picked")) < (await widthOf(".panel:has(.picked)")), "the table stays in its panel");
-
-    await page.waitForSelector(`.cloud[data-points="${filtered.length}"]`);
-    await page.locator(".cloud").focus();
-    // From above, the middle of the view is the middle of the cloud.
-    await page.keyboard.press("1");
-    await page.keyboard.press("p");
-    await page.waitForURL(/picks=\d+(&|$)/);
-    const place = Number(view.address().get("picks"));
-    const [x, y] = filtered[place] as [number, number];
-    const middle = [-10 + 149.5 * SMALL.xPitchMm, 5 + 99.5 * SMALL.yPitchMm] as const;
-    t.ok(Math.abs(x - middle[0]) < 0.3 && Math.abs(y - middle[1]) < 0.3, `picked ${x}, ${y}; the middle is ${middle}`);
-
-    // The number of the defect stands 22 pixels above the middle of its box: in the picture at (40, 40), on a surface of 0 to 0.062 mm.
-    const box = (await page.locator(".cloud").boundingBox()) as { x: number; y: number; width: number; height: number };
-    const scale = pixelsPerMm(filtered, box.height, 0.031, 7);
-    const defect = [-10 + 39.5 * SMALL.xPitchMm, 5 + 39.5 * SMALL.yPitchMm] as const;
-    const offset = [(defect[0] - middle[0]) * scale, (defect[1] - middle[1]) * scale] as const;
-    await page.mouse.click(box.x + box.width / 2 + offset[0], box.y + box.height / 2 + offset[1] - 22);
-    await page.waitForURL(/defect=0/);
-    await goTwice(t, view, [defect[0] - middle[0], middle[1] - defect[1]]);
-
-    await page.getByLabel("Coloured by").selectOption("removed");
-    await page.getByText(/The filter removed/).waitFor();
-    const count = numberIn((await text(page, ".note:has-text('The filter removed')")).replaceAll(",", ""));
-    t.equal(count, raw.length - filtered.length);
-    t.ok(count >= 20, "the flying points are among them");
-  });
+  await t.test("two points of the cloud are as far apart as their coordinates", (t) =>
+    pickPoints(t, view, cell, small.frameId),
+  );
 
   const raw = await cell.bytes(`/sensor/frames/${small.frameId}/file.raw.ply`);
   await t.test("the cloud is turned, coloured and drawn as the controls say", (t) =>
-    useControls(t, view, `${base}/console/frames/${small.frameId}`, readPly(raw).vertices.length),
+    useControls(t, view, small.frameId, readPly(raw).vertices.length),
   );
 
-  await t.test("two frames side by side, and their difference", async (t) => {
-    await view.open(base, small.frameId, "view=difference");
-    const choice = page.getByLabel("Another run of the program");
-    await choice.selectOption({ label: (await optionLike(page, "SN-1, inspection 2")) as string });
-    await page.waitForURL(new RegExp(`with=${again.frameId}`));
-    await view.untilPainted();
-    for (const [column, line, expected] of [
-      [40, 40, 0.25],
-      [200, 20, 0],
-    ] as const) {
-      await page.mouse.move(...(await view.screenPlace(SMALL, column, line)));
-      await page.waitForSelector(`[data-value=column] dd:text-is("${column}")`);
-      near(t, (await view.readout()).Δz as number, expected, "difference");
-    }
-    await page.getByRole("button", { name: "Side by side" }).click();
-    await page.locator("canvas[data-painted]").nth(1).waitFor();
-    await choice.selectOption({ label: (await optionLike(page, "SN-2, inspection 1")) as string });
-    await page.waitForURL(new RegExp(`with=${other.frameId}`));
-    await page.getByRole("button", { name: "Difference" }).click();
-    await page.getByText("this frame has 300 points a line, the other 310.").first().waitFor();
-    await page.getByText("Heights of that run minus those of this one.").waitFor();
-    await beyondTheList(view, base, other.frameId);
-  });
+  await t.test("two frames side by side, and their difference", (t) =>
+    compare(t, view, small.frameId, again.frameId, other.frameId),
+  );
 
-  await t.test("on a narrow screen all of the cloud is in view", (t) => fitNarrow(t, view, base, small.frameId));
+  await t.test("on a narrow screen all of the cloud is in view", (t) => fitNarrow(t, view, small.frameId));
 
   await t.test("it is usable without a mouse and on a narrow screen", async (t) => {
     for (const query of ["cut=20,20,200,100", "view=luminance", "view=cloud", `view=side&with=${again.frameId}`]) {
-      await view.open(base, small.frameId, query);
+      await view.open(small.frameId, query);
       await page.waitForSelector(query.includes("cloud") ? ".cloud[data-points]" : "canvas[data-painted]");
       t.same(await axeFindings(page), [], query);
       t.equal(await page.locator(".defects bdi", { hasText: HOSTILE }).count(), 1, "what a producer writes is text");
@@ -166,7 +106,7 @@ async function goTwice(t: Test, view: FrameView, place: readonly [x: number, y: 
 }
 
 /** The program has more runs than are listed, and the one that is compared with is not among them. Then that frame alone, without luminance. */
-async function beyondTheList(view: FrameView, base: string, frameId: string): Promise<void> {
+async function beyondTheList(view: FrameView, frameId: string): Promise<void> {
   const { page } = view;
   const runs = /\/runs\?limit=100$/;
   await page.route(runs, (route) => route.fulfill({ json: { runs: [], total: 150, limit: 100, offset: 0 } }));
@@ -174,15 +114,15 @@ async function beyondTheList(view: FrameView, base: string, frameId: string): Pr
   await page.getByText("The newest 100 runs are listed.").waitFor();
   await page.locator("option:checked", { hasText: "SN-2, inspection 1" }).waitFor({ state: "attached" });
   await page.unroute(runs);
-  await view.open(base, frameId, "view=cloud&colour=luminance");
+  await view.open(frameId, "view=cloud&colour=luminance");
   await page.getByText("This frame has no luminance.").waitFor();
 }
 
-async function useControls(t: Test, view: FrameView, url: string, rawPoints: number): Promise<void> {
+async function useControls(t: Test, view: FrameView, frameId: string, rawPoints: number): Promise<void> {
   const { page } = view;
   // The service is away when it is asked for what draws in 3D.
   await page.route(/cloud-scene/, (route) => route.abort());
-  await page.goto(`${url}?view=cloud`);
+  await view.open(frameId, "view=cloud");
   const message = page.getByText("the service does not answer");
   await message.waitFor();
   await page.unroute(/cloud-scene/);
@@ -212,10 +152,10 @@ async function useControls(t: Test, view: FrameView, url: string, rawPoints: num
   t.match(view.address().get("picks"), /^\d+$/, "and picks nothing");
 }
 
-async function fitNarrow(t: Test, view: FrameView, base: string, frameId: string): Promise<void> {
+async function fitNarrow(t: Test, view: FrameView, frameId: string): Promise<void> {
   const { page } = view;
   await page.setViewportSize({ width: 390, height: 844 });
-  await view.open(base, frameId, "view=cloud");
+  await view.open(frameId, "view=cloud");
   await page.waitForSelector(".cloud[data-points]");
   await page.locator(".cloud").focus();
   const distanceAfter = async (key: string): Promise<number> => {
@@ -228,4 +168,73 @@ async function fitNarrow(t: Test, view: FrameView, base: string, frameId: string
   const opened = (await distanceAfter("+")) * 1.25;
   t.ok(Math.abs(opened / (await distanceAfter("0")) - 1) < 0.001);
   await page.setViewportSize({ width: 1280, height: 900 });
+}
+
+async function pickPoints(t: Test, view: FrameView, cell: FrameCell, frameId: string): Promise<void> {
+  const { page } = view;
+  const filtered = readPly(await cell.bytes(`/sensor/frames/${frameId}/file.ply`)).vertices;
+  const raw = readPly(await cell.bytes(`/sensor/frames/${frameId}/file.raw.ply`)).vertices;
+  await view.open(frameId, "view=cloud&picks=100,40000&stretch=7");
+  await page.waitForSelector("[data-pick='1']");
+  const picked = [filtered[100], filtered[40_000]] as [number[], number[]];
+  for (const [at, vertex] of picked.entries()) {
+    const shown = (await page.locator(`[data-pick='${at}'] td`).allTextContents()).map(numberIn);
+    for (const axis of [0, 1, 2]) near(t, shown[axis] as number, vertex[axis] as number, `P${at + 1} ${"xyz"[axis]}`);
+  }
+  const [a, b] = picked;
+  const distance = Math.hypot(...[0, 1, 2].map((axis) => (b[axis] as number) - (a[axis] as number)));
+  near(t, numberIn(await text(page, ".distance output")), distance, "distance, however z is drawn");
+  const widthOf = async (selector: string) => (await page.locator(selector).boundingBox())?.width ?? Number.NaN;
+  t.ok((await widthOf(".picked")) < (await widthOf(".panel:has(.picked)")), "the table stays in its panel");
+
+  await page.waitForSelector(`.cloud[data-points="${filtered.length}"]`);
+  await page.locator(".cloud").focus();
+  // From above, the middle of the view is the middle of the cloud.
+  await page.keyboard.press("1");
+  await page.keyboard.press("p");
+  await page.waitForURL(/picks=\d+(&|$)/);
+  const place = Number(view.address().get("picks"));
+  const [x, y] = filtered[place] as [number, number];
+  const middle = [-10 + 149.5 * SMALL.xPitchMm, 5 + 99.5 * SMALL.yPitchMm] as const;
+  t.ok(Math.abs(x - middle[0]) < 0.3 && Math.abs(y - middle[1]) < 0.3, `picked ${x}, ${y}; the middle is ${middle}`);
+
+  // The number of the defect stands 22 pixels above the middle of its box: in the picture at (40, 40), on a surface of 0 to 0.062 mm.
+  const box = (await page.locator(".cloud").boundingBox()) as { x: number; y: number; width: number; height: number };
+  const scale = pixelsPerMm(filtered, box.height, 0.031, 7);
+  const defect = [-10 + 39.5 * SMALL.xPitchMm, 5 + 39.5 * SMALL.yPitchMm] as const;
+  const offset = [(defect[0] - middle[0]) * scale, (defect[1] - middle[1]) * scale] as const;
+  await page.mouse.click(box.x + box.width / 2 + offset[0], box.y + box.height / 2 + offset[1] - 22);
+  await page.waitForURL(/defect=0/);
+  await goTwice(t, view, [defect[0] - middle[0], middle[1] - defect[1]]);
+
+  await page.getByLabel("Coloured by").selectOption("removed");
+  await page.getByText(/The filter removed/).waitFor();
+  const count = numberIn((await text(page, ".note:has-text('The filter removed')")).replaceAll(",", ""));
+  t.equal(count, raw.length - filtered.length);
+  t.ok(count >= 20, "the flying points are among them");
+}
+
+async function compare(t: Test, view: FrameView, small: string, again: string, other: string): Promise<void> {
+  const { page } = view;
+  await view.open(small, "view=difference");
+  const choice = page.getByLabel("Another run of the program");
+  await choice.selectOption({ label: (await optionLike(page, "SN-1, inspection 2")) as string });
+  await page.waitForURL(new RegExp(`with=${again}`));
+  await view.untilPainted();
+  for (const [column, line, expected] of [
+    [40, 40, 0.25],
+    [200, 20, 0],
+  ] as const) {
+    await page.mouse.move(...(await view.screenPlace(SMALL, column, line)));
+    await page.waitForSelector(`[data-value=column] dd:text-is("${column}")`);
+    near(t, (await view.readout()).Δz as number, expected, "difference");
+  }
+  await page.getByRole("button", { name: "Side by side" }).click();
+  await page.locator("canvas[data-painted]").nth(1).waitFor();
+  await choice.selectOption({ label: (await optionLike(page, "SN-2, inspection 1")) as string });
+  await page.waitForURL(new RegExp(`with=${other}`));
+  await page.getByRole("button", { name: "Difference" }).click();
+  await page.getByText("this frame has 300 points a line, the other 310.").first().waitFor();
+  await page.getByText("Heights of that run minus those of this one.").waitFor();
+  await beyondTheList(view, other);
 }

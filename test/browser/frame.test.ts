@@ -42,7 +42,6 @@ print(json.dumps([[d, None if np.isnan(v) else v, int(c), int(l)] for d, v, c, l
 
 t.test("the maps of a frame", inBrowser, async (t) => {
   const service = await ServiceProcess.startFor(t);
-  const base = `http://127.0.0.1:${service.port}`;
   const cell = await FrameCell.start(service);
   t.teardown(() => cell.close());
   const large = await cell.take("SN-LARGE", madeCapture({ ...LARGE, hasLuminance: false }, surface));
@@ -62,169 +61,37 @@ t.test("the maps of a frame", inBrowser, async (t) => {
     { type: "scratch", region_2d: { file: `frame-${frameId}.png`, bbox: [60, 180, 290, 195] } },
   ]);
   const browser = await startBrowser(t);
-  const { page, faults } = await openPage(browser, `${base}/console/frames/${large.frameId}`, {}, [
-    /ERR_FAILED .*\/file\.npy/,
-  ]);
+  const url = `http://127.0.0.1:${service.port}/console/frames/${large.frameId}`;
+  const { page, faults } = await openPage(browser, url, {}, [/ERR_FAILED .*\/file\.npy/]);
   const view = new FrameView(page);
 
-  await t.test("a large frame is shown, and read out with the values of its NPY", async (t) => {
-    await view.untilPainted();
-    // What a new browser does when it starts is not what is measured.
-    await page.reload();
-    await view.untilPainted();
-    const paintedMs = await page.evaluate<number>('performance.getEntriesByName("frame-painted")[0].startTime');
-    t.comment(`${LARGE.width} x ${LARGE.lines} points: painted after ${Math.round(paintedMs)} ms`);
-    await zoomTo(view, LARGE, 1500, 400);
-    await view.untilExact();
-    for (const [column, line] of [
-      [1500, 400],
-      [1501, 400],
-      [1490, 409],
-    ] as const) {
-      await movePoint(view, column, line);
-      const { x, y, z, column: c, line: l } = await view.readout();
-      t.same([c, l], [column, line]);
-      const expected = [-10 + column * LARGE.xPitchMm, 5 + line * LARGE.yPitchMm, surface(column, line)] as const;
-      for (const [at, value] of [x, y, z].entries()) near(t, value, expected[at] as number, "xyz"[at] as string);
-    }
-  });
+  await t.test("a large frame is shown, and read out with the values of its NPY", (t) => readLarge(t, view));
 
-  await t.test("lines that cannot be read are said to be missing", () => missLines(view, base, large));
+  await t.test("lines that cannot be read are said to be missing", () => missLines(view, large));
 
-  await t.test("the range of the colours is set by fields and by percentiles", (t) => setRange(t, view, base, small));
+  await t.test("the range of the colours is set by fields and by percentiles", (t) => setRange(t, view, small));
 
-  await t.test("a drag and two fingers move the map", (t) => dragAndPinch(t, view, base, small));
+  await t.test("a drag and two fingers move the map", (t) => dragAndPinch(t, view, small));
 
-  await t.test("z, x and y under the pointer; a point without measurement says so", async (t) => {
-    await view.open(base, small.frameId);
-    await view.untilPainted();
-    for (const [column, line] of [
-      [20, 10],
-      [160, 150],
-      [299, 199],
-    ] as const) {
-      await page.mouse.move(...(await view.screenPlace(SMALL, column, line)));
-      await page.waitForSelector(`[data-value=column] dd:text-is("${column}")`);
-      const { x, y, z, line: l } = await view.readout();
-      t.equal(l, line);
-      near(t, x as number, -10 + column * 0.05, "x");
-      near(t, y as number, 5 + line * 0.1, "y");
-      near(t, z as number, withOutliers(column, line), "z");
-    }
-    await page.getByText("in", { exact: true }).click();
-    await page.mouse.move(...(await view.screenPlace(SMALL, 299, 199)));
-    await page.waitForSelector('[data-value=column] dd:text-is("299")');
-    t.match(await text(page, '[data-value="y"] dd'), / in$/);
-    t.ok(Math.abs(((await view.readout()).z as number) - withOutliers(299, 199) / 25.4) <= 0.00006, "in inches");
-    await page.getByText("mm", { exact: true }).first().click();
-    await page.mouse.move(...(await view.screenPlace(SMALL, 110, 60)));
-    await page.waitForSelector('[data-value="z"] >> text=no measurement');
-    t.equal(await isGreyAt(page, ...(await view.screenPlace(SMALL, 110, 60))), true, "and it is grey on the map");
-    t.equal(await isGreyAt(page, ...(await view.screenPlace(SMALL, 20, 10))), false);
-  });
+  await t.test("z, x and y under the pointer; a point without measurement says so", (t) => readSmall(t, view, small));
 
   await t.test("the luminance has the values that were sent", async (t) => {
-    await view.open(base, small.frameId, "view=luminance");
+    await view.open(small.frameId, "view=luminance");
     await view.untilPainted();
     await page.mouse.move(...(await view.screenPlace(SMALL, 77, 30)));
     await page.waitForSelector('[data-value=column] dd:text-is("77")');
     t.equal((await view.readout()).luminance, (77 + 3 * 30) % 256);
   });
 
-  await t.test("captures of real sensors have the heights of their files", async (t) => {
-    if (!hasSharedData(t, HEIGHTMAPS)) return;
-    const captures = await openCollection(HEIGHTMAPS, async (path) => readFileSync(path));
-    for (const name of ["chip_confocal_frt", "striated_metal_labelled"]) {
-      const capture = (await captures.find((one) => one.name === name)?.load()) as Capture;
-      const { frameId } = await cell.take(name, capture);
-      const zMm = heightsMm(capture);
-      const at = zMm.findIndex((z, place) => place > zMm.length / 2 && !Number.isNaN(z));
-      const [column, line] = [at % capture.width, Math.floor(at / capture.width)];
-      await view.open(base, frameId, `at=${column + 0.5},${line + 0.5},500`);
-      await view.untilPainted();
-      const box = (await page.locator(".map").boundingBox()) as { x: number; y: number; width: number; height: number };
-      await page.mouse.move(box.x + Math.floor(box.width) / 2, box.y + Math.floor(box.height) / 2);
-      await page.waitForSelector(`[data-value=column] dd:text-is("${column}")`);
-      await view.untilExact();
-      const { z, line: l } = await view.readout();
-      t.equal(l, line);
-      near(t, z, zMm[at] as number, name);
-    }
-  });
+  await t.test("captures of real sensors have the heights of their files", (t) => readSensors(t, view, cell));
 
-  await t.test("a cut line drawn by hand has the profile of numpy, also as CSV", async (t) => {
-    await view.open(base, small.frameId);
-    await view.untilPainted();
-    await page.getByRole("button", { name: "Cut line" }).click();
-    await page.mouse.move(...(await view.screenPlace(SMALL, 60, 40)));
-    await page.mouse.down();
-    await page.mouse.move(...(await view.screenPlace(SMALL, 200, 100)), { steps: 4 });
-    await page.mouse.up();
-    await page.waitForSelector(".profile-plot canvas");
-    const address = new URLSearchParams(await page.evaluate<string>("location.search"));
-    const ends = (address.get("cut") ?? "").split(",").map(Number);
-    for (const [at, expected] of [60, 40, 200, 100].entries()) {
-      t.ok(Math.abs((ends[at] as number) - expected) < 1, `end ${ends[at]}, drawn at ${expected}`);
-    }
-    // The address has seven digits of the ends: from it, the page and numpy have the same ones.
-    await page.reload();
-    await page.waitForSelector(".profile-plot canvas");
-    const [download] = await Promise.all([
-      page.waitForEvent("download"),
-      page.getByRole("button", { name: "Save CSV" }).click(),
-    ]);
-    const rows = readFileSync(await download.path(), "utf8")
-      .trim()
-      .split("\n")
-      .slice(1);
-    t.ok(rows.length > 100, `${rows.length} samples`);
-    if (numpy === undefined) {
-      t.pass("the profile", { skip: "numpy is not there: not compared with it" });
-      return;
-    }
-    const measured = runPython(numpy, MEASURE, base, small.frameId, ...ends.map(String));
-    const expected = JSON.parse(measured) as [number, number | null, number, number][];
-    const ours = rows.map((row) => row.split(",")).map(([d, , , z, c, l]) => [d, z, c, l].map((text) => text ?? ""));
-    t.same(
-      ours.map(([d, z, c, l]) => [Number(d), z === "" ? null : Number(z), Number(c), Number(l)]),
-      expected,
-    );
-    const plot = (await page.locator(".u-over").boundingBox()) as { x: number; y: number; width: number };
-    await page.mouse.click(plot.x + 1, plot.y + 20);
-    await page.waitForURL(/cursors=[0-3](,|%2C)/);
-    await page.getByRole("slider", { name: /Cursor A/ }).fill("10");
-    await page.getByRole("slider", { name: /Cursor B/ }).fill("120");
-    const [first, second] = [expected[10], expected[120]] as [number[], number[]];
-    await page.waitForURL(/cursors=10/);
-    const apartMm = [SMALL.xPitchMm, SMALL.yPitchMm].map(
-      (pitch, at) => pitch * ((second[at + 2] ?? 0) - (first[at + 2] ?? 0)),
-    );
-    near(t, numberIn(await text(page, '[data-value="distance"]')), Math.hypot(...apartMm), "distance of the points");
-    near(t, numberIn(await text(page, '[data-value="step"]')), (second[1] as number) - (first[1] as number), "step");
-  });
+  await t.test("a cut line drawn by hand has the profile of numpy, also as CSV", (t) => drawCut(t, view, small));
 
   await t.test("defects are drawn, and gone to by a click on the list, and by one on the map", (t) =>
-    goToDefects(t, view, base, small),
+    goToDefects(t, view, small),
   );
 
-  await t.test("the keyboard points, zooms and cuts", async (t) => {
-    await view.open(base, small.frameId);
-    await view.untilPainted();
-    await page.locator(".map").focus();
-    for (const key of ["ArrowRight", "ArrowDown", "c", "Alt+ArrowRight", "c"]) await page.keyboard.press(key);
-    await page.waitForURL(/cut=/);
-    const [c0, l0, c1, l1] = (view.address().get("cut") ?? "").split(",").map(Number) as [
-      number,
-      number,
-      number,
-      number,
-    ];
-    t.same([c1 > c0, l1 === l0], [true, true]);
-    await page.keyboard.press("+");
-    await page.waitForURL(/at=/);
-    await page.keyboard.press("0");
-    await page.waitForURL((url) => !url.search.includes("at="));
-  });
+  await t.test("the keyboard points, zooms and cuts", (t) => useKeys(t, view, small));
 
   t.same(faults, []);
 });
@@ -265,18 +132,144 @@ async function movePoint(view: FrameView, column: number, line: number): Promise
   }
 }
 
-async function missLines({ page }: FrameView, base: string, { frameId }: TakenFrame): Promise<void> {
+async function missLines({ page }: FrameView, { frameId }: TakenFrame): Promise<void> {
   const npy = /\/file\.npy$/;
   const isHead = (request: Request): boolean => /=0-/.test(request.headers().range ?? "");
   await page.route(npy, (route) => (isHead(route.request()) ? route.continue() : route.abort()));
-  await page.goto(`${base}/console/frames/${frameId}?at=1500,400,100`);
+  await page.goto(`/console/frames/${frameId}?at=1500,400,100`);
   await page.getByText("The service does not answer. The map shows the overview.").waitFor();
   await page.unroute(npy);
 }
 
-async function setRange(t: Test, view: FrameView, base: string, { frameId }: TakenFrame): Promise<void> {
+async function readLarge(t: Test, view: FrameView): Promise<void> {
   const { page } = view;
-  await view.open(base, frameId);
+  await view.untilPainted();
+  // What a new browser does when it starts is not what is measured.
+  await page.reload();
+  await view.untilPainted();
+  const paintedMs = await page.evaluate<number>('performance.getEntriesByName("frame-painted")[0].startTime');
+  t.comment(`${LARGE.width} x ${LARGE.lines} points: painted after ${Math.round(paintedMs)} ms`);
+  await zoomTo(view, LARGE, 1500, 400);
+  await view.untilExact();
+  for (const [column, line] of [
+    [1500, 400],
+    [1501, 400],
+    [1490, 409],
+  ] as const) {
+    await movePoint(view, column, line);
+    const { x, y, z, column: c, line: l } = await view.readout();
+    t.same([c, l], [column, line]);
+    const expected = [-10 + column * LARGE.xPitchMm, 5 + line * LARGE.yPitchMm, surface(column, line)] as const;
+    for (const [at, value] of [x, y, z].entries()) near(t, value, expected[at] as number, "xyz"[at] as string);
+  }
+}
+
+async function readSmall(t: Test, view: FrameView, { frameId }: TakenFrame): Promise<void> {
+  const { page } = view;
+  await view.open(frameId);
+  await view.untilPainted();
+  for (const [column, line] of [
+    [20, 10],
+    [160, 150],
+    [299, 199],
+  ] as const) {
+    await page.mouse.move(...(await view.screenPlace(SMALL, column, line)));
+    await page.waitForSelector(`[data-value=column] dd:text-is("${column}")`);
+    const { x, y, z, line: l } = await view.readout();
+    t.equal(l, line);
+    near(t, x as number, -10 + column * 0.05, "x");
+    near(t, y as number, 5 + line * 0.1, "y");
+    near(t, z as number, withOutliers(column, line), "z");
+  }
+  await page.getByText("in", { exact: true }).click();
+  await page.mouse.move(...(await view.screenPlace(SMALL, 299, 199)));
+  await page.waitForSelector('[data-value=column] dd:text-is("299")');
+  t.match(await text(page, '[data-value="y"] dd'), / in$/);
+  t.ok(Math.abs(((await view.readout()).z as number) - withOutliers(299, 199) / 25.4) <= 0.00006, "in inches");
+  await page.getByText("mm", { exact: true }).first().click();
+  await page.mouse.move(...(await view.screenPlace(SMALL, 110, 60)));
+  await page.waitForSelector('[data-value="z"] >> text=no measurement');
+  t.equal(await isGreyAt(page, ...(await view.screenPlace(SMALL, 110, 60))), true, "and it is grey on the map");
+  t.equal(await isGreyAt(page, ...(await view.screenPlace(SMALL, 20, 10))), false);
+}
+
+async function readSensors(t: Test, view: FrameView, cell: FrameCell): Promise<void> {
+  const { page } = view;
+  if (!hasSharedData(t, HEIGHTMAPS)) return;
+  const captures = await openCollection(HEIGHTMAPS, async (path) => readFileSync(path));
+  for (const name of ["chip_confocal_frt", "striated_metal_labelled"]) {
+    const capture = (await captures.find((one) => one.name === name)?.load()) as Capture;
+    const { frameId } = await cell.take(name, capture);
+    const zMm = heightsMm(capture);
+    const at = zMm.findIndex((z, place) => place > zMm.length / 2 && !Number.isNaN(z));
+    const [column, line] = [at % capture.width, Math.floor(at / capture.width)];
+    await view.open(frameId, `at=${column + 0.5},${line + 0.5},500`);
+    await view.untilPainted();
+    const box = (await page.locator(".map").boundingBox()) as { x: number; y: number; width: number; height: number };
+    await page.mouse.move(box.x + Math.floor(box.width) / 2, box.y + Math.floor(box.height) / 2);
+    await page.waitForSelector(`[data-value=column] dd:text-is("${column}")`);
+    await view.untilExact();
+    const { z, line: l } = await view.readout();
+    t.equal(l, line);
+    near(t, z, zMm[at] as number, name);
+  }
+}
+
+async function drawCut(t: Test, view: FrameView, { frameId }: TakenFrame): Promise<void> {
+  const { page } = view;
+  await view.open(frameId);
+  await view.untilPainted();
+  await page.getByRole("button", { name: "Cut line" }).click();
+  await page.mouse.move(...(await view.screenPlace(SMALL, 60, 40)));
+  await page.mouse.down();
+  await page.mouse.move(...(await view.screenPlace(SMALL, 200, 100)), { steps: 4 });
+  await page.mouse.up();
+  await page.waitForSelector(".profile-plot canvas");
+  const address = new URLSearchParams(await page.evaluate<string>("location.search"));
+  const ends = (address.get("cut") ?? "").split(",").map(Number);
+  for (const [at, expected] of [60, 40, 200, 100].entries()) {
+    t.ok(Math.abs((ends[at] as number) - expected) < 1, `end ${ends[at]}, drawn at ${expected}`);
+  }
+  // The address has seven digits of the ends: from it, the page and numpy have the same ones.
+  await page.reload();
+  await page.waitForSelector(".profile-plot canvas");
+  const [download] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: "Save CSV" }).click(),
+  ]);
+  const rows = readFileSync(await download.path(), "utf8")
+    .trim()
+    .split("\n")
+    .slice(1);
+  t.ok(rows.length > 100, `${rows.length} samples`);
+  if (numpy === undefined) {
+    t.pass("the profile", { skip: "numpy is not there: not compared with it" });
+    return;
+  }
+  const measured = runPython(numpy, MEASURE, new URL(page.url()).origin, frameId, ...ends.map(String));
+  const expected = JSON.parse(measured) as [number, number | null, number, number][];
+  const ours = rows.map((row) => row.split(",")).map(([d, , , z, c, l]) => [d, z, c, l].map((text) => text ?? ""));
+  t.same(
+    ours.map(([d, z, c, l]) => [Number(d), z === "" ? null : Number(z), Number(c), Number(l)]),
+    expected,
+  );
+  const plot = (await page.locator(".u-over").boundingBox()) as { x: number; y: number; width: number };
+  await page.mouse.click(plot.x + 1, plot.y + 20);
+  await page.waitForURL(/cursors=[0-3](,|%2C)/);
+  await page.getByRole("slider", { name: /Cursor A/ }).fill("10");
+  await page.getByRole("slider", { name: /Cursor B/ }).fill("120");
+  const [first, second] = [expected[10], expected[120]] as [number[], number[]];
+  await page.waitForURL(/cursors=10/);
+  const apartMm = [SMALL.xPitchMm, SMALL.yPitchMm].map(
+    (pitch, at) => pitch * ((second[at + 2] ?? 0) - (first[at + 2] ?? 0)),
+  );
+  near(t, numberIn(await text(page, '[data-value="distance"]')), Math.hypot(...apartMm), "distance of the points");
+  near(t, numberIn(await text(page, '[data-value="step"]')), (second[1] as number) - (first[1] as number), "step");
+}
+
+async function setRange(t: Test, view: FrameView, { frameId }: TakenFrame): Promise<void> {
+  const { page } = view;
+  await view.open(frameId);
   await view.untilPainted();
   const place = await view.screenPlace(SMALL, 20, 10);
   await page.getByLabel("To", { exact: true }).fill("6");
@@ -296,9 +289,9 @@ async function setRange(t: Test, view: FrameView, base: string, { frameId }: Tak
   await page.waitForURL((url) => !url.search.includes("range="));
 }
 
-async function dragAndPinch(t: Test, view: FrameView, base: string, { frameId }: TakenFrame): Promise<void> {
+async function dragAndPinch(t: Test, view: FrameView, { frameId }: TakenFrame): Promise<void> {
   const { page } = view;
-  await view.open(base, frameId);
+  await view.open(frameId);
   await view.untilPainted();
   const [x, y] = await view.screenPlace(SMALL, 150, 100);
   await page.mouse.move(x, y);
@@ -322,9 +315,9 @@ async function dragAndPinch(t: Test, view: FrameView, base: string, { frameId }:
   await cdp.detach();
 }
 
-async function goToDefects(t: Test, view: FrameView, base: string, { frameId }: TakenFrame): Promise<void> {
+async function goToDefects(t: Test, view: FrameView, { frameId }: TakenFrame): Promise<void> {
   const { page } = view;
-  await view.open(base, frameId);
+  await view.open(frameId);
   await view.untilPainted();
   const defect = page.getByRole("button", { name: /dent/ });
   t.match(await defect.textContent(), "<b>of</b>", "HTML in a name is text");
@@ -347,4 +340,19 @@ async function goToDefects(t: Test, view: FrameView, base: string, { frameId }: 
   await page.waitForURL((url) => !url.search.includes("defect="));
   await page.mouse.click(...(await view.screenPlace(SMALL, 40, 40)));
   await page.waitForURL(/at=.*defect=0|defect=0.*at=/);
+}
+
+async function useKeys(t: Test, view: FrameView, { frameId }: TakenFrame): Promise<void> {
+  const { page } = view;
+  await view.open(frameId);
+  await view.untilPainted();
+  await page.locator(".map").focus();
+  for (const key of ["ArrowRight", "ArrowDown", "c", "Alt+ArrowRight", "c"]) await page.keyboard.press(key);
+  await page.waitForURL(/cut=/);
+  const [c0, l0, c1, l1] = (view.address().get("cut") ?? "").split(",").map(Number) as [number, number, number, number];
+  t.same([c1 > c0, l1 === l0], [true, true]);
+  await page.keyboard.press("+");
+  await page.waitForURL(/at=/);
+  await page.keyboard.press("0");
+  await page.waitForURL((url) => !url.search.includes("at="));
 }

@@ -18,51 +18,22 @@ async function heal(t: Test, browser: Browser): Promise<void> {
   const { port, dataDirectory } = first;
   const cell = await ConsoleCell.start(first);
   t.teardown(() => cell.close());
-  const now = await openPage(browser, `http://127.0.0.1:${port}/`, {}, [/ERR_/]);
-  const runs = await openPage(browser, `http://127.0.0.1:${port}/console/runs`, {}, [/ERR_/]);
-  const live = now.page.locator(".live");
-  await live.getByText("Live", { exact: true }).waitFor();
-  await runs.page.locator(".live").getByText("Live", { exact: true }).waitFor();
+  const open = (path: string) => openPage(browser, `http://127.0.0.1:${port}${path}`, {}, [/ERR_/]);
+  const now = await open("/");
+  const runs = await open("/console/runs");
+  await isLive(now.page);
+  await isLive(runs.page);
   for (const { page } of [now, runs]) await page.evaluate("window.isTheSame = true");
   t.equal(await now.page.locator(".now-active").count(), 0);
-
   const id = await cell.play({ serialNumber: "SN-1", end: "none", checks: [check("depth", "passed", 10)] });
-  const step = now.page.locator(".now-step");
-  await step.getByText("Scan face").waitFor();
-  await now.page.locator(".now-big").getByText("SN-1").waitFor();
-  await runs.page.locator(".runs-table").getByText("Running").waitFor();
-  const one = await openPage(browser, `http://127.0.0.1:${port}/console/runs/${id}`, {}, [/ERR_/]);
-  await one.page.getByText("so far: passed").waitFor();
-  await cell.say("step.finish", { run_id: id, index: 1, status: "completed" });
-  await cell.say("step.start", { run_id: id, index: 2 });
-  await step.getByText("Sweep").waitFor();
-  await one.page.locator(".steps-table").getByText("Running").waitFor();
-  await cell.say("check.add", { run_id: id, check: check("width", "failed", 11) });
-  await one.page.getByText("width").waitFor();
-  await cell.say("run.finish", { id });
-  await now.page.locator(".now-outcome").getByText("Failed").waitFor();
-  await now.page.locator(".now-reasons li", { hasText: "width 11.0000, allowed 10.0000 ± 0.0500 mm" }).waitFor();
-  await one.page.locator(".run-head").getByText("Failed").waitFor();
-  await runs.page.locator(".runs-table").getByText("Failed").waitFor();
-
+  const one = await open(`/console/runs/${id}`);
+  await followRun(cell, id, now.page, runs.page, one.page);
   await first.end("SIGKILL");
-  await live.getByText("Connection lost").waitFor();
-  await one.page.getByRole("link", { name: "System", exact: true }).click();
-  await one.page.getByText("dispatcher").waitFor();
-  await one.page.locator(".card-head .mark").waitFor({ state: "detached" });
-  await one.page.getByRole("link", { name: "Webhooks", exact: true }).click();
-  await one.page.getByText("The service does not answer.").first().waitFor();
-  t.equal(await now.page.locator(".now-outcome").textContent(), "✕ Failed", "what was read stays in view");
-  const refused = runs.page.waitForEvent("requestfailed", (request) => /\/programs\?/.test(request.url()));
-  await runs.page.getByRole("link", { name: "Programs", exact: true }).click();
-  await refused;
-  const told = await runs.page.locator(".fault-box").allTextContents();
-  t.match(told, listOf(/^Connection lost\. What you see may be old\./), "it is said once");
-  await runs.page.getByRole("link", { name: "Runs", exact: true }).click();
+  await loseConnection(t, now.page, runs.page, one.page);
   await ServiceProcess.startFor(t, { args, dataDirectory });
   // The cell is as quick as the page: some of these are made before the page is back.
   for (let n = 2; n < 8; n++) await cell.play({ serialNumber: `SN-${n}`, checks: [check("depth", "passed", 10)] });
-  await live.getByText("Live", { exact: true }).waitFor();
+  await isLive(now.page);
   await now.page.locator(".now-part").getByText("SN-7").waitFor();
   await now.page.locator(".now-card").getByText("85.7 %").waitFor();
   await cell.play({ serialNumber: "SN-8", checks: [check("depth", "not_evaluated", 10)] });
@@ -72,7 +43,7 @@ async function heal(t: Test, browser: Browser): Promise<void> {
     t.equal(await cutPx(now.page, ".now-outcome"), 0, `the outcome fits at ${width} px`);
   }
   await runs.page.locator(".runs-table").getByText("SN-8").waitFor();
-  await runs.page.locator(".live").getByText("Live", { exact: true }).waitFor();
+  await isLive(runs.page);
   const { runs: listed } = await cell.get<{ runs: { serial_number: string }[] }>("/runs");
   const serials = listed.map(({ serial_number: serial }) => serial);
   t.same(await runs.page.locator(".runs-table tbody .part a").allTextContents(), serials);
@@ -86,95 +57,140 @@ async function heal(t: Test, browser: Browser): Promise<void> {
   for (const { page } of [now, runs, one]) await page.context().close();
 }
 
+/** A run from its begin to its end on two pages of all, and on its own. */
+async function followRun(cell: ConsoleCell, id: string, now: Page, runs: Page, one: Page): Promise<void> {
+  const step = now.locator(".now-step");
+  await step.getByText("Scan face").waitFor();
+  await now.locator(".now-big").getByText("SN-1").waitFor();
+  await runs.locator(".runs-table").getByText("Running").waitFor();
+  await one.getByText("so far: passed").waitFor();
+  await cell.say("step.finish", { run_id: id, index: 1, status: "completed" });
+  await cell.say("step.start", { run_id: id, index: 2 });
+  await step.getByText("Sweep").waitFor();
+  await one.locator(".steps-table").getByText("Running").waitFor();
+  await cell.say("check.add", { run_id: id, check: check("width", "failed", 11) });
+  await one.getByText("width").waitFor();
+  await cell.say("run.finish", { id });
+  await now.locator(".now-outcome").getByText("Failed").waitFor();
+  await now.locator(".now-reasons li", { hasText: "width 11.0000, allowed 10.0000 ± 0.0500 mm" }).waitFor();
+  await one.locator(".run-head").getByText("Failed").waitFor();
+  await runs.locator(".runs-table").getByText("Failed").waitFor();
+}
+
+/** The service is away, and each page says so. */
+async function loseConnection(t: Test, now: Page, runs: Page, one: Page): Promise<void> {
+  await now.locator(".live").getByText("Connection lost").waitFor();
+  await one.getByRole("link", { name: "System", exact: true }).click();
+  await one.getByText("dispatcher").waitFor();
+  await one.locator(".card-head .mark").waitFor({ state: "detached" });
+  await one.getByRole("link", { name: "Webhooks", exact: true }).click();
+  await one.getByText("The service does not answer.").first().waitFor();
+  t.equal(await now.locator(".now-outcome").textContent(), "✕ Failed", "what was read stays in view");
+  const refused = runs.waitForEvent("requestfailed", (request) => /\/programs\?/.test(request.url()));
+  await runs.getByRole("link", { name: "Programs", exact: true }).click();
+  await refused;
+  const told = await runs.locator(".fault-box").allTextContents();
+  t.match(told, listOf(/^Connection lost\. What you see may be old\./), "it is said once");
+  await runs.getByRole("link", { name: "Runs", exact: true }).click();
+}
+
 async function hearLate(t: Test, browser: Browser): Promise<void> {
   const service = await ServiceProcess.startFor(t);
   const cell = await ConsoleCell.start(service);
   t.teardown(() => cell.close());
   const url = `http://127.0.0.1:${service.port}`;
 
-  t.test("a change that comes while the page reads is read too", async (t) => {
-    const id = await cell.play({ end: "none" });
-    const { page, faults } = await openPage(browser, `${url}/console/runs/${id}`);
-    await isLive(page);
-    const read = new RegExp(`/runs/${id}$`);
-    let letGo = (): void => {};
-    const held = new Promise<void>((resolve) => (letGo = resolve));
-    const asked = new Promise<void>((resolve) => {
-      void page.route(read, async (route) => {
-        const answer = await route.fetch();
-        resolve();
-        await held;
-        await route.fulfill({ response: answer });
-      });
+  t.test("a change that comes while the page reads is read too", (t) => hearWhileReading(t, cell, browser, url));
+
+  t.test("a hidden page holds no connection, and goes on from its mark when it is seen", (t) =>
+    hearWhenSeen(t, cell, browser, url),
+  );
+
+  t.test("a delivery that fails later is told, though no run changes", (t) => hearOfDelivery(t, cell, browser, url));
+}
+
+async function hearWhileReading(t: Test, cell: ConsoleCell, browser: Browser, url: string): Promise<void> {
+  const id = await cell.play({ end: "none" });
+  const { page, faults } = await openPage(browser, `${url}/console/runs/${id}`);
+  await isLive(page);
+  const read = new RegExp(`/runs/${id}$`);
+  let letGo = (): void => {};
+  const held = new Promise<void>((resolve) => (letGo = resolve));
+  const asked = new Promise<void>((resolve) => {
+    void page.route(read, async (route) => {
+      const answer = await route.fetch();
+      resolve();
+      await held;
+      await route.fulfill({ response: answer });
     });
-    const report = /\/quality-report$/;
-    const readOnce = page.waitForResponse(report);
-    await cell.say("check.add", { run_id: id, check: check("depth", "passed", 10) });
-    await Promise.all([asked, readOnce]);
-    // The page hears of the end while the answer from before is still on its way.
-    const readAgain = page.waitForRequest(report);
-    await cell.say("run.finish", { id });
-    await readAgain;
-    letGo();
-    await page.locator(".run-head").getByText("Passed").waitFor();
-    t.same(faults, []);
-    // It may read once more.
-    await page.unrouteAll({ behavior: "ignoreErrors" });
-    await page.context().close();
   });
+  const report = /\/quality-report$/;
+  const readOnce = page.waitForResponse(report);
+  await cell.say("check.add", { run_id: id, check: check("depth", "passed", 10) });
+  await Promise.all([asked, readOnce]);
+  // The page hears of the end while the answer from before is still on its way.
+  const readAgain = page.waitForRequest(report);
+  await cell.say("run.finish", { id });
+  await readAgain;
+  letGo();
+  await page.locator(".run-head").getByText("Passed").waitFor();
+  t.same(faults, []);
+  // It may read once more.
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  await page.context().close();
+}
 
-  t.test("a hidden page holds no connection, and goes on from its mark when it is seen", async (t) => {
-    const { page, faults } = await openPage(browser, `${url}/console/runs`, {}, [/403/]);
-    await isLive(page);
-    const ended = page.waitForEvent("requestfailed", (request) => CHANGES.test(request.url()));
-    await setHidden(page, true);
-    await ended;
-    await cell.play({ serialNumber: "SN-HIDDEN" });
-    const again = page.waitForRequest(CHANGES);
-    await setHidden(page, false);
-    t.match((await again).url(), /updated_since=/);
-    await page.locator(".runs-table").getByText("SN-HIDDEN").waitFor();
-    await isLive(page);
+async function hearWhenSeen(t: Test, cell: ConsoleCell, browser: Browser, url: string): Promise<void> {
+  const { page, faults } = await openPage(browser, `${url}/console/runs`, {}, [/403/]);
+  await isLive(page);
+  const ended = page.waitForEvent("requestfailed", (request) => CHANGES.test(request.url()));
+  await setHidden(page, true);
+  await ended;
+  await cell.play({ serialNumber: "SN-HIDDEN" });
+  const again = page.waitForRequest(CHANGES);
+  await setHidden(page, false);
+  t.match((await again).url(), /updated_since=/);
+  await page.locator(".runs-table").getByText("SN-HIDDEN").waitFor();
+  await isLive(page);
 
-    // A proxy refuses for a while.
-    await page.clock.install();
-    await page.route(CHANGES, (route) => route.fulfill({ status: 403, body: "" }));
-    await setHidden(page, true);
-    await setHidden(page, false);
-    await page.locator(".live").getByText("Connection lost").waitFor();
-    await page.unroute(CHANGES);
-    await cell.play({ serialNumber: "SN-LOST" });
-    await page.clock.fastForward(10_000);
-    await isLive(page);
-    await page.locator(".runs-table").getByText("SN-LOST").waitFor();
-    t.same(faults, []);
-    await page.context().close();
-  });
+  // A proxy refuses for a while.
+  await page.clock.install();
+  await page.route(CHANGES, (route) => route.fulfill({ status: 403, body: "" }));
+  await setHidden(page, true);
+  await setHidden(page, false);
+  await page.locator(".live").getByText("Connection lost").waitFor();
+  await page.unroute(CHANGES);
+  await cell.play({ serialNumber: "SN-LOST" });
+  await page.clock.fastForward(10_000);
+  await isLive(page);
+  await page.locator(".runs-table").getByText("SN-LOST").waitFor();
+  t.same(faults, []);
+  await page.context().close();
+}
 
-  t.test("a delivery that fails later is told, though no run changes", async (t) => {
-    const target = { name: "MES", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramCompleted"] };
-    const { id } = await cell.post<{ id: string }>("/webhooks", target);
-    const { page, faults } = await openPage(browser, `${url}/console/`, {}, [/ERR_FAILED.*\/test/]);
-    await page.clock.install();
-    await degrade(t, page, cell);
-    await page.goto(`${url}/console/webhooks`);
-    await page.getByText("none fails").waitFor();
-    const json = [{ status: "failed", created_at: "2026-01-01T00:00:00Z", last_error: "refused" }];
-    await page.route(/\/deliveries\?/, (route) => route.fulfill({ json }));
-    await page.clock.fastForward(10_000);
-    await page.getByText("1 of 1 failed").waitFor();
+async function hearOfDelivery(t: Test, cell: ConsoleCell, browser: Browser, url: string): Promise<void> {
+  const target = { name: "MES", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramCompleted"] };
+  const { id } = await cell.post<{ id: string }>("/webhooks", target);
+  const { page, faults } = await openPage(browser, `${url}/console/`, {}, [/ERR_FAILED.*\/test/]);
+  await page.clock.install();
+  await degrade(t, page, cell);
+  await page.goto("/console/webhooks");
+  await page.getByText("none fails").waitFor();
+  const json = [{ status: "failed", created_at: "2026-01-01T00:00:00Z", last_error: "refused" }];
+  await page.route(/\/deliveries\?/, (route) => route.fulfill({ json }));
+  await page.clock.fastForward(10_000);
+  await page.getByText("1 of 1 failed").waitFor();
 
-    await page.route(/\/test$/, (route) => route.abort());
-    await page.goto(`${url}/console/webhooks/${id}`);
-    await page.getByRole("button", { name: "Test" }).click();
-    const fault = page.getByText("The service does not answer.");
-    await fault.waitFor();
-    await setHidden(page, true);
-    await setHidden(page, false);
-    await fault.waitFor({ state: "detached" });
-    t.same(faults, []);
-    await page.context().close();
-  });
+  await page.route(/\/test$/, (route) => route.abort());
+  await page.goto(`/console/webhooks/${id}`);
+  await page.getByRole("button", { name: "Test" }).click();
+  const fault = page.getByText("The service does not answer.");
+  await fault.waitFor();
+  await setHidden(page, true);
+  await setHidden(page, false);
+  await fault.waitFor({ state: "detached" });
+  t.same(faults, []);
+  await page.context().close();
 }
 
 /** A component that is not well any more goes to the top of the list, and has another colour there. */

@@ -19,6 +19,8 @@ interface Shown {
   webhook: string;
 }
 
+type PageTexts = readonly [path: string, texts: readonly string[]];
+
 /** A run of each kind, and a webhook whose deliveries fail. */
 async function fill(cell: ConsoleCell, receiverUrl: string): Promise<Shown> {
   const { id: webhook } = await cell.post<{ id: string }>("/webhooks", {
@@ -52,10 +54,10 @@ t.test("the console", inBrowser, async (t) => {
   const cell = await ConsoleCell.start(service);
   t.teardown(() => cell.close());
   const { runs, webhook } = await fill(cell, receiver.url);
-  const open = (path: string) =>
-    openPage(browser, `http://127.0.0.1:${service.port}${path}`, {}, [/status of 404 .* \(\/console\/nowhere\)/]);
+  const open: OpenPage = (path, options) =>
+    openPage(browser, `http://127.0.0.1:${service.port}${path}`, options, [/status of 404 .* \(\/console\/nowhere\)/]);
 
-  const pages: [path: string, texts: string[]][] = [
+  const pages: PageTexts[] = [
     ["/", ["SN-4", "Scan face", "33.3 %", "Broke off", "1 producer connected", "MES", "No frame"]],
     ["/console/runs", ["SN-1", "SN-2", "the gripper lost the part", "No serial number"]],
     ["/console/runs?serial_number=SN-1", ["Side by side", "Inspection 2", "10.0762"]],
@@ -69,35 +71,15 @@ t.test("the console", inBrowser, async (t) => {
     ["/console/system", ["dispatcher", "Free on the disk", "/metrics"]],
     ["/console/nowhere", ["There is no such page."]],
   ];
-  t.test("every page at 320 and 1920 px, light and dark", async (t) => {
-    const { page, faults } = await open("/");
-    for (const [path, texts] of pages) {
-      const name = path.replace(/[0-9a-f-]{36}/, "…");
-      await page.emulateMedia({ colorScheme: "light" });
-      await page.setViewportSize({ width: 1920, height: 1080 });
-      await page.goto(`http://127.0.0.1:${service.port}${path}`);
-      for (const text of texts) await page.getByText(text).first().waitFor();
-      t.equal(await overflowPx(page), 0, `${name}: 1920 px`);
-      t.same(await axeFindings(page), [], `${name}: axe, light`);
-      await page.emulateMedia({ colorScheme: "dark" });
-      await page.setViewportSize({ width: 320, height: 640 });
-      t.equal(await overflowPx(page), 0, `${name}: 320 px`);
-      const narrow = `[...document.querySelectorAll("tbody th")].filter((cell) => cell.clientWidth < 88).length`;
-      t.equal(await page.evaluate(narrow), 0, `${name}: names keep their words whole`);
-      const narrowRules = ["color-contrast", "scrollable-region-focusable"];
-      t.same(await axeFindings(page, narrowRules), [], `${name}: axe, dark and narrow`);
-      t.same(faults, [], name);
-    }
-    await page.context().close();
-  });
+  t.test("every page at 320 and 1920 px, light and dark", (t) => showEach(t, open, pages));
 
   t.test("checks: failed first, sorted, found, in inches; the address keeps it", (t) =>
     sortChecks(t, open, runs.failed),
   );
 
   t.test("times: in the viewer's zone, UTC when pointed at", async (t) => {
-    const url = `http://127.0.0.1:${service.port}/console/runs/${runs.failed}`;
-    const { page } = await openPage(browser, url, { timezoneId: "Asia/Tokyo", locale: "en-GB" });
+    const options = { timezoneId: "Asia/Tokyo", locale: "en-GB" };
+    const { page } = await open(`/console/runs/${runs.failed}`, options);
     const time = page.locator(".run-head time").first();
     await time.waitFor();
     const iso = (await time.getAttribute("datetime")) as string;
@@ -120,116 +102,150 @@ t.test("the console", inBrowser, async (t) => {
     await page.context().close();
   });
 
-  t.test("runs: every filter, the pages, and a step back", async (t) => {
-    for (let n = 0; n < 60; n++) await cell.play({ serialNumber: `LOT-${n}`, end: n % 2 === 0 ? "finish" : "cancel" });
-    const { page, faults } = await open("/console/runs");
-    const parts = () => page.locator(".runs-table tbody .part a").allTextContents();
-    const untilCount = (text: string) =>
-      page.locator(".card-head .count", { hasText: new RegExp(`^${text}$`) }).waitFor();
-    await untilCount("66");
-    t.equal((await parts())[0], "LOT-59");
-    const columns = () => page.locator(".runs-table tr:first-child > :visible").allTextContents();
-    t.same((await columns()).slice(0, 7), ["Outcome", "Part", "Inspection", "Program", "Began", "Took", "Steps"]);
-    await page.setViewportSize({ width: 320, height: 640 });
-    t.match(await columns(), listOf("Outcome", "Part", "Began", /./, "LOT-59", /./), "what there is room for");
-    await page.setViewportSize({ width: 1280, height: 720 });
-    await page.getByRole("button", { name: "Older", exact: true }).click();
-    await page.getByText("SN-1").first().waitFor();
-    t.match(page.url(), /page=2/);
-    t.equal((await parts()).length, 16);
-    t.equal(await page.locator(".runs-table .narrow-only:visible").count(), 0);
-    await page.setViewportSize({ width: 320, height: 640 });
-    t.same(await page.locator(".runs-table .narrow-only:visible").allTextContents(), ["inspection 2"]);
-    await page.setViewportSize({ width: 1280, height: 720 });
-    await page.locator(".pager input").fill("1");
-    await page.locator(".pager input").press("Enter");
-    await page.getByText("LOT-59").waitFor();
-    await page.goBack();
-    await page.getByText("SN-1").first().waitFor();
-    await page.getByLabel("State").selectOption("cancelled");
-    await untilCount("31");
-    await page.getByLabel("State").selectOption("");
-    await page.getByLabel("Outcome").selectOption("failed");
-    await untilCount("1");
-    t.same(await parts(), ["SN-1"]);
-    await page.getByLabel("Serial number").fill("SN-1");
-    await page.getByLabel("Serial number").press("Enter");
-    await page.getByText("2 inspections").waitFor();
-    t.same(await parts(), ["SN-1"], "side by side are all of them, however the list is filtered");
-    await page.getByRole("button", { name: "Clear" }).click();
-    await page.getByLabel("Program").selectOption({ label: PROGRAM_NAME });
-    await untilCount("66");
-    const { created_at: at } = await cell.get<{ created_at: string }>(`/runs/${runs.active}`);
-    await page.goto(`http://127.0.0.1:${service.port}/console/runs?to=${new Date(at).toISOString()}`);
-    await untilCount("5");
-    await page.goto(`http://127.0.0.1:${service.port}/console/runs?from=${new Date(at).toISOString()}&page=2`);
-    await untilCount("61");
-    await untilTrue(page, `document.querySelectorAll(".runs-table tbody tr").length === 11`);
-    await page.getByRole("button", { name: "Clear" }).click();
-    await page.getByLabel("Until").fill("2020-01-01T00:00");
-    await page.getByLabel("From").fill("2020-01-01T00:00");
-    await untilCount("0");
-    await page.getByLabel("Until").fill("");
-    await page.getByLabel("Serial number").fill("LOT-7");
-    await cell.play({ serialNumber: "LOT-60", end: "cancel" });
-    await untilCount("67");
-    t.equal(await page.getByLabel("Serial number").inputValue(), "LOT-7", "what is typed stays when a run changes");
-    await page.getByLabel("Serial number").press("Enter");
-    await untilCount("1");
-    t.same(faults, []);
-    await page.context().close();
-  });
+  t.test("runs: every filter, the pages, and a step back", (t) => filterRuns(t, cell, open, runs.active));
 
   t.test("the first picture waits for no other run's files", (t) => firstPicture(t, cell, open));
 
-  t.test("webhooks: made, tested, changed, deleted; a delivery is retried", async (t) => {
-    const { page, faults } = await open("/console/webhooks");
-    await page.getByRole("button", { name: "New webhook" }).click();
-    await page.getByLabel("Name").fill("SCADA");
-    await page.getByLabel("Address").fill("ftp://nowhere");
-    await page.getByRole("button", { name: "Create" }).click();
-    await page.getByText(/^Must be .*http/).waitFor();
-    t.match(faults.splice(0), listOf(/422/), "the browser's log tells of the refusal");
-    await page.getByLabel("Address").fill(`${receiver.url}/scada`);
-    await page.getByLabel("Secret").fill("a secret");
-    await page.getByRole("button", { name: "Create" }).click();
-    await page.getByRole("heading", { name: "SCADA" }).waitFor();
-    await page.getByText("yes", { exact: true }).waitFor();
-    await page.getByRole("button", { name: "Test" }).click();
-    await page.locator("p.fault", { hasText: "answered 503" }).waitFor();
-    await page.getByLabel("Event").selectOption("WebhookTest");
-    await page.getByRole("button", { name: "1 attempt" }).click();
-    await page.getByText("come later").waitFor();
-    await page.getByLabel("State").selectOption("delivered");
-    await page.getByText("No delivery matches.").waitFor();
-    await page.getByLabel("State").selectOption("failed");
-    await page.getByRole("button", { name: "1 attempt" }).click();
-    await page.getByText("Payload").click();
-    await page.locator("pre", { hasText: '"event_name": "WebhookTest"' }).waitFor();
-    t.same(await axeFindings(page), []);
-    await page.getByRole("button", { name: "Edit" }).click();
-    await page.getByLabel("Name").fill("SCADA 2");
-    await page.getByRole("button", { name: "Save" }).click();
-    await page.getByRole("heading", { name: "SCADA 2" }).waitFor();
-    await page.getByRole("button", { name: "Delete" }).click();
-    await page.locator("dialog :focus", { hasText: "Keep it" }).waitFor();
-    await page.keyboard.press("Enter");
-    await page.locator("dialog").waitFor({ state: "hidden" });
-    t.equal((await cell.get<unknown[]>("/webhooks")).length, 2, "Enter keeps it");
-    await page.getByRole("button", { name: "Delete" }).click();
-    await page.getByRole("button", { name: "Delete it" }).click();
-    await page.getByRole("link", { name: "MES" }).waitFor();
-    t.equal((await cell.get<unknown[]>("/webhooks")).length, 1);
-    await page.goto(`http://127.0.0.1:${service.port}/console/runs/${runs.failed}`);
-    await page.getByRole("button", { name: "2 attempts" }).waitFor();
-    await page.getByRole("button", { name: "Retry" }).click();
-    await page.getByRole("button", { name: "3 attempts" }).waitFor();
-    t.same(faults, []);
-    await page.context().close();
-  });
+  t.test("webhooks: made, tested, changed, deleted; a delivery is retried", (t) =>
+    changeWebhooks(t, cell, open, receiver.url, runs.failed),
+  );
 
   t.test("a series without any value says so; units and counts", (t) => unitsAndCounts(t, cell, open));
 });
+
+async function showEach(t: Test, open: OpenPage, pages: readonly PageTexts[]): Promise<void> {
+  const { page, faults } = await open("/");
+  for (const [path, texts] of pages) {
+    const name = path.replace(/[0-9a-f-]{36}/, "…");
+    await page.emulateMedia({ colorScheme: "light" });
+    await page.setViewportSize({ width: 1920, height: 1080 });
+    await page.goto(path);
+    for (const text of texts) await page.getByText(text).first().waitFor();
+    t.equal(await overflowPx(page), 0, `${name}: 1920 px`);
+    t.same(await axeFindings(page), [], `${name}: axe, light`);
+    await page.emulateMedia({ colorScheme: "dark" });
+    await page.setViewportSize({ width: 320, height: 640 });
+    t.equal(await overflowPx(page), 0, `${name}: 320 px`);
+    const narrow = `[...document.querySelectorAll("tbody th")].filter((cell) => cell.clientWidth < 88).length`;
+    t.equal(await page.evaluate(narrow), 0, `${name}: names keep their words whole`);
+    const narrowRules = ["color-contrast", "scrollable-region-focusable"];
+    t.same(await axeFindings(page, narrowRules), [], `${name}: axe, dark and narrow`);
+    t.same(faults, [], name);
+  }
+  await page.context().close();
+}
+
+async function filterRuns(t: Test, cell: ConsoleCell, open: OpenPage, activeId: string): Promise<void> {
+  for (let n = 0; n < 60; n++) await cell.play({ serialNumber: `LOT-${n}`, end: n % 2 === 0 ? "finish" : "cancel" });
+  const { page, faults } = await open("/console/runs");
+  const parts = () => page.locator(".runs-table tbody .part a").allTextContents();
+  const untilCount = (text: string) =>
+    page.locator(".card-head .count", { hasText: new RegExp(`^${text}$`) }).waitFor();
+  await untilCount("66");
+  t.equal((await parts())[0], "LOT-59");
+  const columns = () => page.locator(".runs-table tr:first-child > :visible").allTextContents();
+  t.same((await columns()).slice(0, 7), ["Outcome", "Part", "Inspection", "Program", "Began", "Took", "Steps"]);
+  await page.setViewportSize({ width: 320, height: 640 });
+  t.match(await columns(), listOf("Outcome", "Part", "Began", /./, "LOT-59", /./), "what there is room for");
+  await page.setViewportSize({ width: 1280, height: 720 });
+  await page.getByRole("button", { name: "Older", exact: true }).click();
+  await page.getByText("SN-1").first().waitFor();
+  t.match(page.url(), /page=2/);
+  t.equal((await parts()).length, 16);
+  t.equal(await page.locator(".runs-table .narrow-only:visible").count(), 0);
+  await page.setViewportSize({ width: 320, height: 640 });
+  t.same(await page.locator(".runs-table .narrow-only:visible").allTextContents(), ["inspection 2"]);
+  await page.setViewportSize({ width: 1280, height: 720 });
+  await page.locator(".pager input").fill("1");
+  await page.locator(".pager input").press("Enter");
+  await page.getByText("LOT-59").waitFor();
+  await page.goBack();
+  await page.getByText("SN-1").first().waitFor();
+  await page.getByLabel("State").selectOption("cancelled");
+  await untilCount("31");
+  await page.getByLabel("State").selectOption("");
+  await page.getByLabel("Outcome").selectOption("failed");
+  await untilCount("1");
+  t.same(await parts(), ["SN-1"]);
+  await page.getByLabel("Serial number").fill("SN-1");
+  await page.getByLabel("Serial number").press("Enter");
+  await page.getByText("2 inspections").waitFor();
+  t.same(await parts(), ["SN-1"], "side by side are all of them, however the list is filtered");
+  await page.getByRole("button", { name: "Clear" }).click();
+  await page.getByLabel("Program").selectOption({ label: PROGRAM_NAME });
+  await untilCount("66");
+  const { created_at: at } = await cell.get<{ created_at: string }>(`/runs/${activeId}`);
+  await page.goto(`/console/runs?to=${new Date(at).toISOString()}`);
+  await untilCount("5");
+  await page.goto(`/console/runs?from=${new Date(at).toISOString()}&page=2`);
+  await untilCount("61");
+  await untilTrue(page, `document.querySelectorAll(".runs-table tbody tr").length === 11`);
+  await page.getByRole("button", { name: "Clear" }).click();
+  await page.getByLabel("Until").fill("2020-01-01T00:00");
+  await page.getByLabel("From").fill("2020-01-01T00:00");
+  await untilCount("0");
+  await page.getByLabel("Until").fill("");
+  await page.getByLabel("Serial number").fill("LOT-7");
+  await cell.play({ serialNumber: "LOT-60", end: "cancel" });
+  await untilCount("67");
+  t.equal(await page.getByLabel("Serial number").inputValue(), "LOT-7", "what is typed stays when a run changes");
+  await page.getByLabel("Serial number").press("Enter");
+  await untilCount("1");
+  t.same(faults, []);
+  await page.context().close();
+}
+
+async function changeWebhooks(
+  t: Test,
+  cell: ConsoleCell,
+  open: OpenPage,
+  target: string,
+  runId: string,
+): Promise<void> {
+  const { page, faults } = await open("/console/webhooks");
+  await page.getByRole("button", { name: "New webhook" }).click();
+  await page.getByLabel("Name").fill("SCADA");
+  await page.getByLabel("Address").fill("ftp://nowhere");
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByText(/^Must be .*http/).waitFor();
+  t.match(faults.splice(0), listOf(/422/), "the browser's log tells of the refusal");
+  await page.getByLabel("Address").fill(`${target}/scada`);
+  await page.getByLabel("Secret").fill("a secret");
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByRole("heading", { name: "SCADA" }).waitFor();
+  await page.getByText("yes", { exact: true }).waitFor();
+  await page.getByRole("button", { name: "Test" }).click();
+  await page.locator("p.fault", { hasText: "answered 503" }).waitFor();
+  await page.getByLabel("Event").selectOption("WebhookTest");
+  await page.getByRole("button", { name: "1 attempt" }).click();
+  await page.getByText("come later").waitFor();
+  await page.getByLabel("State").selectOption("delivered");
+  await page.getByText("No delivery matches.").waitFor();
+  await page.getByLabel("State").selectOption("failed");
+  await page.getByRole("button", { name: "1 attempt" }).click();
+  await page.getByText("Payload").click();
+  await page.locator("pre", { hasText: '"event_name": "WebhookTest"' }).waitFor();
+  t.same(await axeFindings(page), []);
+  await page.getByRole("button", { name: "Edit" }).click();
+  await page.getByLabel("Name").fill("SCADA 2");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("heading", { name: "SCADA 2" }).waitFor();
+  await page.getByRole("button", { name: "Delete" }).click();
+  await page.locator("dialog :focus", { hasText: "Keep it" }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.locator("dialog").waitFor({ state: "hidden" });
+  t.equal((await cell.get<unknown[]>("/webhooks")).length, 2, "Enter keeps it");
+  await page.getByRole("button", { name: "Delete" }).click();
+  await page.getByRole("button", { name: "Delete it" }).click();
+  await page.getByRole("link", { name: "MES" }).waitFor();
+  t.equal((await cell.get<unknown[]>("/webhooks")).length, 1);
+  await page.goto(`/console/runs/${runId}`);
+  await page.getByRole("button", { name: "2 attempts" }).waitFor();
+  await page.getByRole("button", { name: "Retry" }).click();
+  await page.getByRole("button", { name: "3 attempts" }).waitFor();
+  t.same(faults, []);
+  await page.context().close();
+}
 
 async function firstPicture(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
   const id = await cell.play({ serialNumber: "SN-PICTURE", withCaptures: true });

@@ -8,7 +8,6 @@ import { isFullSize } from "../helpers/test-size.js";
 const SAMPLE = ["reading/read-files", "reading/read-system"];
 const REST = [
   "end-to-end",
-  "reading/list-queries",
   "reading/read-lists",
   "reading/read-runs",
   "webhooks/webhook-management",

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import t from "tap";
+import t, { type Test } from "tap";
 import { createRandom } from "../../core/random.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { pythonWith, runPython, skipWithout } from "../helpers/captures/python-checker.js";
@@ -12,10 +12,18 @@ import { ServiceProcess } from "../helpers/process/service-process.js";
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 const HEIGHT_MAP = "../shared/data/heightmaps/disc_fixture_a_height.npy";
 
+const CHECK = { name: "flatness", status: "failed", value: 0.3, nominal: 0, delta: 0.3, threshold: 0.2 };
+const REPORT = Buffer.from("%PDF-1.7 all good");
 const numpy = pythonWith("numpy");
 
+interface Plane {
+  rows: number;
+  columns: number;
+  values: Buffer;
+}
+
 /** Rows, columns and the values of a little-endian u16 array in a file that numpy wrote. */
-function readHeightMap(path: string): { rows: number; columns: number; values: Buffer; file: Buffer } | undefined {
+function readHeightMap(path: string): (Plane & { file: Buffer }) | undefined {
   let file: Buffer;
   try {
     file = readFileSync(path);
@@ -28,7 +36,7 @@ function readHeightMap(path: string): { rows: number; columns: number; values: B
   return { rows: Number(shape[1]), columns: Number(shape[2]), values: file.subarray(headerEnd), file };
 }
 
-function madeHeightMap(): { rows: number; columns: number; values: Buffer } {
+function madeHeightMap(): Plane {
   const random = createRandom(7);
   const values = Buffer.alloc(200 * 333 * 2);
   for (let i = 0; i < values.length; i += 2) values.writeUInt16LE(Math.floor(random.next() * 65_536), i);
@@ -37,7 +45,8 @@ function madeHeightMap(): { rows: number; columns: number; values: Buffer } {
 
 t.test("what a producer says over the cell link is what clients read, before and after a kill -9", async (t) => {
   const recorded = readHeightMap(HEIGHT_MAP);
-  const { rows, columns, values } = recorded ?? madeHeightMap();
+  const plane = recorded ?? madeHeightMap();
+  const { rows, columns, values } = plane;
   let service = await ServiceProcess.start();
   t.teardown(() => service.dispose());
   const folder = service.dataDirectory;
@@ -46,7 +55,45 @@ t.test("what a producer says over the cell link is what clients read, before and
   await producer.welcomed();
   const runId = producer.nextRunId();
   const frameId = runId.replace(/.$/, (digit) => (digit === "0" ? "1" : "0"));
-  const report = Buffer.from("%PDF-1.7 all good");
+  await produce(producer, runId, frameId, plane);
+
+  // The acknowledgement of run.finish comes before the run has been finalized.
+  const reader = new ContractClient(t, service.port);
+  const run = await reader.until("/runs/{run_id}", ({ status }) => status === "completed", { path: { run_id: runId } });
+  t.match(run, { program_id: PROGRAM_ID, serial_number: "D-1", revision: 1, results: { frame_ids: listOf(frameId) } });
+
+  const before = await readAll(t, reader, runId, frameId);
+  const npy = before.get(`/sensor/frames/${frameId}/file.npy`) as Buffer;
+  t.ok(npy.subarray(-values.length).equals(values), "the plane is bit-equal");
+  const skip = recorded === undefined && `${HEIGHT_MAP} is absent: a made height map took its place`;
+  t.ok(recorded === undefined || npy.equals(recorded.file), "the file is the one that numpy wrote", { skip });
+  t.ok(before.get(`/runs/${runId}/files/report.pdf`)?.equals(REPORT));
+  t.match(JSON.parse(String(before.get(`/runs/${runId}/quality-report`))), {
+    quality_report: { status: "failed", summary: "bent", checks: listOf(CHECK), defects: listOf({ type: "dent" }) },
+  });
+
+  await t.test("numpy loads the source's values", { skip: skipWithout(numpy, "numpy") }, (t) => {
+    const file = join(t.testdir(), "frame.npy");
+    writeFileSync(file, npy);
+    const script = `
+import sys, hashlib, numpy
+plane = numpy.load(sys.argv[1])
+print(plane.shape, plane.dtype, hashlib.sha1(plane.tobytes()).hexdigest())`;
+    t.equal(runPython(numpy as string, script, file).trim(), `(${rows}, ${columns}) uint16 ${hash("sha1", values)}`);
+    t.end();
+  });
+
+  await producer.close();
+  await service.end("SIGKILL");
+  service = await ServiceProcess.start({ dataDirectory: folder });
+  const after = await readAll(t, new ContractClient(t, service.port), runId, frameId);
+  for (const [path, bytes] of before) t.ok(after.get(path)?.equals(bytes), `${path} after the kill`);
+  await service.end();
+});
+
+/** A run with one frame, a failed check, a defect and a report. */
+async function produce(producer: ProducerClient, runId: string, frameId: string, plane: Plane): Promise<void> {
+  const { rows, columns, values } = plane;
   const luminance = Buffer.alloc(rows * columns, 0x5a);
   await producer.deliver({
     type: "program.put",
@@ -80,72 +127,40 @@ t.test("what a producer says over the cell link is what clients read, before and
     await producer.send(message, Buffer.concat([heights, brightness]));
   }
   await producer.deliver({ type: "frame.end", id: frameId });
-  const check = { name: "flatness", status: "failed", value: 0.3, nominal: 0, delta: 0.3, threshold: 0.2 };
   await producer.deliver({
     type: "step.finish",
     run_id: runId,
     index: 1,
     status: "completed",
-    result: { frame_id: frameId, checks: [check], defects: [{ type: "dent" }] },
+    result: { frame_id: frameId, checks: [CHECK], defects: [{ type: "dent" }] },
   });
   await producer.deliver(
     { type: "file.put", run_id: runId, name: "report.pdf", file_type: "report", content_type: "application/pdf" },
-    report,
+    REPORT,
   );
   await producer.deliver({ type: "run.finish", id: runId, summary: "bent" });
+}
 
-  // The acknowledgement of run.finish comes before the run has been finalized.
-  const reader = new ContractClient(t, service.port);
-  const run = await reader.until("/runs/{run_id}", ({ status }) => status === "completed", { path: { run_id: runId } });
-  t.match(run, { program_id: PROGRAM_ID, serial_number: "D-1", revision: 1, results: { frame_ids: listOf(frameId) } });
-
-  const readAll = async (client: ContractClient) => {
-    const answers = new Map<string, Buffer>();
-    for (const path of [
-      `/runs/${runId}`,
-      "/runs",
-      `/programs/${PROGRAM_ID}`,
-      `/programs/${PROGRAM_ID}/runs`,
-      `/runs/${runId}/quality-report`,
-      `/runs/${runId}/defects`,
-      `/runs/${runId}/files`,
-      `/runs/${runId}/files/report.pdf`,
-      `/runs/${runId}/files/frame-${frameId}.npy`,
-      `/sensor/frames/${frameId}`,
-      `/sensor/frames/${frameId}/files`,
-      `/sensor/frames/${frameId}/file.npy`,
-    ]) {
-      const response = await client.raw("GET", path);
-      t.equal(response.status, 200, path);
-      answers.set(path, response.body);
-    }
-    return answers;
-  };
-  const before = await readAll(reader);
-  const npy = before.get(`/sensor/frames/${frameId}/file.npy`) as Buffer;
-  t.ok(npy.subarray(-values.length).equals(values), "the plane is bit-equal");
-  const skip = recorded === undefined && `${HEIGHT_MAP} is absent: a made height map took its place`;
-  t.ok(recorded === undefined || npy.equals(recorded.file), "the file is the one that numpy wrote", { skip });
-  t.ok(before.get(`/runs/${runId}/files/report.pdf`)?.equals(report));
-  t.match(JSON.parse(String(before.get(`/runs/${runId}/quality-report`))), {
-    quality_report: { status: "failed", summary: "bent", checks: listOf(check), defects: listOf({ type: "dent" }) },
-  });
-
-  await t.test("numpy loads the source's values", { skip: skipWithout(numpy, "numpy") }, (t) => {
-    const file = join(t.testdir(), "frame.npy");
-    writeFileSync(file, npy);
-    const script = `
-import sys, hashlib, numpy
-plane = numpy.load(sys.argv[1])
-print(plane.shape, plane.dtype, hashlib.sha1(plane.tobytes()).hexdigest())`;
-    t.equal(runPython(numpy as string, script, file).trim(), `(${rows}, ${columns}) uint16 ${hash("sha1", values)}`);
-    t.end();
-  });
-
-  await producer.close();
-  await service.end("SIGKILL");
-  service = await ServiceProcess.start({ dataDirectory: folder });
-  const after = await readAll(new ContractClient(t, service.port));
-  for (const [path, bytes] of before) t.ok(after.get(path)?.equals(bytes), `${path} after the kill`);
-  await service.end();
-});
+/** The bytes of every answer about the run, by their paths. */
+async function readAll(t: Test, client: ContractClient, runId: string, frameId: string): Promise<Map<string, Buffer>> {
+  const answers = new Map<string, Buffer>();
+  for (const path of [
+    `/runs/${runId}`,
+    "/runs",
+    `/programs/${PROGRAM_ID}`,
+    `/programs/${PROGRAM_ID}/runs`,
+    `/runs/${runId}/quality-report`,
+    `/runs/${runId}/defects`,
+    `/runs/${runId}/files`,
+    `/runs/${runId}/files/report.pdf`,
+    `/runs/${runId}/files/frame-${frameId}.npy`,
+    `/sensor/frames/${frameId}`,
+    `/sensor/frames/${frameId}/files`,
+    `/sensor/frames/${frameId}/file.npy`,
+  ]) {
+    const response = await client.raw("GET", path);
+    t.equal(response.status, 200, path);
+    answers.set(path, response.body);
+  }
+  return answers;
+}

@@ -20,8 +20,8 @@ const FRONTS = [...new Map([...frontsHere(t)].reverse().map((here) => [here.fron
 const HOSTILE_MS = (Number(process.env.HOSTILE_MINUTES ?? MINUTES_IN_ALL) * 60_000) / FRONTS.length;
 /** Checks of the run whose report the hostile ask for: some 3 MB. */
 const LARGE_CHECKS = 8_000;
-/** Beside other tests nobody may starve; what is felt is judged where nothing else runs. */
-const MOST_READ_P99_MS = isFullSize ? 250 : 5_000;
+/** Judged where nothing else runs. Beside other tests every honest read must be answered within its deadline (honest-cell.ts). */
+const MOST_READ_P99_MS = 250;
 const MOST_RESIDENT_BYTES = 1_024 * MIB;
 const MOST_LOG_BYTES_A_SECOND = 20 * 1024;
 /** All is as before within a minute of their end. */
@@ -134,7 +134,7 @@ for (const { name, environment } of FRONTS) {
         `at most ${(samples.mostResidentBytes / MIB).toFixed(0)} MiB resident, ${(logBytesASecond / 1024).toFixed(1)} KiB/s of log`,
     );
     t.same(honest.faults.slice(0, 5), [], "every honest message and read succeeded");
-    t.ok(p99 < MOST_READ_P99_MS, `p99 of honest reads: ${p99.toFixed(1)} ms`);
+    if (isFullSize) t.ok(p99 < MOST_READ_P99_MS, `p99 of honest reads: ${p99.toFixed(1)} ms`);
     t.ok(samples.mostResidentBytes < MOST_RESIDENT_BYTES, "memory is bounded");
     t.ok(logBytesASecond < MOST_LOG_BYTES_A_SECOND, "the log is bounded");
 

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import t from "tap";
+import t, { type Test } from "tap";
 import { createRandom } from "../../core/random.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { nextId, PROGRAM_ID, programPut } from "../helpers/link/link-messages.js";
@@ -37,6 +37,10 @@ function ended(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => child.once("exit", () => resolve()));
 }
 
+function acknowledgedOf(workloads: readonly LinkWorkload[]): number {
+  return workloads.reduce((sum, workload) => sum + workload.acknowledged.size, 0);
+}
+
 t.test("kill -9 in cycles: nothing acknowledged is lost, nothing is doubled", async (t) => {
   t.comment(`TEST_SEED=${SEED}`);
   const random = createRandom(SEED);
@@ -57,7 +61,7 @@ t.test("kill -9 in cycles: nothing acknowledged is lost, nothing is doubled", as
   const [controller] = clients as [ProducerClient];
   await controller.deliver(programPut());
   const workloads: LinkWorkload[] = [];
-  const acknowledged = () => workloads.reduce((sum, workload) => sum + workload.acknowledged.size, 0);
+  const acknowledged = () => acknowledgedOf(workloads);
   let isOver = false;
   let onAcknowledged = (): void => {};
   // One run after the other, each well within what a run may hold.
@@ -98,14 +102,19 @@ t.test("kill -9 in cycles: nothing acknowledged is lost, nothing is doubled", as
   await gone;
   t.equal(process.child.exitCode, 0, "a clean end");
 
-  const { ok, findings } = await checkDirectory(directory);
+  await isWhole(t, directory, workloads, cutBytes);
+});
+
+/** The store, by check and by what was acknowledged. */
+async function isWhole(t: Test, folder: string, workloads: readonly LinkWorkload[], cutBytes: number): Promise<void> {
+  const { ok, findings } = await checkDirectory(folder);
   // A kill may come before the hint file of a full segment is written: the next start makes it.
   t.same(
     findings.filter(({ code }) => code !== "hint_missing"),
     [],
   );
   t.equal(ok, true, "check finds the store whole: no hole, no damage");
-  const recorder = await RecorderHarness.start(t, directory);
+  const recorder = await RecorderHarness.start(t, folder);
   let lost = 0;
   let doubled = 0;
   for (const workload of workloads) {
@@ -118,6 +127,6 @@ t.test("kill -9 in cycles: nothing acknowledged is lost, nothing is doubled", as
   t.strictSame(recorder.refusals, []);
   const messages = workloads.reduce((sum, workload) => sum + workload.messages, 0);
   t.comment(
-    `${CYCLES} kills, ${workloads.length} runs, ${messages} messages, ${acknowledged()} acknowledged events, ${cutBytes} bytes of torn tails: ${lost} lost, ${doubled} doubled, ${findings.length} findings of check`,
+    `${CYCLES} kills, ${workloads.length} runs, ${messages} messages, ${acknowledgedOf(workloads)} acknowledged events, ${cutBytes} bytes of torn tails: ${lost} lost, ${doubled} doubled, ${findings.length} findings of check`,
   );
-});
+}

@@ -2,11 +2,11 @@
  * A real service under everything at once: ingest with captures, reads that know the answers (every format of frames among them), retention, and
  * whatever the store does by itself meanwhile. `npm run test:long` soaks for SOAK_MINUTES (10); a commit's size is a number of runs.
  */
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { readdirSync, statSync } from "node:fs";
 import { Agent, get } from "node:http";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import t from "tap";
+import t, { type Test } from "tap";
 import { createRandom, type Random } from "../../core/random.js";
 import { formatTimeUs } from "../../core/timestamps.js";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
@@ -250,7 +250,6 @@ function logLines(service: ServiceProcess): Record<string, unknown>[] {
 }
 
 function folderBytes(folder: string): { files: number; bytes: number } {
-  if (!existsSync(folder)) return { files: 0, bytes: 0 };
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return {
     files: files.length,
@@ -285,27 +284,10 @@ t.test(`everything at once, seed ${seed}`, async (t) => {
     while (!soak.isOver) await soak.read();
   });
 
-  const samples: {
-    x: number;
-    ended: number;
-    resident: number;
-    heap: number;
-    threads: number[];
-    files: Map<string, number>;
-  }[] = [];
+  const samples: Sample[] = [];
   const sampling = (async () => {
     while (!isDone()) {
-      const threads = await soak.heapBytes();
-      const heap = threads.reduce((sum, bytes) => sum + bytes, 0);
-      const files = openFilesByKind(service.pid);
-      samples.push({
-        x: elapsedMs(),
-        ended: soak.ended.length,
-        resident: residentBytes(service.pid),
-        heap,
-        threads,
-        files,
-      });
+      samples.push(await sampleOf(soak, elapsedMs));
       await pause(SOAK_MS / SAMPLES);
     }
   })();
@@ -313,20 +295,42 @@ t.test(`everything at once, seed ${seed}`, async (t) => {
   await sampling;
   soak.isOver = true;
   await Promise.all(reading);
-  const durationMs = elapsedMs();
 
+  t.comment(
+    `${Math.round(elapsedMs() / 1000)} s: ${soak.ended.length} runs, ${soak.reads} reads, ${soak.wrong.length} wrong, ` +
+      `${soak.gone} files that retention had removed, ${soak.cut} while they were read; right ones: ${FORMATS.map((format) => `${format} ${soak.right.get(format) ?? 0}`).join(", ")}`,
+  );
+  t.strictSame(soak.wrong.slice(0, 3), []);
+  for (const format of FORMATS) t.ok((soak.right.get(format) ?? 0) > 0, `${format} was read`);
+  staysFlat(t, samples);
+  tellsOfItself(t, service);
+  soak.close();
+  t.match(await service.end(), { code: 0 });
+  const check = await runCommand(["check", "--data", service.dataDirectory]);
+  t.equal(check.code, 0, check.stdout);
+  t.comment(`check: ${check.stdout.trim().split("\n").at(-2)}`);
+});
+
+type Sample = Awaited<ReturnType<typeof sampleOf>>;
+
+async function sampleOf(soak: Soak, elapsedMs: () => number) {
+  const threads = await soak.heapBytes();
+  const heap = threads.reduce((sum, bytes) => sum + bytes, 0);
+  const { pid } = soak.service;
+  const [resident, files] = [residentBytes(pid), openFilesByKind(pid)];
+  return { x: elapsedMs(), ended: soak.ended.length, resident, heap, threads, files };
+}
+
+/** Memory and open files, from the end of the warm-up to the end. */
+function staysFlat(t: Test, samples: readonly Sample[]): void {
   // What retention owes it does within its own time: the last runs' captures are few.
   const after = samples.slice(Math.floor(samples.length / 3));
-  const [warm, last] = [after[0], after.at(-1)] as [(typeof samples)[0], (typeof samples)[0]];
+  const [warm, last] = [after[0], after.at(-1)] as [Sample, Sample];
   const growth = (value: "heap" | "resident") =>
     slopeOf(after.map((sample) => ({ x: sample.x, y: sample[value] }))) * (last.x - warm.x);
   const files = [...new Set([...warm.files.keys(), ...last.files.keys()])];
   const more = files.map((kind) => [kind, (last.files.get(kind) ?? 0) - (warm.files.get(kind) ?? 0)] as const);
   const text = (kinds: Map<string, number>) => [...kinds].map(([kind, count]) => `${kind} ${count}`).join(" ");
-  t.comment(
-    `${Math.round(durationMs / 1000)} s: ${soak.ended.length} runs, ${soak.reads} reads, ${soak.wrong.length} wrong, ` +
-      `${soak.gone} files that retention had removed, ${soak.cut} while they were read; right ones: ${FORMATS.map((format) => `${format} ${soak.right.get(format) ?? 0}`).join(", ")}`,
-  );
   t.comment(
     `heap after GC ${mib(warm.heap)} → ${mib(last.heap)} MiB, by slope ${mib(growth("heap"))}; resident ${mib(warm.resident)} → ` +
       `${mib(last.resident)} MiB, by slope ${mib(growth("resident"))}; most resident ${mib(Math.max(...samples.map((one) => one.resident)))}`,
@@ -343,10 +347,6 @@ t.test(`everything at once, seed ${seed}`, async (t) => {
     );
   }
   t.comment(`open files: ${text(warm.files)} → ${text(last.files)}`);
-  const removed = logLines(service).filter(({ msg }) => msg === "retention removed captures");
-  t.strictSame(soak.wrong.slice(0, 3), []);
-  for (const format of FORMATS) t.ok((soak.right.get(format) ?? 0) > 0, `${format} was read`);
-  t.ok(removed.length > 0, "retention was at work");
   if (isFullSize) {
     t.ok(growth("heap") < MOST_HEAP_GROWTH, "the heaps stay flat");
     t.ok(growth("resident") < MOST_RESIDENT_GROWTH, "the process stays flat");
@@ -361,7 +361,12 @@ t.test(`everything at once, seed ${seed}`, async (t) => {
   t.ok(count("cap") + count("rep") <= 2 * KEPT_OPEN + READERS, "captures are kept open up to their limits");
   t.ok(count("seg") <= 2 * KEPT_OPEN + READERS, "segments too");
   t.ok(count("deleted") <= READERS, "nobody keeps what was removed");
+}
 
+/** What the service wrote into its log, and left on the disk. */
+function tellsOfItself(t: Test, service: ServiceProcess): void {
+  const removed = logLines(service).filter(({ msg }) => msg === "retention removed captures");
+  t.ok(removed.length > 0, "retention was at work");
   const messages = new Map<string, number>();
   for (const { msg, level } of logLines(service)) {
     if (typeof msg === "string") messages.set(msg, (messages.get(msg) ?? 0) + 1);
@@ -378,12 +383,7 @@ t.test(`everything at once, seed ${seed}`, async (t) => {
   if (isFullSize) {
     t.ok((messages.get("wrote a hint file") ?? 0) > 0, "hint files were written meanwhile");
   }
-  soak.close();
-  t.match(await service.end(), { code: 0 });
-  const check = await runCommand(["check", "--data", service.dataDirectory]);
-  t.equal(check.code, 0, check.stdout);
-  t.comment(`check: ${check.stdout.trim().split("\n").at(-2)}`);
-});
+}
 
 function runsDue(elapsedMs: number): number {
   const warmMs = Math.min(elapsedMs, WARM_UP_MS);

@@ -2,6 +2,7 @@ import t from "tap";
 import { LIMITS } from "../../core/limits.js";
 import { createRandom, type Random } from "../../core/random.js";
 import { encodeFrame } from "../../workers/cell-link/frame-codec.js";
+import { mutatedBytes, truncated } from "../helpers/fuzz/byte-mutators.js";
 import {
   frameBegin,
   frameLines,
@@ -27,28 +28,6 @@ const HELD_LIMIT_BYTES = 200 * MIB;
  * and what else it makes.
  */
 const STREAM_LIMIT_BYTES = LIMITS.linkPayloadBytes + 32 * MIB;
-
-function pick<T>(random: Random, items: readonly T[]): T {
-  return items[random.integer(0, items.length - 1)] as T;
-}
-
-/** Flips, drops, doubles and overwrites some bytes. */
-function mutated(random: Random, bytes: Buffer): Buffer {
-  let result = Buffer.from(bytes);
-  for (let edits = random.integer(1, 4); edits > 0; edits--) {
-    const at = random.integer(0, result.length - 1);
-    const kind = random.integer(0, 4);
-    if (kind === 0) result.writeUInt8((result[at] as number) ^ (1 << random.integer(0, 7)), at);
-    else if (kind === 1) result.writeUInt8(random.integer(0, 255), at);
-    else if (kind === 2) result = Buffer.concat([result.subarray(0, at), result.subarray(at + random.integer(1, 16))]);
-    else if (kind === 3)
-      result = Buffer.concat([result.subarray(0, at), random.bytes(random.integer(1, 16)), result.subarray(at)]);
-    else if (at + 4 <= result.length)
-      result.writeUInt32LE(pick(random, [0, 1, 0x7fff_ffff, 0xffff_ffff, 64 << 20, 1 << 20]), at);
-    if (result.length === 0) return result;
-  }
-  return result;
-}
 
 t.test("random and mutated bytes: no crash, nothing applied in part, memory bounded", async (t) => {
   t.comment(`TEST_SEED=${SEED}`);
@@ -84,8 +63,8 @@ t.test("random and mutated bytes: no crash, nothing applied in part, memory boun
     if (way === 0) raw.write(random.bytes(random.integer(1, 3_000)));
     else if (way === 1)
       raw.write(Buffer.concat([stream.subarray(0, encodeFrame(frames[0])[0]?.length ?? 0), random.bytes(500)]));
-    else if (way === 2) raw.write(mutated(random, stream));
-    else raw.write(Buffer.concat([stream.subarray(0, random.integer(0, stream.length)), mutated(random, stream)]));
+    else if (way === 2) raw.write(mutatedBytes(random, stream, stream).bytes);
+    else raw.write(Buffer.concat([truncated(random, stream), mutatedBytes(random, stream, stream).bytes]));
     raw.socket.end();
     for (const frame of await raw.rest()) {
       const name = frame.kind === "refuse" ? `refuse ${frame.body.code}` : frame.kind;
@@ -118,7 +97,7 @@ t.test("random and mutated bytes: no crash, nothing applied in part, memory boun
 
 /** A value that a field most likely does not take. */
 function oddValue(random: Random): unknown {
-  return pick<() => unknown>(random, [
+  return random.pick<() => unknown>([
     () => null,
     () => -1,
     () => 2 ** 53 - 1,
@@ -143,16 +122,60 @@ function oddValue(random: Random): unknown {
 function mutatedMessage(random: Random, message: object): object {
   const copy = structuredClone(message) as Record<string, unknown>;
   const keys = Object.keys(copy);
-  const key = pick(random, keys);
+  const key = random.pick(keys);
   const way = random.integer(0, 4);
   if (way === 0) delete copy[key];
   else if (way === 1) copy[key] = oddValue(random);
-  else if (way === 2) copy[pick(random, ["extra", "toString", "id", "run_id", "index", "metadata"])] = oddValue(random);
+  else if (way === 2) copy[random.pick(["extra", "toString", "id", "run_id", "index", "metadata"])] = oddValue(random);
   else if (way === 3) {
     const nested = keys.filter((name) => typeof copy[name] === "object" && copy[name] !== null);
-    if (nested.length > 0) copy[pick(random, nested)] = mutatedMessage(random, copy[pick(random, nested)] as object);
+    if (nested.length > 0) copy[random.pick(nested)] = mutatedMessage(random, copy[random.pick(nested)] as object);
   }
   return copy;
+}
+
+/** What messages are about. */
+const newSubject = () => ({ runId: nextId(), frameId: nextId(), jobId: nextId(), lines: 0 });
+type Subject = ReturnType<typeof newSubject>;
+
+/** One of any type about the subject, with its payload: of so many lines, rows or bytes. */
+function messageAbout(
+  random: Random,
+  { runId, frameId, jobId, lines }: Subject,
+  nth: number,
+  count: number,
+): [object, Uint8Array?] {
+  const message = random.pick<() => [object, Uint8Array?]>([
+    () => [{ type: "cell.put", kiosk_serial_number: "K", unit_system: "metric" }],
+    () => [{ type: "component.put", key: "robot", status: "healthy", enabled: true }],
+    () => [{ type: "component.delete", key: "robot" }],
+    () => [programPut()],
+    () => [{ type: "run.create", id: runId, program_id: PROGRAM_ID, serial_number: "S", metadata: { a: 1 } }],
+    () => [{ type: "run.start", id: runId }],
+    () => [{ type: "step.start", run_id: runId, index: random.integer(1, 3) }],
+    () => [
+      {
+        type: "step.finish",
+        run_id: runId,
+        index: random.integer(1, 3),
+        status: "completed",
+        result: { checks: [{ name: "c", status: "passed" }] },
+      },
+    ],
+    () => [frameBegin(frameId, runId)],
+    () => [frameLines(frameId, lines, count), random.bytes(count * LINE_BYTES)],
+    () => [{ type: "frame.end", id: frameId }],
+    () => [seriesAppend(runId), random.bytes(8 * count)],
+    () => [{ type: "check.add", run_id: runId, check: { name: "gap", status: "failed", value: 1 } }],
+    () => [{ type: "defect.add", run_id: runId, defect: { type: "dent", region_2d: { bbox: [1, 2] } } }],
+    () => [{ type: "job.start", run_id: runId, id: jobId, name: "j" }],
+    () => [{ type: "job.finish", run_id: runId, id: jobId, status: "completed" }],
+    () => [{ type: "file.put", run_id: runId, name: `f${nth}`, content_type: "a/b" }, random.bytes(count)],
+    () => [{ type: "event.add", run_id: runId, event_type: "e", data: { nth } }],
+    () => [{ type: "run.finish", id: runId, results: { a: 1 } }],
+    () => [{ type: "run.cancel", id: runId }],
+  ]);
+  return message();
 }
 
 t.test("random and mutated messages: each is taken whole or refused, and the session goes on", async (t) => {
@@ -164,41 +187,11 @@ t.test("random and mutated messages: each is taken whole or refused, and the ses
   await raw.accept(programPut());
   let accepted = 1;
   const codes = new Map<string, number>();
-  let subject = { runId: nextId(), frameId: nextId(), jobId: nextId(), lines: 0 };
+  let subject = newSubject();
   for (let i = 0; i < MESSAGES; i++) {
-    const { runId, frameId, jobId } = subject;
+    const { runId } = subject;
     const count = random.integer(1, 30);
-    const message = pick<() => [object, Uint8Array?]>(random, [
-      () => [{ type: "cell.put", kiosk_serial_number: "K", unit_system: "metric" }],
-      () => [{ type: "component.put", key: "robot", status: "healthy", enabled: true }],
-      () => [{ type: "component.delete", key: "robot" }],
-      () => [programPut()],
-      () => [{ type: "run.create", id: runId, program_id: PROGRAM_ID, serial_number: "S", metadata: { a: 1 } }],
-      () => [{ type: "run.start", id: runId }],
-      () => [{ type: "step.start", run_id: runId, index: random.integer(1, 3) }],
-      () => [
-        {
-          type: "step.finish",
-          run_id: runId,
-          index: random.integer(1, 3),
-          status: "completed",
-          result: { checks: [{ name: "c", status: "passed" }] },
-        },
-      ],
-      () => [frameBegin(frameId, runId)],
-      () => [frameLines(frameId, subject.lines, count), random.bytes(count * LINE_BYTES)],
-      () => [{ type: "frame.end", id: frameId }],
-      () => [seriesAppend(runId), random.bytes(8 * count)],
-      () => [{ type: "check.add", run_id: runId, check: { name: "gap", status: "failed", value: 1 } }],
-      () => [{ type: "defect.add", run_id: runId, defect: { type: "dent", region_2d: { bbox: [1, 2] } } }],
-      () => [{ type: "job.start", run_id: runId, id: jobId, name: "j" }],
-      () => [{ type: "job.finish", run_id: runId, id: jobId, status: "completed" }],
-      () => [{ type: "file.put", run_id: runId, name: `f${i}`, content_type: "a/b" }, random.bytes(count)],
-      () => [{ type: "event.add", run_id: runId, event_type: "e", data: { i } }],
-      () => [{ type: "run.finish", id: runId, results: { a: 1 } }],
-      () => [{ type: "run.cancel", id: runId }],
-    ]);
-    const [body, payload] = message();
+    const [body, payload] = messageAbout(random, subject, i, count);
     const sent = random.chance(0.5) ? mutatedMessage(random, body) : body;
     const linesBefore = recorder.runs.get(runId)?.frames[0]?.lines ?? 0;
     const answer = await raw.deliver(sent, random.chance(0.05) ? random.bytes(count) : payload);
@@ -208,7 +201,7 @@ t.test("random and mutated messages: each is taken whole or refused, and the ses
     if (answer !== null) t.equal(subject.lines, linesBefore, "a refused message adds no lines", { diagnostic: false });
     const status = recorder.runs.get(runId)?.status;
     if (status === "completed" || status === "cancelled" || status === "failed" || random.chance(0.02)) {
-      subject = { runId: nextId(), frameId: nextId(), jobId: nextId(), lines: 0 };
+      subject = newSubject();
     }
   }
   const refused = [...codes.values()].reduce((sum, count) => sum + count, 0);

@@ -1,6 +1,6 @@
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import t from "tap";
-import { createRandom } from "../../core/random.js";
+import { createRandom, type Random } from "../../core/random.js";
 import { RecordedCell } from "../helpers/captures/recorded-cell.js";
 import { frontsHere } from "../helpers/http/fronts-here.js";
 import { RawConnection } from "../helpers/http/raw-http.js";
@@ -28,40 +28,40 @@ const METHODS = ["GET", "GET", "GET", "HEAD", "POST", "PATCH", "DELETE", "OPTION
 const LIBRARYS_OWN = [400, 431, 505];
 const FAILURE = "HTTP/1.1 500 ";
 
+function randomRequest(random: Random): string {
+  const lines = [`${random.pick(METHODS)} ${random.pick(PATHS)} HTTP/1.1`];
+  if (random.integer(0, 9) > 0) lines.push("Host: cell:8000");
+  for (let count = random.integer(0, 3); count > 0; count--) lines.push(random.pick(HEADERS));
+  return `${lines.join("\r\n")}\r\n\r\n`;
+}
+
+function mutated(random: Random, text: string): string {
+  const bytes = Buffer.from(text, "latin1");
+  for (let count = random.integer(0, 3); count > 0; count--) {
+    bytes[random.integer(0, bytes.length - 1)] = random.integer(0, 255);
+  }
+  return bytes.toString("latin1");
+}
+
 for (const here of frontsHere(t)) {
   t.test(
     `random, mutated, pipelined and broken-off requests never end the process (${here.name}, seed ${seed})`,
     async (t) => {
       const random = createRandom(seed);
-      const upTo = (count: number) => Math.floor(random.next() * count);
-      const pick = <T>(values: readonly T[]) => values[upTo(values.length)] as T;
       const cell = new RecordedCell();
       const port = await cell.listen(here);
       t.teardown(() => cell.close());
-
-      const request = () => {
-        const lines = [`${pick(METHODS)} ${pick(PATHS)} HTTP/1.1`];
-        if (upTo(10) > 0) lines.push("Host: cell:8000");
-        for (let count = upTo(4); count > 0; count--) lines.push(pick(HEADERS));
-        return `${lines.join("\r\n")}\r\n\r\n`;
-      };
-      const mutate = (text: string) => {
-        const bytes = Buffer.from(text, "latin1");
-        for (let count = upTo(4); count > 0; count--) bytes[upTo(bytes.length)] = upTo(256);
-        return bytes.toString("latin1");
-      };
-
       const statuses = new Map<string, number>();
       const sent = { connections: 0, requests: 0, mutated: 0 };
       let failures = 0;
       while (sent.mutated < MUTATED_REQUESTS) {
         let text = "";
-        const requests = 1 + upTo(20);
-        for (let count = requests; count > 0; count--) text += request();
-        const isMutated = upTo(2) === 0;
-        if (isMutated) text = mutate(text);
-        const isBrokenOff = upTo(3) === 0;
-        if (isBrokenOff) text = text.slice(0, upTo(text.length));
+        const requests = random.integer(1, 20);
+        for (let count = requests; count > 0; count--) text += randomRequest(random);
+        const isMutated = random.integer(0, 1) === 0;
+        if (isMutated) text = mutated(random, text);
+        const isBrokenOff = random.integer(0, 2) === 0;
+        if (isBrokenOff) text = text.slice(0, random.integer(0, text.length - 1));
         sent.connections++;
         sent.requests += requests;
         if (isMutated || isBrokenOff) sent.mutated += requests;
@@ -74,8 +74,7 @@ for (const here of frontsHere(t)) {
           tail = tail.slice(1 - FAILURE.length);
         });
         connection.send(text);
-        const ending = upTo(4);
-        if (ending === 0) {
+        if (random.integer(0, 3) === 0) {
           // Gone at once, with answers under way.
           resetConnection(connection.socket);
         } else {

@@ -7,7 +7,7 @@ import { StorageError } from "../../storage/storage-error.js";
 import type { SimulatedDisk } from "../helpers/disk/simulated-disk.js";
 import { extremeSet, mutatedBytes } from "../helpers/fuzz/byte-mutators.js";
 import { type CorpusEntry, checkCorpus, textOf } from "../helpers/fuzz/fuzz-corpus.js";
-import { logCorpus, understandsTestType } from "../helpers/fuzz/log-corpus.js";
+import { logCorpus } from "../helpers/fuzz/log-corpus.js";
 import { META } from "../helpers/store/log-harness.js";
 import {
   type DeliveredRecord,
@@ -35,9 +35,9 @@ t.test("the corpus of logs: how the walk and the opening of a log judge each", a
   const codes = new Set<string>();
   corpus = await checkCorpus(t, "log", await logCorpus(), async ({ parts }) => {
     const disk = await diskOf(parts);
-    const walk = await judgeWalk(disk, understandsTestType);
-    const opening = await judgeOpening(disk, understandsTestType);
-    const again = await judgeOpening(disk, understandsTestType);
+    const walk = await judgeWalk(disk);
+    const opening = await judgeOpening(disk);
+    const again = await judgeOpening(disk);
     if (walk.error === null) for (const decision of Object.keys(walk.report.decisions)) codes.add(decision);
     if (opening.judgement.error === null) {
       for (const decision of Object.keys(opening.judgement.report.decisions)) codes.add(decision);
@@ -156,6 +156,9 @@ function countReads(disk: SimulatedDisk): ReadCounts {
 const withoutMarks = (records: readonly DeliveredRecord[]): string =>
   records.flatMap(({ type, digest }) => (type === MARK ? [] : [digest])).join();
 
+type IsKnown = (record: { digest: string }) => boolean;
+type Wrong = (what: string) => void;
+
 t.test(
   `mutants of the corpus, seed ${seed}: nothing but what was written, and all that is missing is named`,
   async (t) => {
@@ -164,7 +167,7 @@ t.test(
     const outcomes = new Map<string, number>();
     const readable: DeliveredRecord[] = [];
     for (const { parts } of corpus.filter(({ name }) => name === "intact")) {
-      const judgement = await judgeWalk(await diskOf(parts), understandsTestType);
+      const judgement = await judgeWalk(await diskOf(parts));
       if (judgement.error === null) readable.push(...judgement.records);
     }
     t.equal(readable.length, 15);
@@ -177,60 +180,15 @@ t.test(
         : random.pick(corpus);
       const { files, sealed, how } = mutantOf(random, base, random.pick(corpus));
       if (sealed.length > 0) sealedCount++;
-      const wrong = (what: string): void => {
+      const wrong: Wrong = (what) => {
         faults.push(`${what}\n${textOf({ about: `${base.name}: ${how}`, parts: files })}`);
       };
-      const isKnown = ({ digest }: { digest: string }): boolean => written.has(digest) || sealed.includes(digest);
-      const sizes = [...files.values()].map((bytes) => bytes.length);
-      const disk = await diskOf(files);
-      const counts = countReads(disk);
+      const isKnown: IsKnown = ({ digest }) => written.has(digest) || sealed.includes(digest);
       try {
-        const walk = await judgeWalk(disk, understandsTestType);
-        if (counts.largestBytes > Math.max(64, ...sizes)) wrong(`a read into ${counts.largestBytes} bytes`);
-        const totalBytes = sizes.reduce((sum, size) => sum + size, 0);
-        if (counts.reads > 50 + 4 * (totalBytes / 48)) wrong(`${counts.reads} reads of ${totalBytes} bytes`);
-        const opening = await judgeOpening(disk, understandsTestType);
-        outcomes.set(walk.error ?? "read", (outcomes.get(walk.error ?? "read") ?? 0) + 1);
-        if (walk.error !== null || opening.judgement.error !== null) {
-          if (walk.error !== opening.judgement.error) wrong(`the walk says ${walk.error}, opening does not`);
-          if (walk.error !== "format_unsupported" && walk.error !== "record_type_unsupported") wrong(`${walk.error}`);
-        } else {
-          const { records, report } = walk;
-          if (!records.every(isKnown)) wrong("a record that nobody wrote");
-          if (records.some(({ sequence }, at) => sequence <= (records[at - 1]?.sequence ?? 0))) wrong("order");
-          const missing = unexplained(records, report, Math.min(MOST_NUMBERS, report.provenSequence));
-          if (missing.length > 0) wrong(`proven, not delivered and not named: ${missing.join()}`);
-          const tail = records.filter(({ sequence }) => sequence > report.provenSequence);
-          if (tail.some(({ sequence }, at) => sequence !== (tail[at - 1]?.sequence ?? report.provenSequence) + 1)) {
-            wrong("a hole in the tail");
-          }
-          if (withoutMarks(opening.judgement.records) !== withoutMarks(records))
-            wrong("opening delivers other records");
-          const { appended } = opening;
-          if (appended === null || !(appended > (records.at(-1)?.sequence ?? 0))) wrong(`appended as ${appended}`);
-          if (!Number.isSafeInteger((appended ?? 0) + 1)) wrong(`the numbers are used up: ${appended}`);
-          const again = (await judgeOpening(disk, understandsTestType)).judgement;
-          if (again.error !== null) wrong(`opened again: ${again.error}`);
-          else {
-            const isAppended = ({ sequence }: DeliveredRecord): boolean => sequence === appended;
-            const after = withoutMarks(again.records.filter((record) => !isAppended(record)));
-            if (after !== withoutMarks(records)) wrong(`opened again: ${after}`);
-            if (!again.records.some(isAppended)) wrong("what was appended is not there any more");
-            if (again.report.cutBytes > 0) wrong("opened again, it cuts again");
-          }
-        }
-        // Single reads: the record as it was written there, or damage.
-        const reader = new LogReader({ fileSystem: await diskOf(files), directory: META });
-        for (const { location, digest, sequence } of readable) {
-          const one = await read(() => reader.read(location));
-          const sync = await read(async () => reader.readSync(location));
-          singleReads++;
-          if (one !== sync) wrong(`read ${one}, readSync ${sync}`);
-          if (one !== digest && one !== "damage" && !isKnown({ digest: one })) wrong(`${sequence} is read as ${one}`);
-        }
-        const many = await read(async () => (await reader.readMany(readable.map((one) => one.location)))[0] as never);
-        if (many !== "damage" && !isKnown({ digest: many })) wrong(`read together as ${many}`);
-        reader.close();
+        const outcome = await judgeLog(files, isKnown, wrong);
+        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+        await readSingly(files, readable, isKnown, wrong);
+        singleReads += readable.length;
       } catch (error) {
         wrong(error instanceof Error ? (error.stack ?? error.message) : String(error));
       }
@@ -243,6 +201,58 @@ t.test(
     );
   },
 );
+
+/** The walk over it, and its opening. @returns what became of it */
+async function judgeLog(files: Files, isKnown: IsKnown, wrong: Wrong): Promise<string> {
+  const sizes = [...files.values()].map((bytes) => bytes.length);
+  const disk = await diskOf(files);
+  const counts = countReads(disk);
+  const walk = await judgeWalk(disk);
+  if (counts.largestBytes > Math.max(64, ...sizes)) wrong(`a read into ${counts.largestBytes} bytes`);
+  const totalBytes = sizes.reduce((sum, size) => sum + size, 0);
+  if (counts.reads > 50 + 4 * (totalBytes / 48)) wrong(`${counts.reads} reads of ${totalBytes} bytes`);
+  const opening = await judgeOpening(disk);
+  if (walk.error !== null || opening.judgement.error !== null) {
+    if (walk.error !== opening.judgement.error) wrong(`the walk says ${walk.error}, opening does not`);
+    if (walk.error !== "format_unsupported" && walk.error !== "record_type_unsupported") wrong(`${walk.error}`);
+  } else {
+    const { records, report } = walk;
+    if (!records.every(isKnown)) wrong("a record that nobody wrote");
+    if (records.some(({ sequence }, at) => sequence <= (records[at - 1]?.sequence ?? 0))) wrong("order");
+    const missing = unexplained(records, report, Math.min(MOST_NUMBERS, report.provenSequence));
+    if (missing.length > 0) wrong(`proven, not delivered and not named: ${missing.join()}`);
+    const tail = records.filter(({ sequence }) => sequence > report.provenSequence);
+    if (tail.some(({ sequence }, at) => sequence !== (tail[at - 1]?.sequence ?? report.provenSequence) + 1)) {
+      wrong("a hole in the tail");
+    }
+    if (withoutMarks(opening.judgement.records) !== withoutMarks(records)) wrong("opening delivers other records");
+    const { appended } = opening;
+    if (appended === null || !(appended > (records.at(-1)?.sequence ?? 0))) wrong(`appended as ${appended}`);
+    if (!Number.isSafeInteger((appended ?? 0) + 1)) wrong(`the numbers are used up: ${appended}`);
+    const again = (await judgeOpening(disk)).judgement;
+    if (again.error !== null) wrong(`opened again: ${again.error}`);
+    else {
+      const isAppended = ({ sequence }: DeliveredRecord): boolean => sequence === appended;
+      const after = withoutMarks(again.records.filter((record) => !isAppended(record)));
+      if (after !== withoutMarks(records)) wrong(`opened again: ${after}`);
+      if (!again.records.some(isAppended)) wrong("what was appended is not there any more");
+      if (again.report.cutBytes > 0) wrong("opened again, it cuts again");
+    }
+  }
+  return walk.error ?? "read";
+}
+
+/** Single reads: the record as it was written there, or damage. */
+async function readSingly(files: Files, readable: DeliveredRecord[], isKnown: IsKnown, wrong: Wrong): Promise<void> {
+  const reader = new LogReader({ fileSystem: await diskOf(files), directory: META });
+  for (const { location, digest, sequence } of readable) {
+    const one = await read(() => reader.read(location));
+    if (one !== digest && one !== "damage" && !isKnown({ digest: one })) wrong(`${sequence} is read as ${one}`);
+  }
+  const many = await read(async () => (await reader.readMany(readable.map((one) => one.location)))[0] as never);
+  if (many !== "damage" && !isKnown({ digest: many })) wrong(`read together as ${many}`);
+  reader.close();
+}
 
 /** The digest of what was read, or `damage`. */
 async function read(run: () => Promise<Parameters<typeof digestOf>[0]>): Promise<string> {

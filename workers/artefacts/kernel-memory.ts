@@ -22,7 +22,7 @@ declare namespace WebAssembly {
 const PAGE_BYTES = 65_536;
 /** As .ci/build-kernels.mjs declares it: addresses stay within an i32. */
 const MAXIMUM_PAGES = 32_768;
-export const MEMORY_BYTES = MAXIMUM_PAGES * PAGE_BYTES;
+const MEMORY_BYTES = MAXIMUM_PAGES * PAGE_BYTES;
 /** Below it nothing is placed: address 0 stands for nothing. */
 const FIRST_ADDRESS = 1_024;
 const ALIGNMENT_BYTES = 16;

@@ -17,7 +17,6 @@ type KernelName =
   | "markInliers"
   | "markValues"
   | "measureByTree"
-  | "measureExactly"
   | "measureLanes"
   | "packLines"
   | "sumDistances"

@@ -1,3 +1,4 @@
+import { lowerBound } from "../../core/lower-bound.js";
 import { encodeFrame, renumberFrame } from "./frame-codec.js";
 
 /** A message that the service has not answered yet. Its bytes are kept for a resend. */
@@ -102,15 +103,10 @@ export class UnacknowledgedQueue {
   }
 
   refuse(sequence: number, error: Error): void {
-    let low = this.#head;
-    let high = this.#cursor;
-    while (low < high) {
-      const middle = (low + high) >>> 1;
-      if ((this.#entries[middle] as Entry).sequence < sequence) low = middle + 1;
-      else high = middle;
-    }
-    const entry = this.#entries[low];
-    if (low < this.#cursor && entry?.sequence === sequence) this.#settle(entry)?.reject(error);
+    const isBelow = (at: number): boolean => (this.#entries[at] as Entry).sequence < sequence;
+    const place = lowerBound(this.#head, this.#cursor, isBelow);
+    const entry = this.#entries[place];
+    if (place < this.#cursor && entry?.sequence === sequence) this.#settle(entry)?.reject(error);
   }
 
   rejectAll(error: Error): void {

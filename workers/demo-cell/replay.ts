@@ -55,45 +55,30 @@ export async function openCollection(directory: string, readFile: ReadFile): Pro
   return captures;
 }
 
-/** Reads the fields of one entry of the index. `place` names the entry in errors. */
-class IndexEntry {
-  readonly #entry: Record<string, unknown>;
-  readonly #place: string;
-
-  /** @throws CollectionError */
-  constructor(entry: unknown, place: string) {
-    if (!isPlainObject(entry)) throw new CollectionError(`${place} must be an object`, { path: place });
-    this.#entry = entry;
-    this.#place = place;
-  }
-
-  /** @throws CollectionError if it is missing or not `allowed` */
-  field<T>(name: string, is: (value: unknown) => value is T, allowed: string): T {
-    const value = this.#entry[name];
-    if (is(value)) return value;
-    const came = JSON.stringify(value) ?? "nothing";
-    const path = `${this.#place}.${name}`;
-    throw new CollectionError(`${path} is ${came}: it must be ${allowed}`, { path, value: came, allowed });
-  }
-
-  optional<T>(name: string, is: (value: unknown) => value is T): T | undefined {
-    const value = this.#entry[name];
+/** @param place names the entry in errors @throws CollectionError */
+function describe(entry: unknown, place: string, directory: string, readFile: ReadFile): RecordedCapture {
+  if (!isPlainObject(entry)) throw new CollectionError(`${place} must be an object`, { path: place });
+  const optional = <T>(name: string, is: (value: unknown) => value is T): T | undefined => {
+    const value = entry[name];
     return is(value) ? value : undefined;
-  }
-}
-
-function describe(source: unknown, place: string, directory: string, readFile: ReadFile): RecordedCapture {
-  const entry = new IndexEntry(source, place);
-  const name = entry.field("name", isText, "a name");
-  const rows = entry.field("rows", isCount, "a count of lines");
-  const columns = entry.field("cols", isCount, "a count of points");
-  const heightFile = entry.field("height_file", isText, "the name of an .npy file");
-  const luminanceFile = entry.optional("luminance_file", isText);
-  const xPitchMm = entry.field("x_pitch_mm", isPositive, "millimetres above 0");
-  const yPitchMm = entry.field("y_pitch_mm", isPositive, "millimetres above 0");
-  const scale = entry.field("z_scale_mm_per_count", isNumber, "millimetres a count");
-  const offset = entry.field("z_offset_mm", isNumber, "millimetres");
-  const invalid = entry.field("invalid", isNumbers, "an array of raw codes");
+  };
+  const field = <T>(name: string, is: (value: unknown) => value is T, allowed: string): T => {
+    const value = optional(name, is);
+    if (value !== undefined) return value;
+    const came = JSON.stringify(entry[name]) ?? "nothing";
+    const path = `${place}.${name}`;
+    throw new CollectionError(`${path} is ${came}: it must be ${allowed}`, { path, value: came, allowed });
+  };
+  const name = field("name", isText, "a name");
+  const rows = field("rows", isCount, "a count of lines");
+  const columns = field("cols", isCount, "a count of points");
+  const heightFile = field("height_file", isText, "the name of an .npy file");
+  const luminanceFile = optional("luminance_file", isText);
+  const xPitchMm = field("x_pitch_mm", isPositive, "millimetres above 0");
+  const yPitchMm = field("y_pitch_mm", isPositive, "millimetres above 0");
+  const scale = field("z_scale_mm_per_count", isNumber, "millimetres a count");
+  const offset = field("z_offset_mm", isNumber, "millimetres");
+  const invalid = field("invalid", isNumbers, "an array of raw codes");
 
   const load = async (): Promise<Capture> => {
     const height = await readArray(directory, heightFile, { rows, columns }, readFile);
@@ -110,7 +95,7 @@ function describe(source: unknown, place: string, directory: string, readFile: R
       planes,
       xPitchMm,
       yPitchMm,
-      xOriginMm: entry.optional("x_origin_mm", isNumber) ?? 0,
+      xOriginMm: optional("x_origin_mm", isNumber) ?? 0,
       yOriginMm: 0,
       height: height.data,
       luminance: luminance?.data,
@@ -119,10 +104,10 @@ function describe(source: unknown, place: string, directory: string, readFile: R
   };
   return {
     name,
-    note: entry.optional("note", isText) ?? "",
-    sensor: entry.optional("sensor", isText) ?? "unknown sensor",
-    zMedianMm: entry.optional("z_median_mm", isNumber),
-    validFraction: entry.optional("valid_fraction", isNumber),
+    note: optional("note", isText) ?? "",
+    sensor: optional("sensor", isText) ?? "unknown sensor",
+    zMedianMm: optional("z_median_mm", isNumber),
+    validFraction: optional("valid_fraction", isNumber),
     load,
   };
 }

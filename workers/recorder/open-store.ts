@@ -1,10 +1,9 @@
 import type { DataDirectory } from "../../storage/disk/data-directory.js";
 import type { FileSystem } from "../../storage/disk/file-system-interface.js";
-import type { WriteRoom } from "../../storage/disk/write-room.js";
+import type { WriteRoom } from "../../storage/disk/retried-writes.js";
 import { type CommittedBatch, forEachRecord } from "../../storage/log/committed-batch.js";
 import { Log } from "../../storage/log/log.js";
 import type { LogOptions } from "../../storage/log/log-options.js";
-import { isKnownRecordType } from "../../storage/records/record-index.js";
 import { findLogEvidence, noteLostLog } from "../../storage/recovery/log-evidence.js";
 import { quarantinedFiles, withoutFoundAgain } from "../../storage/recovery/quarantine.js";
 import type { LogLine } from "./recorder-messages.js";
@@ -56,7 +55,6 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
     directory: directory.metaPath,
     quarantineDirectory: directory.quarantinePath,
     maximumPendingBytes: MAXIMUM_LOG_PENDING_BYTES,
-    understandsType: isKnownRecordType,
     usesHints: true,
     evidence,
     openingState: () => state.openingState(),

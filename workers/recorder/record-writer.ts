@@ -11,7 +11,6 @@ import type { ServiceClock } from "../../core/service-clock.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
 import type { RunEventName } from "../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../core/webhook/webhook-change.js";
-import { fillReserve } from "../../storage/columns/memory-reserve.js";
 import type { CommittedBatch } from "../../storage/log/committed-batch.js";
 import type { Log } from "../../storage/log/log.js";
 import { recordLength } from "../../storage/log/record-format.js";
@@ -93,13 +92,8 @@ export class RecordWriter {
     this.#state = options.state;
   }
 
-  /**
-   * Decides a producer's message. It is answered when its record is committed.
-   *
-   * @throws StorageError, or RangeError when there is no memory for it; then nothing of it is appended
-   */
+  /** Decides a producer's message. It is answered when its record is committed. */
   take(message: IncomingMessage): void {
-    fillReserve();
     const { clock, log, files, figures } = this.#options;
     const takenMs = figures.taken(message.body.byteLength + message.payload.byteLength);
     const { producer, sequence: number, instance } = message;
@@ -266,8 +260,6 @@ export class RecordWriter {
     payload?: Pick<MessagePayload, "file" | "lengthBytes">,
   ): number {
     const { log, endAppended, spend } = this.#options;
-    // A record is applied as a whole.
-    fillReserve();
     const record = encodeChanges(origin, changes, this.#runAfter(changes[0], timeUs));
     const { type, index, body } = record;
     const needs = payload?.file;

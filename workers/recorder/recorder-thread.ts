@@ -1,6 +1,7 @@
 /** The recorder thread's entry: `workerData` is `RecorderOptions`, the messages are those of recorder-messages.ts. */
 import { parentPort, workerData } from "node:worker_threads";
 import { wallClockUs } from "../../core/service-clock.js";
+import { SYSTEM_TIMERS } from "../../core/timers.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { FileSystemError, isNoRoom } from "../../storage/disk/file-system-error.js";
 import { StorageError } from "../../storage/storage-error.js";
@@ -21,10 +22,7 @@ const artefacts = options.artefactTasks === undefined ? undefined : new FrontArt
 try {
   const recorder = await Recorder.start(options, {
     fileSystem: nodeFileSystem,
-    timers: {
-      set: (callback, delayMs) => setTimeout(callback, delayMs),
-      clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
-    },
+    timers: SYSTEM_TIMERS,
     wallUs: wallClockUs,
     send,
     onMessage: (receive) => {

@@ -1,4 +1,5 @@
 /** One webhook: its settings, a test, and what was delivered to it. */
+import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, sendJson, type TestResult, type Webhook } from "../data/api.js";
 import { liveState } from "../data/live.js";
@@ -152,19 +153,31 @@ function Actions({ webhook, edit, tested }: ActionsProps) {
       <p role="status" class={result?.isFine === false ? "fault" : "note"}>
         {result?.words ?? ""}
       </p>
-      <dialog ref={dialog} aria-labelledby="delete-question">
-        <p id="delete-question">
-          Delete <Text of={webhook.name} />? Nothing more is posted to it. Its deliveries stay readable.
-        </p>
-        <p class="buttons">
-          <button type="button" class="danger" onClick={() => void remove()}>
-            Delete it
-          </button>
-          <button type="button" autofocus onClick={() => dialog.current?.close()}>
-            Keep it
-          </button>
-        </p>
-      </dialog>
+      <DeleteDialog name={webhook.name} dialog={dialog} remove={remove} />
     </>
+  );
+}
+
+interface DeleteDialogProps {
+  name: string;
+  dialog: RefObject<HTMLDialogElement | null>;
+  remove(): Promise<void>;
+}
+
+function DeleteDialog({ name, dialog, remove }: DeleteDialogProps) {
+  return (
+    <dialog ref={dialog} aria-labelledby="delete-question">
+      <p id="delete-question">
+        Delete <Text of={name} />? Nothing more is posted to it. Its deliveries stay readable.
+      </p>
+      <p class="buttons">
+        <button type="button" class="danger" onClick={() => void remove()}>
+          Delete it
+        </button>
+        <button type="button" autofocus onClick={() => dialog.current?.close()}>
+          Keep it
+        </button>
+      </p>
+    </dialog>
   );
 }

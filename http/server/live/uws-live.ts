@@ -27,6 +27,8 @@ export class UwsLiveAnswer {
   async send(answer: Reply, live: LiveStream): Promise<void> {
     const exchange = this.#exchange;
     const { response } = exchange;
+    // Within the request's own callback the library collects all writes, and tells of none whether it was taken.
+    await new Promise(setImmediate);
     if (exchange.method === "HEAD" || exchange.isAborted()) {
       live.release();
       if (!exchange.isAborted()) response.cork(() => sendHead(exchange, answer));
@@ -131,8 +133,8 @@ export class UwsSockets {
   listen(app: UwsApp, path: string, onUpgrade: Parameters<UwsApp["ws"]>[1]["upgrade"]): void {
     app.ws(path.replaceAll(/\{(\w+)\}/g, ":$1"), {
       maxPayloadLength: LIBRARY_MESSAGE_BYTES,
-      // Our own pings find the dead ones.
-      idleTimeout: 0,
+      // Our own pings find the dead ones. This is for who takes the close frame and then stays.
+      idleTimeout: 120,
       sendPingsAutomatically: false,
       upgrade: onUpgrade,
       open: (socket) => {
@@ -144,9 +146,7 @@ export class UwsSockets {
       },
       pong: (socket) => dataOf(socket).open?.pong(),
       drain: (socket) => {
-        // Not within this callback: when a write of a large frame fails there, the library no longer asks the system for room, and never calls again.
-        const { onDrained } = dataOf(socket);
-        if (onDrained !== undefined && socket.getBufferedAmount() === 0) setImmediate(onDrained);
+        if (socket.getBufferedAmount() === 0) dataOf(socket).onDrained?.();
       },
       close: (socket) => {
         const data = dataOf(socket);

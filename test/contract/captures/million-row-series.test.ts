@@ -1,7 +1,7 @@
 import { get, type IncomingMessage } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { crc32 } from "node:zlib";
-import t from "tap";
+import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
 import { formatTimeUs, parseTimeUs } from "../../../core/timestamps.js";
 import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
@@ -76,26 +76,7 @@ function sampledRows(): Set<number> {
 t.test("a million rows of eight channels come as they were appended, and take no more memory than a few", async (t) => {
   const service = await ServiceProcess.startFor(t, { args: ["serve", "--artefact-threads", "2"] });
   const producer = await RawProducer.connect({ path: service.cellSocketPath }, "sweep");
-  const runId = nextId();
-  await producer.accept(programPut());
-  await producer.accept({ type: "run.create", id: runId, program_id: PROGRAM_ID });
-  await producer.accept({ type: "run.start", id: runId });
-  await producer.accept({ type: "step.start", run_id: runId, index: 1 });
-  let row = 0;
-  for (const [nth, rows] of APPENDS.entries()) {
-    const appended = new Float32Array(rows * CHANNELS);
-    for (let done = 0; done < appended.length; ) {
-      const from = firstValueOf(row + done / CHANNELS);
-      const part = values.subarray(from, from + appended.length - done);
-      appended.set(part, done);
-      done += part.length;
-    }
-    row += rows;
-    const time = { first_timestamp: formatTimeUs(START_US + nth * 3_600_000_000), sample_period_us: PERIOD_US };
-    const body = { ...seriesAppend(runId, 1, CHANNELS), ...time, invalid: [CODE] };
-    await producer.accept(body, new Uint8Array(appended.buffer));
-  }
-  t.equal(row, ROWS);
+  const runId = await appendRows(t, producer);
   const beforeCounting = memoryOf(service);
   await producer.accept({ type: "step.finish", run_id: runId, index: 1, status: "completed" });
   await producer.close();
@@ -118,24 +99,7 @@ t.test("a million rows of eight channels come as they were appended, and take no
   const files = (await rawRequest(service.port, `GET /runs/${runId}/files HTTP/1.1\r\nHost: cell\r\n\r\n`))?.json();
   t.match(files, { 0: { name: "step-1-cl_sweep.csv", size_in_bytes: body.length } });
 
-  const ends = new Uint32Array(ROWS + 1);
-  for (let line = 0, at = -1; line <= ROWS; line++) {
-    at = body.indexOf(10, at + 1);
-    ends[line] = at;
-  }
-  t.equal(ends[ROWS], body.length - 1, "a header, a million rows, and nothing behind them");
-  t.equal(
-    body.toString("latin1", 0, ends[0]),
-    "timestamp,channel_1,channel_2,channel_3,channel_4,channel_5,channel_6,channel_7,channel_8",
-  );
-  const textOf = (row: number): string => body.toString("latin1", (ends[row] as number) + 1, ends[row + 1]);
-  const sampled = sampledRows();
-  const wrong = [...sampled].filter((row) => textOf(row) !== lineOf(row));
-  t.same(
-    wrong.slice(0, 3).map((row) => `row ${row}: ${textOf(row)} is not ${lineOf(row)}`),
-    [],
-  );
-  t.ok(sampled.size > 1_700, `${sampled.size} rows looked at`);
+  const ends = checkLines(t, body);
 
   const rowAt = (row: number): number => (ends[row] as number) + 1;
   for (const [first, last] of [
@@ -176,6 +140,54 @@ t.test("a million rows of eight channels come as they were appended, and take no
     t.ok(whileSent <= MOST_WHILE_SENT, `${mib(whileSent)} of ${mib(MOST_WHILE_SENT)}`);
   });
 });
+
+/** A run whose first step has all the appends, and is not finished. @returns its id */
+async function appendRows(t: Test, producer: RawProducer): Promise<string> {
+  const runId = nextId();
+  await producer.accept(programPut());
+  await producer.accept({ type: "run.create", id: runId, program_id: PROGRAM_ID });
+  await producer.accept({ type: "run.start", id: runId });
+  await producer.accept({ type: "step.start", run_id: runId, index: 1 });
+  let row = 0;
+  for (const [nth, rows] of APPENDS.entries()) {
+    const appended = new Float32Array(rows * CHANNELS);
+    for (let done = 0; done < appended.length; ) {
+      const from = firstValueOf(row + done / CHANNELS);
+      const part = values.subarray(from, from + appended.length - done);
+      appended.set(part, done);
+      done += part.length;
+    }
+    row += rows;
+    const time = { first_timestamp: formatTimeUs(START_US + nth * 3_600_000_000), sample_period_us: PERIOD_US };
+    const body = { ...seriesAppend(runId, 1, CHANNELS), ...time, invalid: [CODE] };
+    await producer.accept(body, new Uint8Array(appended.buffer));
+  }
+  t.equal(row, ROWS);
+  return runId;
+}
+
+/** The sampled lines are as they were appended. @returns where each line ends */
+function checkLines(t: Test, body: Buffer): Uint32Array {
+  const ends = new Uint32Array(ROWS + 1);
+  for (let line = 0, at = -1; line <= ROWS; line++) {
+    at = body.indexOf(10, at + 1);
+    ends[line] = at;
+  }
+  t.equal(ends[ROWS], body.length - 1, "a header, a million rows, and nothing behind them");
+  t.equal(
+    body.toString("latin1", 0, ends[0]),
+    "timestamp,channel_1,channel_2,channel_3,channel_4,channel_5,channel_6,channel_7,channel_8",
+  );
+  const textOf = (row: number): string => body.toString("latin1", (ends[row] as number) + 1, ends[row + 1]);
+  const sampled = sampledRows();
+  const wrong = [...sampled].filter((row) => textOf(row) !== lineOf(row));
+  t.same(
+    wrong.slice(0, 3).map((row) => `row ${row}: ${textOf(row)} is not ${lineOf(row)}`),
+    [],
+  );
+  t.ok(sampled.size > 1_700, `${sampled.size} rows looked at`);
+  return ends;
+}
 
 /** Zeros where no file says it. */
 function memoryOf({ pid }: ServiceProcess): { residentBytes: number; peakBytes: number } {

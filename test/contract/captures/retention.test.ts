@@ -2,13 +2,13 @@ import { existsSync, readdirSync, readlinkSync, rmSync, statSync } from "node:fs
 import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import t from "tap";
-import { createRandom } from "../../../core/random.js";
+import t, { type Test } from "tap";
 import type { components } from "../../../http/client/interface-types.js";
 import { capturePath } from "../../../storage/captures/capture-path.js";
 import {
   digest,
   PROCESSED_FORMATS as FORMATS,
+  type KeptRun,
   PROCESSED_BYTES,
   REPORT,
   runWithCaptures,
@@ -17,11 +17,8 @@ import { ContractClient } from "../../helpers/http/contract-client.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
-import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { checkDirectory } from "../../helpers/store/checked-directory.js";
-import { sized } from "../../helpers/test-size.js";
 
-const SEED = Number(process.env.TEST_SEED ?? 20261120);
 /** More than what sockets hold between the service and a client that does not read. */
 const BIG = Buffer.alloc(48 * 1024 * 1024, "the image of a whole part ");
 
@@ -77,7 +74,6 @@ t.test(
     const put = { type: "file.put", run_id: first.id, name: "big.png", content_type: "image/png" };
     await producer.accept(put, BIG);
     await producer.accept({ type: "run.finish", id: first.id });
-    const runPath = `/runs/${first.id}`;
     const firstRun = { path: { run_id: first.id } };
     const before = await client.until("/runs/{run_id}", ({ status }) => status === "completed", firstRun);
     t.same(
@@ -86,55 +82,18 @@ t.test(
         .map((name) => [name, null])
         .sort(),
     );
-    const download = await begin(service.port, `${runPath}/files/big.png`);
+    const download = await begin(service.port, `/runs/${first.id}/files/big.png`);
     t.equal(download.statusCode, 200);
 
     const second = await runWithCaptures(producer, 2);
     await producer.accept({ type: "run.finish", id: second.id });
     const third = await runWithCaptures(producer, 3);
     await producer.accept({ type: "run.finish", id: third.id });
+    const runs = [first, second, third] as const;
     const isRemoved = ({ files }: Run) => files?.some(({ deleted_at }) => deleted_at !== null) === true;
     const after = await client.until("/runs/{run_id}", isRemoved, firstRun);
 
-    const look = async () => {
-      t.same(
-        after.files?.map(({ name, deleted_at }) => [name, deleted_at === after.updated_at]),
-        before.files?.map(({ name }) => [name, name !== "report.pdf"]),
-      );
-      t.same(await client.get("/runs/{run_id}/files", firstRun), after.files, "the manifest keeps every entry");
-      t.same(
-        { ...after, files: null, updated_at: null },
-        { ...before, files: null, updated_at: null },
-        "all else stays",
-      );
-      const made = FORMATS.map((format) => `frame-${first.frameId}.${format}`);
-      for (const name of [...made, "marked.png", "big.png"]) {
-        t.match(await client.rawRefusal(`${runPath}/files/${name}`, 410, "file_removed"), { params: { value: name } });
-      }
-      t.same((await client.raw("GET", `${runPath}/files/report.pdf`)).body, REPORT);
-      for (const format of FORMATS) {
-        await client.rawRefusal(`/sensor/frames/${first.frameId}/file.${format}`, 404, "format_not_available");
-      }
-      const listed = await client.get("/sensor/frames/{frame_id}/files", { path: { frame_id: first.frameId } });
-      t.strictSame([listed.available_formats, listed.files], [[], {}]);
-      t.match(await client.get("/sensor/frames/{frame_id}", { path: { frame_id: first.frameId } }), {
-        id: first.frameId,
-      });
-      const sync = await client.get("/runs", { query: { updated_since: before.updated_at } });
-      t.match(
-        sync.runs.find(({ id }) => id === first.id),
-        { updated_at: after.updated_at, status: "completed" },
-        "a sync sees the change",
-      );
-      t.equal(
-        (await client.raw("GET", `/runs/${second.id}/files/marked.png`)).status,
-        200,
-        "what is younger is all there",
-      );
-      t.equal((await client.raw("GET", `/sensor/frames/${third.frameId}/file.npy`)).status, 200);
-      await client.get("/health");
-    };
-    await look();
+    await showsRemoval(t, client, runs, before, after);
     await until(
       async () => existsSync(join(service.dataDirectory, "captures", capturePath(first.id, "capture"))),
       (there) => !there,
@@ -162,12 +121,52 @@ t.test(
     await service.end("SIGKILL");
     service = await ServiceProcess.start({ dataDirectory: service.dataDirectory });
     client = new ContractClient(t, service.port);
-    await look();
+    await showsRemoval(t, client, runs, before, after);
     t.match(await service.end(), { code: 0 });
     t.match(await checkDirectory(service.dataDirectory), { ok: true, summary: { damages: 0 } });
     rmSync(service.dataDirectory, { recursive: true, force: true });
   },
 );
+
+/** What a client is shown of the first run, whose captures are removed, and of the younger ones. */
+async function showsRemoval(
+  t: Test,
+  client: ContractClient,
+  [first, second, third]: readonly [KeptRun, KeptRun, KeptRun],
+  before: Run,
+  after: Run,
+): Promise<void> {
+  const runPath = `/runs/${first.id}`;
+  const manifest = await client.get("/runs/{run_id}/files", { path: { run_id: first.id } });
+  t.same(
+    after.files?.map(({ name, deleted_at }) => [name, deleted_at === after.updated_at]),
+    before.files?.map(({ name }) => [name, name !== "report.pdf"]),
+  );
+  t.same(manifest, after.files, "the manifest keeps every entry");
+  t.same({ ...after, files: null, updated_at: null }, { ...before, files: null, updated_at: null }, "all else stays");
+  const made = FORMATS.map((format) => `frame-${first.frameId}.${format}`);
+  for (const name of [...made, "marked.png", "big.png"]) {
+    t.match(await client.rawRefusal(`${runPath}/files/${name}`, 410, "file_removed"), { params: { value: name } });
+  }
+  t.same((await client.raw("GET", `${runPath}/files/report.pdf`)).body, REPORT);
+  for (const format of FORMATS) {
+    await client.rawRefusal(`/sensor/frames/${first.frameId}/file.${format}`, 404, "format_not_available");
+  }
+  const listed = await client.get("/sensor/frames/{frame_id}/files", { path: { frame_id: first.frameId } });
+  t.strictSame([listed.available_formats, listed.files], [[], {}]);
+  t.match(await client.get("/sensor/frames/{frame_id}", { path: { frame_id: first.frameId } }), {
+    id: first.frameId,
+  });
+  const sync = await client.get("/runs", { query: { updated_since: before.updated_at } });
+  t.match(
+    sync.runs.find(({ id }) => id === first.id),
+    { updated_at: after.updated_at, status: "completed" },
+    "a sync sees the change",
+  );
+  t.equal((await client.raw("GET", `/runs/${second.id}/files/marked.png`)).status, 200, "what is younger is all there");
+  t.equal((await client.raw("GET", `/sensor/frames/${third.frameId}/file.npy`)).status, 200);
+  await client.get("/health");
+}
 
 t.test("the log says what was removed; bytes that are missing without a tombstone are an error, not 410", async (t) => {
   let service = await ServiceProcess.start({ environment: { INSPECTION_RETAIN_BYTES: String(PROCESSED_BYTES) } });
@@ -203,54 +202,3 @@ t.test("the log says what was removed; bytes that are missing without a tombston
   await service.end();
   t.match(await runCommand(["check", "--data", folder]), { code: 1, stdout: /capture_missing: captures\/.*DAMAGED/s });
 });
-
-t.test(
-  "kill -9 while retention works: check finds no byte gone without its tombstone, and the next start goes on",
-  async (t) => {
-    t.comment(`TEST_SEED=${SEED}`);
-    const random = createRandom(SEED);
-    const folder = temporaryDirectory(t);
-    const recorder = await RecorderHarness.start(t, folder);
-    const producer = await recorder.connect("controller");
-    const count = sized(60, 100);
-    for (let n = 0; n < count; n++) {
-      const run = await runWithCaptures(producer, n);
-      await producer.accept({ type: "run.cancel", id: run.id });
-    }
-    await recorder.stop();
-    const start = async (): Promise<ServiceProcess> => {
-      const service = await ServiceProcess.startFor(t, {
-        dataDirectory: folder,
-        args: ["serve", "--retain-bytes", "1"],
-      });
-      return service;
-    };
-    let kills = 0;
-    let left = 0;
-    while (captureFiles(folder).length > 0 && kills < sized(2, 5)) {
-      const there = captureFiles(folder).length;
-      const below = there - random.integer(0, 30);
-      const service = await start();
-      await until(
-        async () => captureFiles(folder).length,
-        (files) => files <= Math.max(0, below),
-      );
-      await service.end("SIGKILL");
-      kills++;
-      const { ok, findings } = await checkDirectory(folder);
-      t.ok(ok, JSON.stringify(findings));
-      left += findings.filter(({ code }) => code === "capture_left").length;
-    }
-    const service = await start();
-    const client = new ContractClient(t, service.port);
-    await until(
-      async () => captureFiles(folder).length,
-      (files) => files === 0,
-    );
-    const list = (await client.get("/runs", { query: { limit: 1000 } })) as { total: number };
-    t.equal(list.total, count, "every record stays");
-    await service.end();
-    t.match(await checkDirectory(folder), { ok: true, findings: { length: 0 } });
-    t.comment(`${kills} kills, ${left} files left behind and taken up`);
-  },
-);

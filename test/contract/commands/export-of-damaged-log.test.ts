@@ -3,7 +3,7 @@ import { join } from "node:path";
 import t, { type Test } from "tap";
 import { RECORD_HEADER_BYTES } from "../../../storage/log/record-format.js";
 import { segmentName } from "../../../storage/log/segment.js";
-import { type KeptRun, OFFERED_FORMATS, REPORT, runWithCaptures } from "../../helpers/captures/kept-captures.js";
+import { type KeptRun, REPORT, runWithCaptures, untilAllFormats } from "../../helpers/captures/kept-captures.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
@@ -101,30 +101,7 @@ function tellsLoss(t: Test, exported: Exported, lost: Inspected, says: RegExp): 
 }
 
 t.test("what damage to the log took of a run is told, and the rest of the run written", async (t) => {
-  const service = await ServiceProcess.startFor(t);
-  const data = service.dataDirectory;
-  const client = new ContractClient(t, service.port);
-  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
-  const addEvent = (run: KeptRun, type: string) =>
-    producer.accept({ type: "event.add", run_id: run.id, event_type: type, data: { padding: "x".repeat(50) } });
-  const untilMade = ({ frameId }: KeptRun) =>
-    client.until(
-      "/sensor/frames/{frame_id}/files",
-      (files) => files.available_formats.length === OFFERED_FORMATS.length,
-      {
-        path: { frame_id: frameId },
-      },
-    );
-  const ended = await runWithCaptures(producer, 1);
-  await addEvent(ended, "of the ended one");
-  await untilMade(ended);
-  await producer.accept({ type: "run.finish", id: ended.id });
-  await client.until("/runs/{run_id}", ({ status }) => status === "completed", { path: { run_id: ended.id } });
-  const running = await runWithCaptures(producer, 2);
-  for (const type of ["one", "two", "three"]) await addEvent(running, type);
-  await untilMade(running);
-  t.match(await service.end(), { code: 0 });
-
+  const { data, ended, running } = await twoRuns(t);
   const records = await recordsOf(data);
   const ofEnded = records.filter(isOf(ended.id));
   const ofRunning = records.filter(isOf(running.id));
@@ -190,6 +167,27 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
     );
   });
 });
+
+/** A store that nobody serves any more, with a run that has ended and one that goes on. */
+async function twoRuns(t: Test): Promise<{ data: string; ended: KeptRun; running: KeptRun }> {
+  const service = await ServiceProcess.startFor(t);
+  const data = service.dataDirectory;
+  const client = new ContractClient(t, service.port);
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  const addEvent = (run: KeptRun, type: string) =>
+    producer.accept({ type: "event.add", run_id: run.id, event_type: type, data: { padding: "x".repeat(50) } });
+  const ended = await runWithCaptures(producer, 1);
+  await addEvent(ended, "of the ended one");
+  await untilAllFormats(client, ended);
+  await producer.accept({ type: "run.finish", id: ended.id });
+  await client.until("/runs/{run_id}", ({ status }) => status === "completed", { path: { run_id: ended.id } });
+  const running = await runWithCaptures(producer, 2);
+  for (const type of ["one", "two", "three"]) await addEvent(running, type);
+  await untilAllFormats(client, running);
+  t.match(await service.end(), { code: 0 });
+
+  return { data, ended, running };
+}
 
 t.test("what a recovery copied on, or cut since nobody was told of it, is no loss", async (t) => {
   const dataDirectory = temporaryDirectory(t);

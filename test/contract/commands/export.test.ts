@@ -9,16 +9,17 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import t from "tap";
+import t, { type Test } from "tap";
 import { exportRun } from "../../../http/commands/export-command.js";
 import { capturePath } from "../../../storage/captures/capture-path.js";
 import {
   PROCESSED_FORMATS as FORMATS,
   IMAGE,
-  OFFERED_FORMATS,
+  type KeptRun,
   PROCESSED_BYTES,
   REPORT,
   runWithCaptures,
+  untilAllFormats,
 } from "../../helpers/captures/kept-captures.js";
 import { mountDisk, mountsDisks } from "../../helpers/disk/small-disk.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
@@ -27,38 +28,22 @@ import { runCommand, ServiceProcess } from "../../helpers/process/service-proces
 import { isFullSize } from "../../helpers/test-size.js";
 
 const json = (path: string) => JSON.parse(readFileSync(path, "utf8"));
+const exportArgs = (data: string, run: string, to: string) => ["export", "--data", data, "--run", run, "--to", to];
 /** Longer as a file's name than a file system takes. */
 const LONG_NAME = `${"測".repeat(100)}.pdf`;
-
-/** Resolves when the frame has all its formats. */
-async function untilMade(client: ContractClient, frameId: string): Promise<void> {
-  const hasAll = (files: { available_formats: string[] }): boolean =>
-    files.available_formats.length === OFFERED_FORMATS.length;
-  await client.until("/sensor/frames/{frame_id}/files", hasAll, { path: { frame_id: frameId } });
-}
 
 t.test("export writes the interface's answers with relative links, and the bytes that are there", async (t) => {
   const service = await ServiceProcess.startFor(t, { args: ["serve", "--retain-bytes", String(PROCESSED_BYTES)] });
   const data = service.dataDirectory;
   const client = new ContractClient(t, service.port);
   const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
-  const removed = await runWithCaptures(producer, 1);
-  await producer.accept({ type: "run.finish", id: removed.id });
-  const whole = await runWithCaptures(producer, 2);
-  const check = { type: "check.add", run_id: whole.id, check: { name: "gap", status: "failed", value: 1.5 } };
-  await producer.accept(check);
-  await producer.accept({ type: "defect.add", run_id: whole.id, defect: { type: "dent", confidence: 0.5 } });
-  const put = { type: "file.put", run_id: whole.id, content_type: "application/pdf" };
-  await producer.accept({ ...put, name: LONG_NAME }, REPORT);
-  await producer.accept({ ...put, name: "empty.pdf" });
-  await producer.accept({ type: "run.finish", id: whole.id });
-  const active = await runWithCaptures(producer, 3);
+  const { removed, whole, active } = await threeRuns(producer);
   const file = (name: string) => client.raw("GET", `/runs/${whole.id}/files/${encodeURIComponent(name)}`);
   const npy = `frame-${whole.frameId}.npy`;
   for (let isRemoved = false; !isRemoved; ) {
     isRemoved = (await client.raw("GET", `/runs/${removed.id}/files/marked.png`)).status === 410;
   }
-  await untilMade(client, active.frameId);
+  await untilAllFormats(client, active);
   const served = new Map<string, Buffer>();
   const made = FORMATS.map((format) => `frame-${whole.frameId}.${format}`);
   for (const name of [...made, "report.pdf", "marked.png", "empty.pdf"]) served.set(name, (await file(name)).body);
@@ -70,14 +55,13 @@ t.test("export writes the interface's answers with relative links, and the bytes
     "files.json": await client.get("/runs/{run_id}/files", { path: { run_id: whole.id } }),
   };
   const to = join(data, "out", "one");
-  const args = (run: string, folder: string) => ["export", "--data", data, "--run", run, "--to", folder];
-  const refused = await runCommand(args(whole.id, to));
+  const refused = await runCommand(exportArgs(data, whole.id, to));
   t.equal(refused.code, 1, "not while it is served");
   t.match(refused.stderr, new RegExp(`in use by process ${service.pid}\\b`));
   t.notOk(existsSync(join(data, "out")));
   await service.end();
 
-  const exported = await runCommand(args(whole.id, to));
+  const exported = await runCommand(exportArgs(data, whole.id, to));
   t.match(exported, { code: 0, stderr: "" });
   t.match(exported.stdout, /9 files, \d+ bytes in /);
   t.match(exported.stdout, /^files\/file-\d is "測/m, "a name that no file can have is said");
@@ -94,24 +78,50 @@ t.test("export writes the interface's answers with relative links, and the bytes
     "NUMPY",
   );
 
-  const again = await runCommand(args(whole.id, to));
+  const again = await runCommand(exportArgs(data, whole.id, to));
   t.match(again, { code: 1, stderr: /is not empty; nothing is overwritten/ });
   const empty = join(data, "out", "empty");
   mkdirSync(empty);
-  t.match(await runCommand(args(removed.id, empty)), { code: 0, stdout: /6 files that retention removed/ });
+  t.match(await runCommand(exportArgs(data, removed.id, empty)), { code: 0, stdout: /6 files that retention removed/ });
   t.same(readdirSync(join(empty, "files")), ["report.pdf"], "removed files are in files.json only");
   t.equal(
     json(join(empty, "files.json")).filter((entry: { deleted_at: unknown }) => entry.deleted_at !== null).length,
     6,
   );
-  t.match(await runCommand(args(active.id, join(data, "out", "active"))), { code: 0, stdout: /\(running\): 7 files/ });
+  const ofActive = await runCommand(exportArgs(data, active.id, join(data, "out", "active")));
+  t.match(ofActive, { code: 0, stdout: /\(running\): 7 files/ });
 
+  await refusesUse(t, data, whole, to);
+  t.notOk(existsSync(join(data, "x")));
+  const environment = { INSPECTION_DATA: data, INSPECTION_RUN: whole.id };
+  const file2 = join(data, "options.json");
+  writeFileSync(file2, JSON.stringify({ to: join(data, "out", "by-file") }));
+  t.match(await runCommand(["export", "--config", file2], environment), { code: 0 });
+});
+
+/** One that retention is to take, one with all there is, and one that goes on. */
+async function threeRuns(producer: RawProducer): Promise<Record<"removed" | "whole" | "active", KeptRun>> {
+  const removed = await runWithCaptures(producer, 1);
+  await producer.accept({ type: "run.finish", id: removed.id });
+  const whole = await runWithCaptures(producer, 2);
+  const check = { type: "check.add", run_id: whole.id, check: { name: "gap", status: "failed", value: 1.5 } };
+  await producer.accept(check);
+  await producer.accept({ type: "defect.add", run_id: whole.id, defect: { type: "dent", confidence: 0.5 } });
+  const put = { type: "file.put", run_id: whole.id, content_type: "application/pdf" };
+  await producer.accept({ ...put, name: LONG_NAME }, REPORT);
+  await producer.accept({ ...put, name: "empty.pdf" });
+  await producer.accept({ type: "run.finish", id: whole.id });
+  const active = await runWithCaptures(producer, 3);
+  return { removed, whole, active };
+}
+
+async function refusesUse(t: Test, data: string, whole: KeptRun, to: string): Promise<void> {
   const usage: [string[], RegExp][] = [
     [["export", "--data", data, "--to", join(data, "x")], /--run is required/],
     [["export", "--data", data, "--run", whole.id], /--to is required/],
-    [args("no-id", join(data, "x")), /--run: "no-id" is not allowed; it must be the id of a run/],
-    [args(whole.frameId, join(data, "x")), /has no run/],
-    [args(whole.id, join(to, "run.json")), /--to: .*ENOTDIR/],
+    [exportArgs(data, "no-id", join(data, "x")), /--run: "no-id" is not allowed; it must be the id of a run/],
+    [exportArgs(data, whole.frameId, join(data, "x")), /has no run/],
+    [exportArgs(data, whole.id, join(to, "run.json")), /--to: .*ENOTDIR/],
     [["export", "--data", join(data, "nothing"), "--run", whole.id, "--to", to], /holds no store/],
   ];
   for (const [command, message] of isFullSize ? usage : usage.slice(3, 5)) {
@@ -120,12 +130,7 @@ t.test("export writes the interface's answers with relative links, and the bytes
     t.match(ended.stderr, message);
     t.notMatch(ended.stderr, /^\s+at /m);
   }
-  t.notOk(existsSync(join(data, "x")));
-  const environment = { INSPECTION_DATA: data, INSPECTION_RUN: whole.id };
-  const file2 = join(data, "options.json");
-  writeFileSync(file2, JSON.stringify({ to: join(data, "out", "by-file") }));
-  t.match(await runCommand(["export", "--config", file2], environment), { code: 0 });
-});
+}
 
 /** A store that nobody serves any more, with one run that has ended. */
 async function endedStore(): Promise<{ data: string; run: { id: string } }> {
@@ -143,7 +148,7 @@ t.test("damaged or missing bytes are not exported, and nothing that looks whole 
   ended ??= endedStore();
   const { data, run } = await ended;
   const to = join(data, "out");
-  const args = ["export", "--data", data, "--run", run.id, "--to", to];
+  const args = exportArgs(data, run.id, to);
   const isRefused = (message: RegExp) => t.rejects(exportRun({ data, run: run.id, to, config: null }), { message });
   const captures = join(data, "captures", capturePath(run.id, "capture"));
   const bytes = readFileSync(captures);
@@ -175,7 +180,7 @@ t.test("--to is replaced whole, or refused before anything is written", async (t
   symlinkSync("empty", join(within, "link"));
   symlinkSync("nowhere", join(within, "dangling"));
   const intoIt = (to: string, cwd = process.cwd()) =>
-    runCommand(["export", "--data", data, "--run", run.id, "--to", to], {}, process.execPath, cwd);
+    runCommand(exportArgs(data, run.id, to), {}, process.execPath, cwd);
   const refused: [string, string, RegExp][] = [
     [".", join(within, "empty"), /^inspection-service: --to: \. is the current folder: [^\n]*\n$/],
     ["./.", join(within, "empty"), /is the current folder/],

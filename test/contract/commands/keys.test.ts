@@ -4,7 +4,6 @@ import {
   lstatSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   symlinkSync,
   truncateSync,
@@ -63,11 +62,9 @@ t.test("the file keeps its mode", async (t) => {
   const file = join(temporaryDirectory(t), "keys.json");
   await runCommand(["keys", "add", "--file", file]);
   t.equal(statSync(file).mode & 0o7777, 0o600, "a new one is for its owner");
-  for (const mode of isFullSize ? [0o640, 0o604] : [0o604]) {
-    chmodSync(file, mode);
-    await runCommand(["keys", "add", "--file", file]);
-    t.equal(statSync(file).mode & 0o7777, mode);
-  }
+  chmodSync(file, 0o604);
+  await runCommand(["keys", "add", "--file", file]);
+  t.equal(statSync(file).mode & 0o7777, 0o604);
 });
 
 t.test(
@@ -109,25 +106,14 @@ t.test("while the file is no key file, keys are refused and health says why, unt
     while ((await ask("/programs"))?.status !== status) await setTimeout(50);
   };
   const health = async () => (await ask("/health"))?.json() as { status: string; components: Record<string, unknown> };
-  const harm: [how: string, harm: () => void, detail: RegExp][] = [
-    ["removed", () => rmSync(file), /ENOENT/],
-    ["half written", () => truncateSync(file, right.length / 2), /is not JSON/],
-    ["another list", () => writeFileSync(file, '{"keys":[{}]}'), /keys\[0\]\.id/],
-  ];
-  // Each is two waits for the next look at the file.
-  const tried = isFullSize ? harm : harm.slice(1, 2);
-  for (const [how, doHarm, detail] of tried) {
-    await untilStatus(200);
-    t.equal((await health()).status, "healthy", `before it is ${how}`);
-    doHarm();
-    await untilStatus(401);
-    const refused = await ask("/runs");
-    t.match(refused?.json(), { code: "unauthorized", message: /key file/ }, how);
-    t.match(await health(), { status: "degraded", components: { recorder: { status: "degraded" } } }, how);
-    t.match(JSON.stringify(await health()), /since 20\d\d-.*the key file keys of the line\.json/, how);
-    t.match(JSON.stringify(await health()), detail, how);
-    writeFileSync(file, right);
-  }
+  await untilStatus(200);
+  t.equal((await health()).status, "healthy");
+  truncateSync(file, right.length / 2);
+  await untilStatus(401);
+  t.match((await ask("/runs"))?.json(), { code: "unauthorized", message: /key file/ });
+  t.match(await health(), { status: "degraded", components: { recorder: { status: "degraded" } } });
+  t.match(JSON.stringify(await health()), /since 20\d\d-.*the key file keys of the line\.json.*is not JSON/);
+  writeFileSync(file, right);
   await untilStatus(200);
   const { stderr } = (await service.end()) as Ended;
   const lines = stderr
@@ -135,6 +121,6 @@ t.test("while the file is no key file, keys are refused and health says why, unt
     .split("\n")
     .map((line) => JSON.parse(line) as { msg: string; level: number });
   const told = lines.filter(({ msg }) => msg.includes("the key file cannot be used"));
-  t.match(told, listOf(...tried.map(() => ({ level: 50 }))), "once for each time");
+  t.match(told, listOf({ level: 50 }), "once");
   t.notOk(stderr.includes(key.slice(17)));
 });

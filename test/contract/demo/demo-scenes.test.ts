@@ -1,8 +1,11 @@
 import t, { type Test } from "tap";
+import type { components } from "../../../http/client/interface-types.js";
 import { SCENES } from "../../../workers/demo-cell/scenes.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { endedRuns, settledDeliveries, startDemo } from "../../helpers/process/demo-results.js";
 import { runCommand } from "../../helpers/process/service-process.js";
+
+type Webhook = components["schemas"]["WebhookResponse"];
 
 t.test("the first two minutes show a whole cell", async (t) => {
   const startedMs = performance.now();
@@ -34,6 +37,23 @@ t.test("the first two minutes show a whole cell", async (t) => {
   t.ok(defects.some(({ region_2d, region_3d }) => region_2d?.bbox && region_3d?.orientation));
 
   const webhooks = await client.get("/webhooks");
+  const delivered = await showsDeliveries(t, client, webhooks);
+
+  const files = await client.get("/runs/{run_id}/files", { path: { run_id: opening } });
+  t.strictSame(
+    files.map(({ type, deleted_at }) => type === "report" || typeof deleted_at === "string"),
+    files.map(() => true),
+  );
+  const removed = files.find(({ deleted_at: at }) => at);
+  t.equal((await client.raw("GET", `/runs/${opening}/files/${removed?.name}`)).status, 410);
+  t.match(await service.end("SIGINT"), { code: 0 });
+  t.match(await runCommand(["check", "--data", service.dataDirectory]), { code: 0, stdout: /\nok\n$/ });
+
+  await startAgain(t, service.dataDirectory, webhooks, delivered);
+});
+
+/** One receiver verifies signatures, one is busy, one is down. @returns how many deliveries the first one took */
+async function showsDeliveries(t: Test, client: ContractClient, webhooks: readonly Webhook[]): Promise<number> {
   const [signed = [], busy = [], down = []] = await Promise.all(
     webhooks.map(({ id }, at) => settledDeliveries(client, id, at === 0 ? 2 * SCENES.length : 1)),
   );
@@ -79,25 +99,14 @@ t.test("the first two minutes show a whole cell", async (t) => {
       ["imperial", new Set(["in"])],
     ]),
   );
-
-  const files = await client.get("/runs/{run_id}/files", { path: { run_id: opening } });
-  t.strictSame(
-    files.map(({ type, deleted_at }) => type === "report" || typeof deleted_at === "string"),
-    files.map(() => true),
-  );
-  const removed = files.find(({ deleted_at: at }) => at);
-  t.equal((await client.raw("GET", `/runs/${opening}/files/${removed?.name}`)).status, 410);
-  t.match(await service.end("SIGINT"), { code: 0 });
-  t.match(await runCommand(["check", "--data", service.dataDirectory]), { code: 0, stdout: /\nok\n$/ });
-
-  await startAgain(t, service.dataDirectory, webhooks, signed.length);
-});
+  return signed.length;
+}
 
 /** The next start is in the demo's own store: it makes no such run again, finds what is removed, and has the same receivers. */
 async function startAgain(
   t: Test,
   dataDirectory: string,
-  webhooks: readonly { id: string; url: string }[],
+  webhooks: readonly Webhook[],
   deliveries: number,
 ): Promise<void> {
   const service = await startDemo(t, { args: ["demo", "--runs", "1"], dataDirectory });

@@ -7,6 +7,36 @@ import { ChangingCell } from "../../helpers/live/changing-cell.js";
 
 const { key, stored } = createKey("read", "2026-01-31T12:00:00.000000Z");
 
+/** What lies between the client and the service. */
+class BreakingNetwork {
+  readonly asked: { url: string; headers: Headers }[] = [];
+  /** Answers that will break off behind their first piece. */
+  breaks = 0;
+  /** A proxy refuses the next stream. */
+  isBusy = false;
+
+  readonly fetch: typeof fetch = async (input, init) => {
+    const request = new Request(input, init);
+    this.asked.push({ url: request.url, headers: request.headers });
+    const response = await fetch(request);
+    if (request.url.includes("/changes") && this.isBusy) {
+      this.isBusy = false;
+      return new Response("a proxy's", { status: 429, headers: { "Retry-After": "0.01" } });
+    }
+    if (this.breaks-- <= 0 || response.body === null) return response;
+    const reader = response.body.getReader();
+    const first = await reader.read();
+    await reader.cancel();
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        if (first.value !== undefined) controller.enqueue(first.value);
+      },
+      pull: (controller) => controller.error(new TypeError("broken off")),
+    });
+    return new Response(body, { headers: { "content-type": "text/event-stream" } });
+  };
+}
+
 for (const { name, front, uwsPackage } of frontsHere(t)) {
   t.test(`the typed client lists runs, and follows them through breaks (${name})`, async (t) => {
     const cell = new ChangingCell();
@@ -15,34 +45,9 @@ for (const { name, front, uwsPackage } of frontsHere(t)) {
       ...{ front, apiKeys: new ApiKeys([stored]) },
       ...(uwsPackage !== undefined && { uwsPackage }),
     });
-    const asked: { url: string; headers: Headers }[] = [];
-    let breaks = 0;
-    let isBusy = false;
-    const client = createServiceClient({
-      baseUrl: `http://127.0.0.1:${port}`,
-      apiKey: key,
-      async fetch(input, init) {
-        const request = new Request(input, init);
-        asked.push({ url: request.url, headers: request.headers });
-        const response = await fetch(request);
-        if (request.url.includes("/changes") && isBusy) {
-          isBusy = false;
-          return new Response("a proxy's", { status: 429, headers: { "Retry-After": "0.01" } });
-        }
-        if (breaks-- <= 0 || response.body === null) return response;
-        // The first piece, and then a break.
-        const reader = response.body.getReader();
-        const first = await reader.read();
-        await reader.cancel();
-        const body = new ReadableStream<Uint8Array>({
-          start(controller) {
-            if (first.value !== undefined) controller.enqueue(first.value);
-          },
-          pull: (controller) => controller.error(new TypeError("broken off")),
-        });
-        return new Response(body, { headers: { "content-type": "text/event-stream" } });
-      },
-    });
+    const network = new BreakingNetwork();
+    const { asked } = network;
+    const client = createServiceClient({ baseUrl: `http://127.0.0.1:${port}`, apiKey: key, fetch: network.fetch });
     const id = cell.create();
     const leave = new AbortController();
     t.teardown(() => leave.abort());
@@ -52,7 +57,7 @@ for (const { name, front, uwsPackage } of frontsHere(t)) {
     };
     const changes = client.changes({ filter: { status: "running" }, signal: leave.signal, onBreak });
     const next = async (): Promise<RunEvent> => (await changes.next()).value as RunEvent;
-    breaks = 1;
+    network.breaks = 1;
     const ready = await next();
     t.match(ready, { type: "ready", serviceVersion: /test/ });
     const { data } = await client.api.GET("/runs", { params: { query: { limit: 10 } } });
@@ -77,10 +82,10 @@ for (const { name, front, uwsPackage } of frontsHere(t)) {
     t.strictSame(await changes.next(), { done: true, value: undefined });
     t.equal(toldBreaks, 1, "leaving is no break");
 
-    isBusy = true;
+    network.isBusy = true;
     const reset = client.changes({ since: "2030-01-01T00:00:00Z", signal: AbortSignal.timeout(60_000) });
     t.match((await reset.next()).value, { type: "ready" }, "a proxy's 429 passes");
-    t.notOk(isBusy);
+    t.notOk(network.isBusy);
     t.match((await reset.next()).value, { type: "reset", reason: /later/ });
     await reset.return();
     const wrong = client.changes({ since: "yesterday" });

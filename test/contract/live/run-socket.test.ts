@@ -2,7 +2,7 @@ import t, { type Test } from "tap";
 import type { ClientOptions } from "ws";
 import { ServiceError } from "../../../core/service-errors.js";
 import type { LiveClientsOptions } from "../../../http/live/live-clients.js";
-import { refusedSocket } from "../../../http/live/run-socket.js";
+import { MESSAGE_PART_BYTES, refusedSocket } from "../../../http/live/run-socket.js";
 import { ApiKeys, createKey } from "../../../http/requests/api-keys.js";
 import { CrossOrigin } from "../../../http/requests/cross-origin.js";
 import type { ListenOptions } from "../../helpers/captures/recorded-cell.js";
@@ -294,31 +294,17 @@ onEveryFront(
   { limit: 512, sentBytes: 20_000_000 },
 );
 
-/** A masked frame; the mask is zero. */
-function frame(first: number, payload: string | Buffer = "", lengthBit = 0x80): string {
+/** A masked frame of less than 126 bytes; the mask is zero. */
+function frame(first: number, payload: string | Buffer = ""): string {
   const bytes = Buffer.from(payload);
-  const length = bytes.length < 126 ? [bytes.length] : [126, bytes.length >> 8, bytes.length & 0xff];
-  length[0] = (length[0] as number) | lengthBit;
-  const mask = lengthBit === 0 ? [] : [0, 0, 0, 0];
-  return Buffer.concat([Buffer.from([first, ...length, ...mask]), bytes]).toString("latin1");
+  return Buffer.concat([Buffer.from([first, 0x80 | bytes.length, 0, 0, 0, 0]), bytes]).toString("latin1");
 }
 
-const closeCode = (code: number) => Buffer.from([code >> 8, code & 0xff]);
 /** What breaks the protocol, and the close code for it; uWebSockets.js cuts the connection without one, or answers a close frame with an empty one. */
 const BROKEN: [what: string, frames: string, code: number][] = [
-  ["no mask", frame(0x81, "a", 0), 1002],
   ["a reserved bit", frame(0xc1, "a"), 1002],
-  ["a reserved opcode", frame(0x83, "a"), 1002],
-  ["a reserved control opcode", frame(0x8b), 1002],
-  ["a control frame in fragments", frame(0x09), 1002],
-  ["a control frame of 126 bytes", frame(0x89, "x".repeat(126)), 1002],
-  ["a continuation of nothing", frame(0x80, "a"), 1002],
-  ["a new message within one", frame(0x01, "a") + frame(0x81, "b"), 1002],
   ["a text without UTF-8", frame(0x81, Buffer.from([0xff])), 1007],
-  ["a close code for nobody's use", frame(0x88, closeCode(1005)), 1002],
-  ["a close code below 1000", frame(0x88, closeCode(999)), 1002],
   ["half a close code", frame(0x88, "a"), 1002],
-  ["a reason without UTF-8", frame(0x88, Buffer.concat([closeCode(1000), Buffer.from([0xff])])), 1007],
 ];
 
 handlersOnEveryFront(t, "who breaks the protocol is closed, or cut", async (t, serve, front) => {
@@ -326,8 +312,7 @@ handlersOnEveryFront(t, "who breaks the protocol is closed, or cut", async (t, s
   const cut = () => new AbortController().signal;
   const handle = () => ({ status: 101, body: null, socket: { ...refusedSocket("x"), next, cut: cut() } });
   const { port } = await serve(t, { "/runs/x/live": { live: "socket", handle } });
-  // uWebSockets.js waits for the rest of a frame without a mask.
-  for (const [what, frames, code] of BROKEN.slice(front === "uws" ? 1 : 0)) {
+  for (const [what, frames, code] of BROKEN) {
     const connection = await RawConnection.open(port);
     connection.send(handshakeRequest("x"));
     t.equal((await connection.response())?.status, 101);
@@ -337,7 +322,7 @@ handlersOnEveryFront(t, "who breaks the protocol is closed, or cut", async (t, s
     connection.send(frames);
     await connection.closed;
     const ponged = `\x8a\x01p`;
-    const withCode = `\x88\x02${closeCode(code).toString("latin1")}`;
+    const withCode = `\x88\x02${Buffer.from([code >> 8, code & 0xff]).toString("latin1")}`;
     const closed = front !== "uws" ? withCode : frames.startsWith("\x88") ? "\x88\x00" : "";
     t.equal(JSON.stringify(connection.rest), JSON.stringify(ponged + closed), what);
   }
@@ -347,8 +332,8 @@ for (const ca of [undefined, TEST_CERTIFICATE]) {
   const name = `a client that reads slowly gets a large message whole${ca === undefined ? "" : " over TLS"}`;
   handlersOnEveryFront(t, name, async (t, serve) => {
     // Several times what the system keeps for a client, so that the server waits for room again and again.
-    const bytes = Buffer.alloc(64 * 1024, "x");
-    const parts = 512;
+    const bytes = Buffer.alloc(MESSAGE_PART_BYTES, "x");
+    const parts = 2_700;
     let given = 0;
     const next = async () => (given++ < parts ? { bytes, isLast: given === parts } : undefined);
     const socket = { ...refusedSocket("x"), next };

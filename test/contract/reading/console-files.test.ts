@@ -1,15 +1,17 @@
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
-import t from "tap";
+import t, { type Test } from "tap";
 import { someFronts } from "../../helpers/http/fronts-here.js";
-import { rawRequest } from "../../helpers/http/raw-http.js";
+import { type RawResponse, rawRequest } from "../../helpers/http/raw-http.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 
 const PREFIX_OPTIONS = ["serve", "--base-url", "https://mes.example/cells/7"];
 
+type Get = (path: string, headers?: Readonly<Record<string, string>>, method?: string) => Promise<RawResponse>;
+
 for (const { name: front, environment } of someFronts(t)) {
   t.test(`the console's files need no key and come in the client's coding (${front})`, async (t) => {
     const service = await ServiceProcess.startFor(t, { environment });
-    const get = async (path: string, headers: Readonly<Record<string, string>> = {}, method = "GET") => {
+    const get: Get = async (path, headers = {}, method = "GET") => {
       const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
       const answer = await rawRequest(
         service.port,
@@ -62,34 +64,39 @@ for (const { name: front, environment } of someFronts(t)) {
     t.equal(sameRoot.status, 304);
     t.match(sameRoot.headers.vary, /Accept(?:,|$)/m);
 
-    const loaded = [...html.matchAll(/(?:href|src)="\.\/(assets\/[^"]+)"/g)].map(([, path]) => `/console/${path}`);
-    t.ok(loaded.length >= 3);
-    for (const path of loaded) {
-      const plain = await get(path);
-      t.equal(plain.status, 200, path);
-      t.match(plain.headers["cache-control"], /immutable/);
-      t.match(path, /-[\w-]{8}\.(?:js|css|svg)$/, "the name has a hash");
-      for (const [accepted, coding, decoded] of [
-        ["gzip, deflate, br", "br", brotliDecompressSync],
-        ["gzip", "gzip", gunzipSync],
-        ["br;q=0, gzip", "gzip", gunzipSync],
-      ] as const) {
-        const coded = await get(path, { "Accept-Encoding": accepted });
-        t.equal(coded.headers["content-encoding"], coding, `${path}: ${accepted}`);
-        t.match(coded.headers.vary, /Accept-Encoding/);
-        t.equal(coded.headers["content-type"], plain.headers["content-type"]);
-        t.ok(decoded(coded.body).equals(plain.body));
-        t.ok(coded.body.length < plain.body.length);
-        const head = await get(path, { "Accept-Encoding": accepted }, "HEAD");
-        t.equal(head.headers["content-length"], String(coded.body.length));
-      }
-    }
+    await comesInCodings(t, get, html);
     for (const path of ["/console/assets/gone.js", "/console/assets/..%2Findex.html", "/console/assets"]) {
       t.match((await get(path)).json(), { code: "route_not_found" }, path);
     }
     t.equal((await get("/console", { Host: "evil.example" })).status, 400, "two hosts");
     t.equal((await rawRequest(service.port, "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"))?.status, 421);
   });
+}
+
+/** What the page loads is there in each coding, and may be kept. */
+async function comesInCodings(t: Test, get: Get, html: string): Promise<void> {
+  const loaded = [...html.matchAll(/(?:href|src)="\.\/(assets\/[^"]+)"/g)].map(([, path]) => `/console/${path}`);
+  t.ok(loaded.length >= 3);
+  for (const path of loaded) {
+    const plain = await get(path);
+    t.equal(plain.status, 200, path);
+    t.match(plain.headers["cache-control"], /immutable/);
+    t.match(path, /-[\w-]{8}\.(?:js|css|svg)$/, "the name has a hash");
+    for (const [accepted, coding, decoded] of [
+      ["gzip, deflate, br", "br", brotliDecompressSync],
+      ["gzip", "gzip", gunzipSync],
+      ["br;q=0, gzip", "gzip", gunzipSync],
+    ] as const) {
+      const coded = await get(path, { "Accept-Encoding": accepted });
+      t.equal(coded.headers["content-encoding"], coding, `${path}: ${accepted}`);
+      t.match(coded.headers.vary, /Accept-Encoding/);
+      t.equal(coded.headers["content-type"], plain.headers["content-type"]);
+      t.ok(decoded(coded.body).equals(plain.body));
+      t.ok(coded.body.length < plain.body.length);
+      const head = await get(path, { "Accept-Encoding": accepted }, "HEAD");
+      t.equal(head.headers["content-length"], String(coded.body.length));
+    }
+  }
 }
 
 t.test("below a path of a proxy the page finds its files and the interface there", async (t) => {

@@ -1,4 +1,4 @@
-import t from "tap";
+import t, { type Test } from "tap";
 import type { HeightDtype } from "../../../core/capture/capture.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { readPly } from "../../helpers/captures/ply-reader.js";
@@ -15,6 +15,14 @@ interface Plane {
   values: Uint16Array | Int16Array | Int32Array | Float32Array;
   height: { dtype: HeightDtype; scale_mm: number; offset_mm: number; invalid: number[] };
 }
+
+/** What the lines make of a frame. */
+type Made = readonly [
+  points: number[],
+  ofArray: (number | null)[],
+  ofPicture: (number | null)[],
+  isOverviewSame: boolean,
+];
 
 /** A slope with a wave, and holes where nothing was measured. */
 function filled<A extends Plane["values"]>(values: A, from: number, step: number, holes: readonly number[]): A {
@@ -133,31 +141,31 @@ t.test("the lines of the document make millimetres of a frame", { skip: skipWith
 
   const seen = frames.map(({ frameId, picture }) => [frameId, { ...picture, samples: [...picture.samples] }]);
   const args = [`http://127.0.0.1:${service.port}`, npyLines, pngLines, overviewLines, JSON.stringify(seen)];
-  const made = JSON.parse(runPython(numpy as string, SCRIPT, ...args)) as [
-    points: number[],
-    ofArray: (number | null)[],
-    ofPicture: (number | null)[],
-    isOverviewSame: boolean,
-  ][];
+  const made = JSON.parse(runPython(numpy as string, SCRIPT, ...args)) as Made[];
   for (const [nth, { name, frameId, picture }] of frames.entries()) {
-    const [points, ofArray, ofPicture, isOverviewSame] = made[nth] as (typeof made)[number];
-    t.ok(isOverviewSame, `${name}: the overview of a small frame has every height`);
     const cloud = readPly((await client.raw("GET", `/sensor/frames/${frameId}/file.raw.ply`)).body);
-    t.equal(cloud.vertices.length, picture.samples.filter((sample) => sample !== 0).length, `${name}: every point`);
-    t.strictSame(points, cloud.vertices.flat(), `${name}: the vertices of the cloud`);
-    const { z_min_mm: lowest, z_max_mm: highest } = picture.texts;
-    t.equal(
-      lowest === undefined,
-      name === "u16" || cloud.vertices.length === 0,
-      `${name}: raw samples, or z from the lowest to the highest`,
-    );
-    // A sample is rounded to the nearest, an f32 z to 24 bits.
-    const most = lowest === undefined ? 0 : (Number(highest) - Number(lowest)) / 65_534 / 2 + 1e-4;
-    const wrong = ofPicture.filter((z, at) => {
-      const other = ofArray[at] as number | null;
-      return z === null || other === null ? z !== other : Math.abs(z - other) > most;
-    });
-    t.same(wrong.slice(0, 3), [], `${name}: the picture says what the array does`);
-    t.same([ofPicture.length, ofArray.length], [WIDTH * LINES, WIDTH * LINES]);
+    fits(t, name, cloud.vertices, picture, made[nth] as Made);
   }
 });
+
+/** Cloud and picture have the millimetres that the lines made. */
+function fits(t: Test, name: string, vertices: readonly number[][], picture: GreyPicture, made: Made): void {
+  const [points, ofArray, ofPicture, isOverviewSame] = made;
+  t.ok(isOverviewSame, `${name}: the overview of a small frame has every height`);
+  t.equal(vertices.length, picture.samples.filter((sample) => sample !== 0).length, `${name}: every point`);
+  t.strictSame(points, vertices.flat(), `${name}: the vertices of the cloud`);
+  const { z_min_mm: lowest, z_max_mm: highest } = picture.texts;
+  t.equal(
+    lowest === undefined,
+    name === "u16" || vertices.length === 0,
+    `${name}: raw samples, or z from the lowest to the highest`,
+  );
+  // A sample is rounded to the nearest, an f32 z to 24 bits.
+  const most = lowest === undefined ? 0 : (Number(highest) - Number(lowest)) / 65_534 / 2 + 1e-4;
+  const wrong = ofPicture.filter((z, at) => {
+    const other = ofArray[at] as number | null;
+    return z === null || other === null ? z !== other : Math.abs(z - other) > most;
+  });
+  t.same(wrong.slice(0, 3), [], `${name}: the picture says what the array does`);
+  t.same([ofPicture.length, ofArray.length], [WIDTH * LINES, WIDTH * LINES]);
+}

@@ -104,7 +104,7 @@ t.test("with keys a key is what counts, and any host is taken", async (t) => {
   const file = `${t.testdir({})}/keys.json`;
   const { stdout } = await runCommand(["keys", "add", "--file", file]);
   const key = /isk_\S+/.exec(stdout)?.[0];
-  const port = await serve(t, ["--api-keys", file]);
+  const port = await serve(t, ["--host", "0.0.0.0", "--api-keys", file]);
   t.equal((await ask(port, "anything.example", "GET /runs", `Authorization: Bearer ${key}\r\n`)).status, 200);
   t.equal((await ask(port, "anything.example", "GET /runs")).status, 401);
   t.equal((await ask(port, "anything.example", "GET /livez")).status, 200);

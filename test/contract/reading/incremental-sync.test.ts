@@ -3,18 +3,13 @@ import { createRandom } from "../../../core/random.js";
 import { formatTimeUs } from "../../../core/timestamps.js";
 import { RecordedCell } from "../../helpers/captures/recorded-cell.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
+import { RunSync } from "../../helpers/live/run-sync.js";
 import { quietAssert } from "../../helpers/quiet-assert.js";
 import { sized } from "../../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_261_120);
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 const CHANGES = sized(400, 10_000);
-
-interface Row {
-  id: string;
-  status: string;
-  updated_at: string;
-}
 
 /**
  * A client syncs while runs change, and takes its next mark from these pages of each sync.
@@ -57,30 +52,9 @@ async function runsMissed(t: Test, marksFrom: "first page" | "every page"): Prom
     }
   };
 
-  const seen = new Map<string, Row>();
-  let mark: string | undefined;
-  let requests = 0;
-  /** One sync of all its pages, as the interface tells clients to; changes happen between its requests. */
-  const sync = async (changes: () => void): Promise<number> => {
-    const limit = 3 + upTo(9);
-    const begin = mark;
-    let received = 0;
-    for (let total = 1; received < total; ) {
-      const since = begin !== undefined && { updated_since: begin };
-      const page = await client.get("/runs", { query: { limit, offset: received, ...since } });
-      requests++;
-      for (const row of page.runs) {
-        const known = seen.get(row.id);
-        if (known === undefined || known.updated_at <= row.updated_at) seen.set(row.id, row);
-        const marks = received === 0 || marksFrom === "every page";
-        if (marks && (mark === undefined || row.updated_at > mark)) mark = row.updated_at;
-      }
-      received += page.runs.length;
-      total = page.runs.length === 0 ? 0 : page.total;
-      changes();
-    }
-    return received;
-  };
+  const copy = new RunSync(marksFrom);
+  /** Changes happen between its requests. */
+  const sync = (changes: () => void) => copy.sync(client, 3 + upTo(9), changes);
 
   for (let i = 0; i < 30; i++) change();
   let done = 0;
@@ -90,16 +64,16 @@ async function runsMissed(t: Test, marksFrom: "first page" | "every page"): Prom
     await sync(() => {
       for (let count = upTo(4); count > 0 && done < CHANGES; count--, done++) change();
     });
-    const missed = [...atStart].filter(([id, { updatedAt }]) => (seen.get(id)?.updated_at ?? "") < updatedAt);
+    const missed = [...atStart].filter(([id, { updatedAt }]) => (copy.seen.get(id)?.updated_at ?? "") < updatedAt);
     missedRuns += missed.length;
   }
   while ((await sync(() => {})) > 0);
   const wrong = [...model].filter(([id, { updatedAt, status }]) => {
-    const row = seen.get(id);
+    const row = copy.seen.get(id);
     return row?.updated_at !== updatedAt || row.status !== status;
   });
   t.comment(
-    `mark of ${marksFrom}: ${model.size} runs, ${done} changes while ${requests} pages were read, ${missedRuns} missed`,
+    `mark of ${marksFrom}: ${model.size} runs, ${done} changes while ${copy.pages} pages were read, ${missedRuns} missed`,
   );
   return missedRuns + wrong.length;
 }

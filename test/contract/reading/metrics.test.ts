@@ -117,6 +117,7 @@ for (const { name, environment } of someFronts(t)) {
       t.equal(value('webhook_attempt_duration_seconds_count{outcome="taken"}'), 1);
       t.equal(value('webhook_attempt_duration_seconds_count{outcome="unanswered"}'), 1);
       t.equal(value("webhook_delivery_duration_seconds_count"), 1);
+      t.notMatch(text, /^inspection_webhook_.*("W"|127\.0\.0\.1)/m, "no label holds what a client made up");
       t.ok((seriesValue(text, "nodejs_eventloop_lag_p99_seconds") ?? -1) >= 0, "event-loop delay of the front");
       for (const name of ["p50", "p99", "max"]) t.ok(value(`recorder_eventloop_lag_${name}_seconds`) >= 0, name);
       /** Tasks that the pool has had, of whatever kind and outcome. */

@@ -68,13 +68,6 @@ t.test("GET /runs/{run_id}/files/{name}: the bytes under each href, and nothing 
       in: "path",
     });
   }
-  for (const path of ["../files", "a/b", "", "..//", "./empty.txt"]) {
-    await client.rawRefusal(
-      `/runs/${RUN}/files/${path}`,
-      404,
-      path === "" || path.includes("/") ? "route_not_found" : "file_not_found",
-    );
-  }
   const gone = await client.rawRefusal(`/runs/${REMOVED_RUN}/files/frame-${REMOVED_FRAME}.npy`, 410, "file_removed");
   t.match(gone.params, { value: `frame-${REMOVED_FRAME}.npy` });
   const damaged = await client.rawRefusal(`/runs/${RUN}/files/damaged.bin`, 500, "internal_error");

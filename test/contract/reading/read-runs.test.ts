@@ -19,6 +19,9 @@ import {
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { listOf } from "../../helpers/list-of.js";
 
+/** An ended step, of which nothing else is known. */
+const STEP = { name: null, status: "completed", started_at: null, result: null, error: null };
+
 t.test("GET /runs/{run_id}: every field of a completed run", async (t) => {
   const { client } = await filled(t);
   const document = {
@@ -33,46 +36,13 @@ t.test("GET /runs/{run_id}: every field of a completed run", async (t) => {
     progress: { total_steps: 4, completed_steps: 4, current_step: null },
     steps: {
       completed: [
+        { ...STEP, index: 1, type: "move_robot", name: "approach", started_at: at(12), completed_at: at(13) },
         {
-          index: 1,
-          type: "move_robot",
-          name: "approach",
-          status: "completed",
-          started_at: at(12),
-          completed_at: at(13),
-          result: null,
-          error: null,
-        },
-        {
-          index: 2,
-          type: "capture_frame",
-          name: "top",
-          status: "completed",
-          started_at: at(14),
-          completed_at: at(18),
+          ...{ ...STEP, index: 2, type: "capture_frame", name: "top", started_at: at(14), completed_at: at(18) },
           result: { frame_id: FRAME, checks: [{ ...CHECKS[0], canonical_units: undefined }], defects: [DEFECTS[0]] },
-          error: null,
         },
-        {
-          index: 3,
-          type: "wait",
-          name: null,
-          status: "skipped",
-          started_at: null,
-          completed_at: at(19),
-          result: null,
-          error: null,
-        },
-        {
-          index: 4,
-          type: "gripper",
-          name: null,
-          status: "failed",
-          started_at: null,
-          completed_at: at(20),
-          result: null,
-          error: "gripper stuck",
-        },
+        { ...STEP, index: 3, type: "wait", status: "skipped", completed_at: at(19) },
+        { ...STEP, index: 4, type: "gripper", status: "failed", completed_at: at(20), error: "gripper stuck" },
       ],
       in_progress: null,
       pending: [],
@@ -232,6 +202,7 @@ t.test("GET /runs/{run_id}/quality-report and /defects", async (t) => {
 t.test("a run that fails has no report any more, whatever its checks said", async (t) => {
   const { client, cell } = await filled(t);
   cell.apply(us(60), { kind: "check_added", runId: ACTIVE_RUN, check: { name: "c", status: "passed" } });
+  cell.apply(us(60), { kind: "defect_added", runId: ACTIVE_RUN, defect: { type: "dent" } });
   const found = async (status: "passed" | "none") =>
     (await client.get("/runs", { query: { quality_status: status } })).total;
   t.same([await found("passed"), await found("none")], [2, 3]);
@@ -240,6 +211,11 @@ t.test("a run that fails has no report any more, whatever its checks said", asyn
   const path = { run_id: ACTIVE_RUN };
   t.equal((await client.get("/runs/{run_id}", { path })).quality_status, null);
   t.equal((await client.get("/runs/{run_id}/quality-report", { path })).quality_report, null);
+  t.strictSame(
+    (await client.get("/runs/{run_id}/defects", { path })).defects,
+    [{ type: "dent" }],
+    "they stay readable",
+  );
 });
 
 t.test("unknown runs are 404 on every path below them", async (t) => {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import t from "tap";
+import { basename, join } from "node:path";
+import t, { type Test } from "tap";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
@@ -14,6 +14,8 @@ import { isFullSize } from "../../helpers/test-size.js";
 const RUNS = 6;
 const DAMAGED = 3;
 
+type DamagedStore = Awaited<ReturnType<typeof damagedStore>>;
+
 const lines = (text: string) =>
   text
     .trim()
@@ -22,6 +24,26 @@ const lines = (text: string) =>
 
 t.test("damage found at start is in quarantine, in health and in check, and is served by nothing", async (t) => {
   const data = temporaryDirectory(t);
+  const store = await damagedStore(t, data);
+  await isServedByNothing(t, store);
+  const kept = readdirSync(join(data, "quarantine")).sort();
+  t.equal(kept.length, 1);
+  for (const name of kept) {
+    const [offset = 0, lengthBytes = 0] = name.split(/[-.]/).slice(2, 4).map(Number);
+    const part = store.bytes.subarray(offset, offset + lengthBytes);
+    t.ok(readFileSync(join(data, "quarantine", name)).equals(part), "the bytes as they were found");
+  }
+  await isFound(t, store);
+  await isInspected(t, store);
+  await isToldUntilMended(t, store);
+  await isHeaderCopyTold(t, store);
+});
+
+/**
+ * A store of which one run is damaged: both its records, of its creation and of its end, which are one place.
+ * @returns where, with the path of the one segment, its bytes as they are now, and the offsets of the damaged records
+ */
+async function damagedStore(t: Test, data: string) {
   const first = await RecorderHarness.start(t, data);
   const producer = new ProducerClient({ address: first.address, producer: "cell" });
   await producer.deliver(programPut());
@@ -38,7 +60,6 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   const intact = { ok: true, findings: { length: 0 }, summary: { segments: 1, quarantineFiles: 0 } };
   t.match(await checkDirectory(data), intact);
 
-  // Both records of the run, its creation and its end, which are one place.
   const [segment] = readdirSync(join(data, "meta")) as [string];
   const path = join(data, "meta", segment);
   const bytes = readFileSync(path);
@@ -48,7 +69,10 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   t.equal(offsets.length, 2);
   for (const offset of offsets) bytes[bytes.indexOf(`M${DAMAGED}M`, offset)] = 0x58;
   writeFileSync(path, bytes);
+  return { data, ids, path, offsets, bytes };
+}
 
+async function isServedByNothing(t: Test, { data, ids }: DamagedStore): Promise<void> {
   const service = await ServiceProcess.startFor(t, { dataDirectory: data });
   const client = new ContractClient(t, service.port);
   t.match(await client.get("/health"), {
@@ -69,15 +93,10 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   t.match(await service.end(), { code: 0 });
   const warned = lines(service.stderr).filter(({ msg }) => msg === "found while opening the log");
   t.match(warned, listOf({ level: 40, code: "record_damaged" }));
+}
 
-  const kept = readdirSync(join(data, "quarantine")).sort();
-  t.equal(kept.length, 1);
-  for (const name of kept) {
-    const [offset = 0, lengthBytes = 0] = name.split(/[-.]/).slice(2, 4).map(Number);
-    const part = bytes.subarray(offset, offset + lengthBytes);
-    t.ok(readFileSync(join(data, "quarantine", name)).equals(part), "the bytes as they were found");
-  }
-
+/** By `check`. */
+async function isFound(t: Test, { data, offsets }: DamagedStore): Promise<void> {
   const check = await runCommand(["check", "--data", data]);
   t.equal(check.code, 1);
   t.equal(
@@ -92,12 +111,15 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   };
   const places = asJson.findings.filter(({ code }) => code === "record_damaged").map(({ offset }) => offset);
   t.same(places, offsets.slice(0, 1));
+}
 
+/** By `inspect`. */
+async function isInspected(t: Test, { data, ids, path, offsets }: DamagedStore): Promise<void> {
   const inspect = async (...args: string[]) => {
     const ended = await runCommand(["inspect", "--data", data, ...args]);
     return { ...ended, items: ended.stdout === "" ? [] : lines(ended.stdout) };
   };
-  const [base, place] = [String(Number(segment.slice(0, 16))), String(offsets[0])];
+  const [base, place] = [String(Number(basename(path).slice(0, 16))), String(offsets[0])];
   const damaged = await inspect("--segment", base, "--offset", place);
   t.match(damaged, {
     code: 1,
@@ -126,15 +148,20 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   }
   const opening = await inspect("--segment", base, "--offset", "64");
   t.match(opening.items, listOf({ type: "opening_state", content: { version: 1, producers: { length: 0 } } }));
+}
 
-  // What stands in the log is told for as long as it does, whatever was removed; an intact copy ends it.
-  const look = async () => {
-    const again = await RecorderHarness.start(t, data);
-    const row = again.row("log");
-    await again.stop();
-    return row;
-  };
-  const [copy] = kept as [string];
+/** What health says of the log at the next start. */
+async function logRow(t: Test, data: string) {
+  const again = await RecorderHarness.start(t, data);
+  const row = again.row("log");
+  await again.stop();
+  return row;
+}
+
+/** What stands in the log is told for as long as it does, whatever was removed; an intact copy ends it. */
+async function isToldUntilMended(t: Test, { data, path, offsets }: DamagedStore): Promise<void> {
+  const look = () => logRow(t, data);
+  const [copy] = readdirSync(join(data, "quarantine")) as [string];
   rmSync(join(data, "quarantine", copy));
   t.match(await look(), { status: "degraded", detail: /opening found 1 damaged place/ });
   t.same(readdirSync(join(data, "quarantine")), [copy], "copied again");
@@ -146,8 +173,11 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   rmSync(join(data, "quarantine", copy));
   t.match(await look(), { status: "healthy" });
   t.match(await checkDirectory(data), { ok: true });
+}
 
-  // One copy of a segment's header: nothing is lost with it, nothing is copied, and it is told until it is put back.
+/** One copy of a segment's header: nothing is lost with it, nothing is copied, and it is told until it is put back. */
+async function isHeaderCopyTold(t: Test, { data, path }: DamagedStore): Promise<void> {
+  const look = () => logRow(t, data);
   const whole = readFileSync(path);
   writeFileSync(path, Buffer.from(whole).fill(0xff, 0, 4));
   for (const round of isFullSize ? ["first", "second"] : ["first"]) {
@@ -159,4 +189,4 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
   now.set(whole.subarray(0, 4));
   writeFileSync(path, now);
   t.match(await checkDirectory(data), { ok: true });
-});
+}

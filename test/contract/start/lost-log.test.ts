@@ -187,28 +187,6 @@ for (const [what, damage] of isFullSize ? WITNESSES : WITNESSES.slice(0, 1)) {
   });
 }
 
-for (const size of isFullSize ? [0, 40] : [40]) {
-  t.test(`the only segment of a store cut to ${size} bytes: not taken for a new store`, async (t) => {
-    const [only, ...others] = segments() as [string];
-    unlinkAll(META, [...others, ...hintNames()]);
-    t.equal(only, "0000000000000001.seg");
-    truncateSync(join(META, only), size);
-    const found = await check();
-    t.notOk(found.ok);
-    t.match(
-      found.findings.find(({ code }) => code === "segment_unreadable"),
-      { message: /the segment's header, lost: 1 to an unknown number/ },
-    );
-    const detail = /^since 20.*opening found 1 damaged place: an unknown number of records lost/;
-    const first = await open(t, true);
-    t.match(first, { total: 1, log: { status: "degraded", detail } });
-    t.equal(readdirSync(QUARANTINE).length, size > 0 ? 1 : 0, "what there is of it");
-    t.ok(Number(segments().at(-1)?.slice(0, 16)) > 1_000_000, "the log goes on behind all that may have been there");
-    t.match(await open(t), { total: 1, log: { status: "degraded", detail } }, "by every start");
-    t.notOk((await check()).ok);
-  });
-}
-
 t.test("a newest segment that ends within its opening state is told by every start", async (t) => {
   truncateSync(lastSegment(), 200);
   t.match(await check(), { ok: false });

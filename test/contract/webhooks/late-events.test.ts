@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import type { ServerResponse } from "node:http";
 import { promisify } from "node:util";
 import { runInNewContext } from "node:vm";
 import t from "tap";
@@ -7,7 +8,7 @@ import { MarkdownPage } from "../../helpers/documents/markdown-page.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { listOf } from "../../helpers/list-of.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
-import { startReceiver } from "../../helpers/webhooks/receiver.js";
+import { type ReceivedRequest, startReceiver } from "../../helpers/webhooks/receiver.js";
 
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 /** What the test reads of an event's data. */
@@ -17,6 +18,31 @@ interface RunData {
 }
 
 const GUIDE = new MarkdownPage("workers/webhooks/README.md");
+const [RULE = ""] = GUIDE.blocks("## Order", "js");
+
+/** Takes events by the rule of the guide. */
+class Follower {
+  readonly runs = new Map<string, RunData>();
+  /** What the run's detail says when an event comes. */
+  readonly details: unknown[] = [];
+  readonly #client: ContractClient;
+  isOut = true;
+
+  constructor(client: ContractClient) {
+    this.#client = client;
+  }
+
+  async take({ body }: ReceivedRequest, response: ServerResponse): Promise<void> {
+    const { data } = JSON.parse(body.toString()) as { data: RunData };
+    if (!this.isOut && data.run_id !== undefined) {
+      runInNewContext(RULE, { runs: this.runs, data });
+      const path = { run_id: data.run_id };
+      const { status, quality_status, updated_at } = await this.#client.get("/runs/{run_id}", { path });
+      this.details.push({ status, quality_status, updated_at });
+    }
+    response.writeHead(this.isOut ? 503 : 204).end();
+  }
+}
 
 t.test("a Started that comes late does not undo a Completed, by the rule of the guide", async (t) => {
   const service = await ServiceProcess.start();
@@ -26,25 +52,8 @@ t.test("a Started that comes late does not undo a Completed, by the rule of the 
     await service.dispose();
   });
   const client = new ContractClient(t, service.port);
-  const [rule = ""] = GUIDE.blocks("## Order", "js");
-  const runs = new Map<string, RunData>();
-  /** What the run's detail says when an event comes. */
-  const details: unknown[] = [];
-  let isOut = true;
-  const receiver = await startReceiver(({ body }, response) => {
-    const { data } = JSON.parse(body.toString()) as { data: RunData };
-    if (isOut || data.run_id === undefined) {
-      response.writeHead(isOut ? 503 : 204).end();
-      return;
-    }
-    runInNewContext(rule, { runs, data });
-    void client
-      .get("/runs/{run_id}", { path: { run_id: data.run_id } })
-      .then(({ status, quality_status, updated_at }) => {
-        details.push({ status, quality_status, updated_at });
-        response.writeHead(204).end();
-      });
-  });
+  const follower = new Follower(client);
+  const receiver = await startReceiver((request, response) => void follower.take(request, response));
   t.teardown(() => receiver.close());
   const { id: webhookId } = await client.post("/webhooks", {
     body: { name: "mes", url: receiver.url, subscribed_events: ["ProgramStarted", "ProgramCompleted"], max_retries: 0 },
@@ -58,11 +67,11 @@ t.test("a Started that comes late does not undo a Completed, by the rule of the 
   await producer.deliver({ type: "run.create", id: runId, program_id: PROGRAM_ID });
   await producer.deliver({ type: "run.start", id: runId });
   const started = await client.until("/runs/{run_id}", (run) => run.webhook_delivery?.failed === 1, path);
-  isOut = false;
+  follower.isOut = false;
   await producer.deliver({ type: "check.add", run_id: runId, check: { name: "gap", status: "not_evaluated" } });
   await producer.deliver({ type: "run.finish", id: runId });
   await client.until("/runs/{run_id}", (run) => run.webhook_delivery?.delivered === 1, path);
-  t.match(runs.get(runId), { status: "completed", quality_status: "indeterminate" });
+  t.match(follower.runs.get(runId), { status: "completed", quality_status: "indeterminate" });
 
   const lateId = started.webhook_deliveries?.[0]?.id as string;
   await client.post("/webhook-deliveries/{delivery_id}/retry", { path: { delivery_id: lateId } });
@@ -72,12 +81,12 @@ t.test("a Started that comes late does not undo a Completed, by the rule of the 
     ["ProgramStarted", "ProgramCompleted", "ProgramStarted"],
   );
   t.equal(receiver.requests.length, 3, "it did come late");
-  t.match(runs.get(runId), { status: "completed" }, "and undid nothing");
+  t.match(follower.runs.get(runId), { status: "completed" }, "and undid nothing");
   const [first, completed, late] = events as { data: RunData }[];
   t.same(late, first);
   t.match(first?.data, { status: "running", quality_status: null, updated_at: started.updated_at });
   t.match(
-    details,
+    follower.details,
     listOf(
       { status: "completed", quality_status: "indeterminate", updated_at: completed?.data.updated_at },
       { status: "completed", quality_status: "indeterminate", updated_at: completed?.data.updated_at },

@@ -2,11 +2,12 @@ import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
-import t from "tap";
+import t, { type Test } from "tap";
 import { EVENT_SCHEMAS } from "../../../core/webhook/event-schema.js";
 import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
-import { closed } from "../../helpers/http/contract-client.js";
+import { type ContractClient, closed } from "../../helpers/http/contract-client.js";
 import { listOf } from "../../helpers/list-of.js";
+import type { ServiceProcess } from "../../helpers/process/service-process.js";
 import {
   ALL_EVENTS,
   completedRun,
@@ -58,12 +59,26 @@ t.test("tests and retries are one attempt each, made while the request waits", a
   t.equal(new Set(target.requests.map(({ headers }) => headers["webhook-id"])).size, 1, "the same event_id");
   t.equal(new Set(target.requests.map(({ body }) => body.toString())).size, 1, "the same bytes");
 
-  // A failed one of a run, in parallel: one attempt at a time.
   await client.patch("/webhooks/{webhook_id}", {
     path: { webhook_id: hook.id },
     body: { enabled: true, max_retries: 0 },
   });
   status = 503;
+  await retryAtOnce(t, service, client, hook.id);
+
+  status = 500;
+  const last = await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } });
+  t.equal(last.delivered, true);
+  await client.patch("/webhooks/{webhook_id}", { path: { webhook_id: hook.id }, body: { url: target.url } });
+  const undelivered = await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } });
+  await client.delete("/webhooks/{webhook_id}", { path: { webhook_id: hook.id } });
+  await client.refusal("post", "/webhook-deliveries/{delivery_id}/retry", 409, "webhook_deleted", {
+    path: { delivery_id: undelivered.delivery_id },
+  });
+});
+
+/** Eight retries at once of a failed delivery of a run: one attempt at a time. */
+async function retryAtOnce(t: Test, service: ServiceProcess, client: ContractClient, hookId: string): Promise<void> {
   const producer = await producerOf(t, service);
   const runId = await createRun(producer);
   await producer.deliver({ type: "run.fail", id: runId, error_message: "collision" });
@@ -86,7 +101,7 @@ t.test("tests and retries are one attempt each, made while the request waits", a
     }, 50);
   });
   await client.patch("/webhooks/{webhook_id}", {
-    path: { webhook_id: hook.id },
+    path: { webhook_id: hookId },
     body: { url: slow.url, secret: SECRET },
   });
   const answers = await Promise.all(
@@ -102,20 +117,10 @@ t.test("tests and retries are one attempt each, made while the request waits", a
   const after = await client.get("/runs/{run_id}", { path: { run_id: runId } });
   t.match(after.webhook_delivery, { delivered: 1, failed: 0, all_ok: true });
   t.equal(after.updated_at, run.updated_at, "deliveries leave the run's updated_at");
-  await client.patch("/webhooks/{webhook_id}", { path: { webhook_id: hook.id }, body: { name: "renamed" } });
+  await client.patch("/webhooks/{webhook_id}", { path: { webhook_id: hookId }, body: { name: "renamed" } });
   const { event_log } = await client.get("/runs/{run_id}", { path: { run_id: runId } });
   t.same(event_log, run.event_log, "what was noted stays noted, as it was");
-
-  status = 500;
-  const last = await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } });
-  t.equal(last.delivered, true);
-  await client.patch("/webhooks/{webhook_id}", { path: { webhook_id: hook.id }, body: { url: target.url } });
-  const undelivered = await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } });
-  await client.delete("/webhooks/{webhook_id}", { path: { webhook_id: hook.id } });
-  await client.refusal("post", "/webhook-deliveries/{delivery_id}/retry", 409, "webhook_deleted", {
-    path: { delivery_id: undelivered.delivery_id },
-  });
-});
+}
 
 t.test("a retry takes the place of the automatic attempts that are left", async (t) => {
   const { service, client } = await start(t);
@@ -144,123 +149,38 @@ t.test("a retry takes the place of the automatic attempts that are left", async 
   t.equal(target.requests.length, 2);
 });
 
-t.test(
-  "next_retry_at is told in the pause alone: not while an attempt runs, nor after a crash in a pause",
-  async (t) => {
-    const first = await start(t);
-    // The first attempt is refused, all others are left without an answer.
-    const seen = new Set<string | undefined>();
-    const target = await receiver(t, ({ path }, response) => {
-      if (!seen.has(path)) response.writeHead(500).end();
-      seen.add(path);
-    });
-    const hooks: string[] = [];
-    for (const [name, pauseSeconds] of [
-      ["short", 1],
-      ["long", 8],
-    ] as const) {
-      const { id } = await first.client.post("/webhooks", {
-        body: {
-          name,
-          url: `${target.url}/${name}`,
-          subscribed_events: ["ProgramFailed"],
-          retry_backoff_seconds: pauseSeconds,
-          delivery_timeout_seconds: 9,
-          max_retries: 3,
-        },
-      });
-      hooks.push(id);
-    }
-    const producer = await producerOf(t, first.service);
-    await producer.deliver({ type: "run.fail", id: await createRun(producer), error_message: "collision" });
-    type Hook = { path: { webhook_id: string } };
-    const [short, long] = hooks.map((id) => ({ path: { webhook_id: id } })) as [Hook, Hook];
-    const deliveries = "/webhooks/{webhook_id}/deliveries";
-    const [paused] = await first.client.until(deliveries, ([one]) => one?.attempts === 1, long);
-    t.match(paused, { status: "pending", next_retry_at: TIME });
-    await target.received(3);
-    const [running] = await first.client.until(
-      deliveries,
-      ([one]) => one?.attempts === 1 && one.next_retry_at === null,
-      short,
-    );
-    t.match(running, { status: "pending" });
-    await producer.close();
-    await first.service.end("SIGKILL");
-
-    const second = await start(t, [], first.service.dataDirectory);
-    const path = { delivery_id: paused?.id as string };
-    const after = await second.client.get("/webhook-deliveries/{delivery_id}", { path });
-    t.match(after, { status: "pending", attempts: 1, next_retry_at: null });
-    await target.received(5);
-    t.match(await second.client.get(deliveries, long), listOf({ status: "pending", attempts: 1, next_retry_at: null }));
-  },
-);
-
-t.test("after a restart: all of it is there, and what was pending goes out again", async (t) => {
+t.test("what waits for a webhook that is disabled or deleted fails, and a restart shows all of it", async (t) => {
   const first = await start(t);
-  const silent = await receiver(t, () => {});
-  const hook = await first.client.post("/webhooks", {
-    body: {
-      name: "mes",
-      url: silent.url,
-      subscribed_events: ["ProgramFailed"],
-      secret: SECRET,
-      delivery_timeout_seconds: 9,
-    },
-  });
+  const target = await receiver(t);
+  await target.close();
+  const create = (name: string) =>
+    first.client.post("/webhooks", {
+      body: { name, url: target.url, subscribed_events: ["ProgramFailed"], secret: SECRET, retry_backoff_seconds: 9 },
+    });
+  const [disabled, deleted] = [await create("off"), await create("gone")];
   const producer = await producerOf(t, first.service);
   const runId = await createRun(producer);
   await producer.deliver({ type: "run.fail", id: runId, error_message: "collision" });
-  await silent.received(1);
-  await producer.close();
-  await first.service.end("SIGKILL");
-  await silent.close();
-
-  const target = await receiver(t, undefined, silent.port);
-  const second = await start(t, [], first.service.dataDirectory);
-  t.same(await second.client.get("/webhooks/{webhook_id}", { path: { webhook_id: hook.id } }), hook);
-  await target.received(1);
-  const run = await second.client.until("/runs/{run_id}", (json) => json.webhook_delivery?.all_ok === true, {
-    path: { run_id: runId },
-  });
-  t.match(run.webhook_deliveries, listOf({ status: "delivered", attempts: 1 }));
-  const [again] = target.requests;
-  t.equal(again?.headers["webhook-id"], silent.requests[0]?.headers["webhook-id"], "the same event_id");
-  t.same(again?.body, silent.requests[0]?.body, "the same bytes");
-  verifyWebhook({ secret: SECRET, headers: again?.headers ?? {}, body: again?.body ?? "" });
-
-  // Disabled and deleted meanwhile.
-  await target.close();
-  const closed = await second.client.post("/webhooks", {
-    body: { name: "gone", url: target.url, subscribed_events: ["ProgramFailed"], retry_backoff_seconds: 9 },
-  });
-  await second.client.patch("/webhooks/{webhook_id}", {
-    path: { webhook_id: hook.id },
-    body: { retry_backoff_seconds: 9 },
-  });
-  const again2 = await producerOf(t, second.service);
-  const lateRun = await createRun(again2);
-  await again2.deliver({ type: "run.fail", id: lateRun, error_message: "collision" });
-  await second.client.until(
+  const path = { run_id: runId };
+  await first.client.until(
     "/runs/{run_id}",
-    (json) => json.webhook_deliveries?.every((one) => one.attempts === 1) === true,
-    { path: { run_id: lateRun } },
+    (json) => json.webhook_deliveries?.filter(({ attempts }) => attempts === 1).length === 2,
+    { path },
   );
-  await second.client.patch("/webhooks/{webhook_id}", { path: { webhook_id: hook.id }, body: { enabled: false } });
-  await second.client.delete("/webhooks/{webhook_id}", { path: { webhook_id: closed.id } });
-  await again2.close();
-  t.equal((await second.service.end()).code, 0, "a pause does not hold up the end");
-  const third = await start(t, [], first.service.dataDirectory);
-  const late = await third.client.until("/runs/{run_id}", (json) => json.webhook_delivery?.pending === 0, {
-    path: { run_id: lateRun },
-  });
+  const kept = { path: { webhook_id: disabled.id } };
+  const hook = await first.client.patch("/webhooks/{webhook_id}", { ...kept, body: { enabled: false } });
+  await first.client.delete("/webhooks/{webhook_id}", { path: { webhook_id: deleted.id } });
+  await producer.close();
+  t.equal((await first.service.end()).code, 0, "a pause does not hold up the end");
+  const second = await start(t, [], first.service.dataDirectory);
+  t.same(await second.client.get("/webhooks"), [hook]);
+  const late = await second.client.until("/runs/{run_id}", (json) => json.webhook_delivery?.pending === 0, { path });
   t.match(
     late.webhook_deliveries?.map((one) => [one.status, one.last_error]),
     listOf(listOf("failed", "the webhook was disabled"), listOf("failed", "the webhook was deleted")),
   );
   t.same(late.webhook_delivery, { delivered: 0, failed: 2, pending: 0, all_ok: false });
-  t.equal((await third.service.end()).code, 0);
+  t.equal((await second.service.end()).code, 0);
   const out = execFileSync(process.execPath, ["dist/http/main.js", "check", "--data", first.service.dataDirectory]);
   t.match(out.toString(), /^ok$/m);
 });

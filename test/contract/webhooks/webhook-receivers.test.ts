@@ -1,17 +1,14 @@
 import { once } from "node:events";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
 import t, { type Test } from "tap";
-import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
-import { someFronts } from "../../helpers/http/fronts-here.js";
 import { RECEIVER_CERTIFICATE, RECEIVER_PRIVATE_KEY, TEST_AUTHORITY } from "../../helpers/http/test-authority.js";
 import { listOf } from "../../helpers/list-of.js";
-import { hasNoCompiler, preloadedLibrary } from "../../helpers/preload/preloaded-library.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 import { isFullSize } from "../../helpers/test-size.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
@@ -22,20 +19,6 @@ const SECRET = "a secret";
 async function start(t: Test, args: readonly string[] = [], environment: Record<string, string> = {}) {
   const service = await ServiceProcess.startFor(t, { args: ["serve", ...args], environment });
   return { service, client: new ContractClient(t, service.port) };
-}
-
-/** Fails a run: one event. */
-async function failRun(t: Test, service: ServiceProcess): Promise<string> {
-  const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
-  t.teardown(() => producer.destroy());
-  await producer.welcomed();
-  const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
-  await producer.deliver({ type: "program.put", program });
-  const id = producer.nextRunId();
-  await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });
-  await producer.deliver({ type: "run.fail", id, error_message: "collision" });
-  await producer.close();
-  return id;
 }
 
 /** For two tests. */
@@ -94,98 +77,6 @@ t.test(
     t.match(absent, { code: 1, stderr: /--webhook-ca: .*absent/ });
   },
 );
-
-t.test(
-  "names that never resolve hold up neither named receivers nor the service's end",
-  { skip: hasNoCompiler },
-  async (t) => {
-    // The service with all its threads and processes.
-    const service = await ServiceProcess.startFor(t, {
-      environment: { LD_PRELOAD: preloadedLibrary(t, "stuck-names") },
-    });
-    const client = new ContractClient(t, service.port);
-    const fine = await startReceiver();
-    t.teardown(() => fine.close());
-    const hooks = Array.from({ length: 12 }, (_, nth) => `http://dead${nth}.test:${fine.port}/`);
-    for (const url of [...hooks, `http://fine.test:${fine.port}/`, fine.url]) {
-      await client.post("/webhooks", {
-        body: { name: url, url, subscribed_events: ["ProgramFailed"], delivery_timeout_seconds: 5 },
-      });
-    }
-    const runId = await failRun(t, service);
-    const run = await client.until("/runs/{run_id}", (json) => json.webhook_delivery?.delivered === 2, {
-      path: { run_id: runId },
-    });
-    t.match(run.webhook_delivery, { delivered: 2, failed: 0, pending: hooks.length });
-    t.equal(fine.requests.length, 2);
-    // A look-up that lasts must not: the thread that makes it would hold the exit.
-    t.match(await service.end(), { code: 0 });
-  },
-);
-
-for (const { name, environment } of someFronts(t)) {
-  t.test(`the nine endpoints, a delivery and its metrics (${name})`, async (t) => {
-    const service = await ServiceProcess.startFor(t, { args: ["serve"], environment });
-    const client = new ContractClient(t, service.port);
-    let status = 500;
-    const receiver = await startReceiver((_, response) => response.writeHead(status).end());
-    t.teardown(() => receiver.close());
-    const { id } = await client.post("/webhooks", {
-      body: {
-        name: "mes",
-        url: receiver.url,
-        subscribed_events: ["ProgramFailed"],
-        secret: SECRET,
-        max_retries: 1,
-        retry_backoff_seconds: 0,
-        on_failure_mode: "WARN",
-      },
-    });
-    const hook = await client.get("/webhooks/{webhook_id}", { path: { webhook_id: id } });
-    t.same(await client.get("/webhooks"), [hook]);
-    const patched = await client.patch("/webhooks/{webhook_id}", { path: { webhook_id: id }, body: { name: "µ" } });
-    t.match(patched, { ...hook, name: "µ", updated_at: String });
-    const runId = await failRun(t, service);
-    const failed = await client.until("/runs/{run_id}", (json) => json.webhook_delivery?.failed === 1, {
-      path: { run_id: runId },
-    });
-    const deliveryId = failed.webhook_deliveries?.[0]?.id as string;
-    const delivery = { path: { delivery_id: deliveryId } };
-    t.match(await client.get("/webhook-deliveries/{delivery_id}", delivery), { attempts: 2, status: "failed" });
-    status = 204;
-    t.match(await client.post("/webhook-deliveries/{delivery_id}/retry", delivery), { attempts: 3 });
-    const listed = await client.get("/webhooks/{webhook_id}/deliveries", { path: { webhook_id: id } });
-    t.match(listed, listOf({ id: deliveryId, status: "delivered" }));
-    await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: id } });
-    for (const { headers, body } of receiver.requests) verifyWebhook({ secret: SECRET, headers, body });
-
-    const metrics = await (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text();
-    const value = (name: string): number =>
-      Number(new RegExp(`^inspection_webhook_${name} (\\S+)$`, "m").exec(metrics)?.[1]);
-    t.equal(value("delivered_total"), 2);
-    t.equal(value("failed_total"), 1);
-    t.equal(value('attempt_duration_seconds_count\\{outcome="taken"\\}'), 2);
-    t.equal(value('attempt_duration_seconds_count\\{outcome="refused"\\}'), 2);
-    t.equal(value('attempt_duration_seconds_count\\{outcome="unanswered"\\}'), 0);
-    t.equal(value("delivery_duration_seconds_count"), 2);
-    t.same([value("waiting"), value("running"), value("payload_bytes")], [0, 0, 0]);
-    const ours = metrics.split("\n").filter((line) => line.startsWith("inspection_webhook_"));
-    t.notMatch(ours.join("\n"), new RegExp(`${id}|${receiver.port}|µ|secret`), "no label holds what a client made up");
-
-    await client.delete("/webhooks/{webhook_id}", { path: { webhook_id: id } });
-    t.same(await client.get("/webhooks"), []);
-    const run = await client.get("/runs/{run_id}", { path: { run_id: runId } });
-    t.match(run.webhook_deliveries, listOf({ id: deliveryId, webhook_name: "µ", status: "delivered", attempts: 3 }));
-    t.equal(run.event_log?.length, 1, "WARN notes the failure");
-    t.match(await service.end(), { code: 0 });
-    const to = join(service.dataDirectory, "exported");
-    const exported = ["export", "--data", service.dataDirectory, "--run", runId, "--to", to];
-    t.match(await runCommand(exported), { code: 0 });
-    const written = JSON.parse(readFileSync(join(to, "run.json"), "utf8"));
-    for (const field of ["webhook_deliveries", "webhook_delivery", "event_log"] as const)
-      t.same(written[field], run[field]);
-  });
-}
 
 t.test(
   "a delivery that failed leaves a completed run's outcome as it was: WARN notes it, IGNORE does not",

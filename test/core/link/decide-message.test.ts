@@ -1,6 +1,6 @@
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
-import type { CellMessage } from "../../../core/link/cell-message-schema.js";
+import { CELL_MESSAGE_SCHEMAS, type CellMessage } from "../../../core/link/cell-message-schema.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import {
   type FixtureStatus,
@@ -59,6 +59,12 @@ const ACCEPTED: Record<FixtureStatus, readonly string[]> = {
 };
 
 t.test("what may follow what: every message about a run in every status", async (t) => {
+  const types = Object.keys(CELL_MESSAGE_SCHEMAS).filter((type) => !/^(?:cell|component|program)\./.test(type));
+  t.same(
+    ABOUT_RUN.map(([message]) => message.type),
+    types,
+    "the table has every message about runs",
+  );
   for (const [status, accepted] of Object.entries(ACCEPTED) as [FixtureStatus, string[]][]) {
     for (const [message, payloadBytes] of ABOUT_RUN) {
       // All of its lines are there, so that frame.end has nothing else against it.
@@ -116,12 +122,13 @@ t.test("a step: pending → running → completed or failed, or pending → skip
       for (const before of path[from]) world.send(message(before));
       t.equal(runOf(world).steps[2]?.status, from);
       const refusal = refusalOf(world, message(move));
+      const allowed = listOf(move === "start" || move === "skipped" ? "pending" : "running");
       if (legal[from].includes(move)) {
         t.equal(runOf(world).steps[2]?.status, moves[move], `${from}: ${move}`);
       } else {
         t.match(
           refusal,
-          { code: "illegal_transition", params: { path: "/index", value: 3, status: from } },
+          { code: "illegal_transition", params: { path: "/index", value: 3, status: from, allowed } },
           `${from}: ${move}`,
         );
       }
@@ -209,80 +216,76 @@ t.test("jobs", async (t) => {
   );
 });
 
+const CHECK = { name: "c", status: "passed" as const };
+/** Messages that are one too many for a run that is full of what they add. */
+const LIMITED: [what: string, fill: (run: RunState) => void, message: CellMessage, path: string, limit: number][] = [
+  [
+    "events",
+    (run) => fill(run.eventLog, LIMITS.eventsPerRun),
+    { type: "event.add", run_id: RUN_ID, event_type: "x", data: {} },
+    "/run_id",
+    LIMITS.eventsPerRun,
+  ],
+  [
+    "checks",
+    (run) => fill(run.checks, LIMITS.checksPerRun),
+    { type: "check.add", run_id: RUN_ID, check: CHECK },
+    "/check",
+    LIMITS.checksPerRun,
+  ],
+  [
+    "defects",
+    (run) => fill(run.defects, LIMITS.defectsPerRun),
+    { type: "defect.add", run_id: RUN_ID, defect: {} },
+    "/defect",
+    LIMITS.defectsPerRun,
+  ],
+  [
+    "checks of a step",
+    (run) => fill(run.checks, LIMITS.checksPerRun - 1),
+    {
+      type: "step.finish",
+      run_id: RUN_ID,
+      index: 1,
+      status: "completed",
+      result: { checks: [CHECK, CHECK] } as never,
+    },
+    "/result/checks",
+    LIMITS.checksPerRun,
+  ],
+  [
+    "defects of a job",
+    (run) => fill(run.defects, LIMITS.defectsPerRun),
+    { type: "job.finish", run_id: RUN_ID, id: JOB_ID, status: "completed", defects: [{}] },
+    "/defects",
+    LIMITS.defectsPerRun,
+  ],
+  [
+    "jobs",
+    (run) => fill(run.jobs, LIMITS.jobsPerRun),
+    { type: "job.start", run_id: RUN_ID, id: idOf(31), name: "x" },
+    "/id",
+    LIMITS.jobsPerRun,
+  ],
+  ["frames", (run) => fill(run.frames, LIMITS.framesPerRun), frameBegin({ id: idOf(21) }), "/id", LIMITS.framesPerRun],
+  [
+    "files",
+    (run) => fill(run.files, LIMITS.filesPerRun),
+    { type: "file.put", run_id: RUN_ID, name: "x", content_type: "a/b" },
+    "/name",
+    LIMITS.filesPerRun,
+  ],
+];
+
 t.test("limits of a run", async (t) => {
-  const check = { name: "c", status: "passed" as const };
-  const cases: [string, (run: RunState) => void, CellMessage, string, number][] = [
-    [
-      "events",
-      (run) => fill(run.eventLog, LIMITS.eventsPerRun),
-      { type: "event.add", run_id: RUN_ID, event_type: "x", data: {} },
-      "/run_id",
-      LIMITS.eventsPerRun,
-    ],
-    [
-      "checks",
-      (run) => fill(run.checks, LIMITS.checksPerRun),
-      { type: "check.add", run_id: RUN_ID, check },
-      "/check",
-      LIMITS.checksPerRun,
-    ],
-    [
-      "defects",
-      (run) => fill(run.defects, LIMITS.defectsPerRun),
-      { type: "defect.add", run_id: RUN_ID, defect: {} },
-      "/defect",
-      LIMITS.defectsPerRun,
-    ],
-    [
-      "checks of a step",
-      (run) => fill(run.checks, LIMITS.checksPerRun - 1),
-      {
-        type: "step.finish",
-        run_id: RUN_ID,
-        index: 1,
-        status: "completed",
-        result: { checks: [check, check] } as never,
-      },
-      "/result/checks",
-      LIMITS.checksPerRun,
-    ],
-    [
-      "defects of a job",
-      (run) => fill(run.defects, LIMITS.defectsPerRun),
-      { type: "job.finish", run_id: RUN_ID, id: JOB_ID, status: "completed", defects: [{}] },
-      "/defects",
-      LIMITS.defectsPerRun,
-    ],
-    [
-      "jobs",
-      (run) => fill(run.jobs, LIMITS.jobsPerRun),
-      { type: "job.start", run_id: RUN_ID, id: idOf(31), name: "x" },
-      "/id",
-      LIMITS.jobsPerRun,
-    ],
-    [
-      "frames",
-      (run) => fill(run.frames, LIMITS.framesPerRun),
-      frameBegin({ id: idOf(21) }),
-      "/id",
-      LIMITS.framesPerRun,
-    ],
-    [
-      "files",
-      (run) => fill(run.files, LIMITS.filesPerRun),
-      { type: "file.put", run_id: RUN_ID, name: "x", content_type: "a/b" },
-      "/name",
-      LIMITS.filesPerRun,
-    ],
-  ];
-  for (const [what, prepare, message, path, limit] of cases) {
+  for (const [what, prepare, message, path, limit] of LIMITED) {
     const world = worldWithRun("running");
     prepare(runOf(world));
     t.match(refusalOf(world, message), { code: "too_large", params: { path, value: limit + 1, allowed: limit } }, what);
   }
   const world = worldWithRun("running");
   fill(runOf(world).checks, LIMITS.checksPerRun);
-  const failed: CellMessage = { type: "job.finish", run_id: RUN_ID, id: JOB_ID, status: "failed", checks: [check] };
+  const failed: CellMessage = { type: "job.finish", run_id: RUN_ID, id: JOB_ID, status: "failed", checks: [CHECK] };
   t.equal(refusalOf(world, failed), undefined, "a failed job's checks need no room");
 
   const batches = worldWithRun("running", { height: 0 });

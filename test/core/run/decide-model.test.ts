@@ -49,14 +49,14 @@ t.test("random messages: accepted, refused and folded as a plain model does", as
       } else {
         counts.accepted++;
         if (faults.length > 0) return void t.fail(`accepted, the model says ${faults}: ${where(at, message)}`);
-        keep(decision);
+        keep(decision, world, replayed, decided);
         // Finalizing is over at some point.
         const { runId } = decision.changes[0] as { runId?: string };
         const finalizing = [...world.runs.values()].find((run) => run.status === "finalizing" && random.chance(0.05));
         if (finalizing !== undefined && runId !== undefined) {
           decision = world.complete(finalizing.id);
           model.end(model.runs.get(finalizing.id) as ModelRun, "completed", null);
-          keep(decision);
+          keep(decision, world, replayed, decided);
           counts.completed++;
         }
       }
@@ -78,20 +78,6 @@ t.test("random messages: accepted, refused and folded as a plain model does", as
       const bytes = encode({ run }).length;
       if (bytes > run.documentBytes + 1_000) return void t.fail(`${bytes} bytes, counted as ${run.documentBytes}`);
     }
-
-    function keep(decision: Decision): void {
-      if ("refusal" in decision) throw new Error(decision.refusal.message);
-      const [change] = decision.changes;
-      const run = change !== undefined && "runId" in change ? world.runs.get(change.runId) : undefined;
-      const record = encodeChanges({ producer: "p", sequence: decided.length + 1 }, decision.changes, run);
-      const index = decodeIndex(record.type, record.index);
-      if ("summary" in index && !isDeepStrictEqual(index.summary, summarizeRun(run as RunState))) {
-        throw new Error(`index section of ${JSON.stringify(summarizeRun(run as RunState))}`);
-      }
-      replayed.apply(decodeChanges(record.type, record.body), decision.timeUs);
-      // What ended is folded no more; the snapshot of a whole run would only be long.
-      decided.push([decision, JSON.stringify(decision)]);
-    }
   }
   t.comment(JSON.stringify({ ...counts, ...Object.fromEntries(codes) }));
   t.ok(counts.accepted > 4_000, `${counts.accepted} accepted`);
@@ -101,3 +87,18 @@ t.test("random messages: accepted, refused and folded as a plain model does", as
     t.ok((codes.get(code) ?? 0) > 0, `${code}: ${codes.get(code)}`);
   }
 });
+
+/** Takes the decision through its record into the second world. */
+function keep(decision: Decision, world: PlainWorld, replayed: PlainWorld, decided: [Decision, string][]): void {
+  if ("refusal" in decision) throw new Error(decision.refusal.message);
+  const [change] = decision.changes;
+  const run = change !== undefined && "runId" in change ? world.runs.get(change.runId) : undefined;
+  const record = encodeChanges({ producer: "p", sequence: decided.length + 1 }, decision.changes, run);
+  const index = decodeIndex(record.type, record.index);
+  if ("summary" in index && !isDeepStrictEqual(index.summary, summarizeRun(run as RunState))) {
+    throw new Error(`index section of ${JSON.stringify(summarizeRun(run as RunState))}`);
+  }
+  replayed.apply(decodeChanges(record.type, record.body), decision.timeUs);
+  // What ended is folded no more; the snapshot of a whole run would only be long.
+  decided.push([decision, JSON.stringify(decision)]);
+}

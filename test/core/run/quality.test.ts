@@ -1,5 +1,5 @@
 import t from "tap";
-import { CHECK_STATUSES, type CheckStatus, qualityReport, reportStatus } from "../../../core/run/quality.js";
+import { CHECK_STATUSES, type CheckStatus, reportStatus } from "../../../core/run/quality.js";
 
 const checks = (...statuses: CheckStatus[]) => statuses.map((status, at) => ({ name: `c${at}`, status }));
 
@@ -12,13 +12,4 @@ t.test("failed, else indeterminate, else passed: every set of statuses", async (
     t.equal(reportStatus(checks(...present)), expected, present.join(" "));
     t.equal(reportStatus(checks(...present.reverse())), expected, "in any order");
   }
-});
-
-t.test("no report without checks; defects change no outcome", async (t) => {
-  t.equal(qualityReport([], [{ type: "dent" }], "a summary"), null);
-  const list = checks("passed", "warning");
-  const report = qualityReport(list, [{ type: "dent", severity: "high" }], "fine");
-  t.same(report, { status: "passed", checks: list, defects: [{ type: "dent", severity: "high" }], summary: "fine" });
-  list.push({ name: "late", status: "failed" });
-  t.equal(report?.checks.length, 2, "a report is fixed: a check that comes later is none of it");
 });

@@ -2,8 +2,8 @@ import { readdirSync, readlinkSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import t, { type Test } from "tap";
+import { SYSTEM_TIMERS } from "../../../core/timers.js";
 import { ArtefactWork, type ArtefactWorkOptions } from "../../../http/downloads/artefact-work.js";
-import { SYSTEM_TIMERS } from "../../../workers/artefacts/pool/artefact-pool.js";
 import { PROCESSED_RUN, processedCell, SURFACE } from "../../helpers/captures/processed-cell.js";
 import { type FrontHere, frontsHere } from "../../helpers/http/fronts-here.js";
 import { until } from "../../helpers/http/handler-server.js";
@@ -96,21 +96,6 @@ onBothFronts(
   },
 );
 
-onBothFronts(
-  "a task that never ends loses its thread, and the client gets its bytes from the next",
-  async (t, here) => {
-    const timers = new ArmedTimers(120_000);
-    const { get, fault, faults, reports, isQuiet } = await faultyService(t, here, { timers });
-    fault("spin-1");
-    const download = get(CSV);
-    await until(() => faults().includes("spin-1-taken"));
-    await timers.letOneRunOut();
-    t.equal((await download)?.status, 200);
-    t.same(reports, ["worker_stuck"]);
-    await isQuiet();
-  },
-);
-
 onBothFronts("more clients than may wait: 503 with Retry-After, and those who wait are served", async (t, here) => {
   const { get, fault, faults, work, isQuiet } = await faultyService(t, here, { waitingClients: 1 });
   fault("hold-1");
@@ -148,20 +133,6 @@ onBothFronts("a client that no thread comes to in time is told so", async (t, he
   await held;
   t.equal((await get(CSV))?.status, 200);
   t.equal(timers.armed, 0);
-  await isQuiet();
-});
-
-onBothFronts("a client is served while the only thread for processing is busy", async (t, here) => {
-  const { get, fault, faults, work, isQuiet } = await faultyService(t, here);
-  fault("hold-1");
-  const held = work.makeForRecorder({ name: "indexSeries", input: { path: "x", channels: 1, appends: [] } });
-  await until(() => faults().includes("hold-1-taken"));
-  const behind = work.makeForRecorder({ name: "verify", input: { path: "x", extents: [] } });
-  t.equal((await get(CSV))?.status, 200);
-  t.equal((await get(CLOUD, "Range: bytes=0-99999\r\n"))?.status, 206);
-  t.match(work.figures(), { running: 1, waitingBackground: 1 });
-  fault("go");
-  await Promise.all([held, behind]);
   await isQuiet();
 });
 

@@ -9,7 +9,6 @@ import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import { checkStore } from "../../../storage/repair/check-store.js";
 import { startHelper } from "../../helpers/process/child-lines.js";
-import { runCommand } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 t.test("a second process is refused and told who holds the directory", async (t) => {
@@ -218,55 +217,13 @@ t.test("a directory with a long path can be held", async (t) => {
   await directory.release();
 });
 
-t.test("a store of a newer format is refused, and one that is none", async (t) => {
-  const path = temporaryDirectory(t);
-  await t.rejects(openDataDirectory({ path, creates: false }), { code: "store_missing", message: /Check the path$/ });
-  t.same(readdirSync(path), [], "nothing was created");
-  await (await openDataDirectory({ path, creates: true })).release();
-  await (await openDataDirectory({ path, creates: false })).release();
-  writeFileSync(`${path}/format.json`, '{"format": 2}');
-  await t.rejects(openDataDirectory({ path, creates: true }), {
-    code: "format_unsupported",
-    message: /has format 2; this release reads format 1/,
-  });
-  // As development versions wrote it.
-  writeFileSync(`${path}/format.json`, '{"format":1,"service":"inspection-results-service"}');
-  await t.rejects(openDataDirectory({ path, creates: true }), {
-    code: "format_unsupported",
-    message:
-      /^the store in \S+ was written before release 1\.0, and this release does not read its format: open it with/,
-  });
-  writeFileSync(`${path}/format.json`, "nonsense");
-  await t.rejects(openDataDirectory({ path, creates: true }), {
-    code: "format_unsupported",
-    message: /should name .* but holds "nonsense"\. Put that file back .*"release":"1\.0"/,
-  });
-  t.same(readdirSync(`${path}/lock`), [], "a refusal keeps no lock");
-});
-
-t.test("a store of another service is refused, and one whose log is gone does not begin anew", async (t) => {
-  const path = temporaryDirectory(t);
-  await (await openDataDirectory({ path, creates: true })).release();
-  const format = readFileSync(`${path}/format.json`);
-  writeFileSync(`${path}/format.json`, '{"format": 1, "service": "another-service"}');
-  const refusal = { code: "format_unsupported", message: /another-service/ };
-  await t.rejects(openDataDirectory({ path, creates: true }), refusal);
-  writeFileSync(`${path}/format.json`, format);
-  rmSync(`${path}/meta`, { recursive: true });
-  for (const creates of [true, false]) {
-    await t.rejects(openDataDirectory({ path, creates }), { code: "log_missing", message: /has lost its log/ });
-  }
-  t.notOk(readdirSync(path).includes("meta"), "nothing was created in its place");
-  t.same(readdirSync(`${path}/lock`), [], "a refusal keeps no lock");
-});
-
 t.test(
   "a folder that comes among the segments, with the name of one, does not keep the log from being read",
   async (t) => {
     const path = temporaryDirectory(t);
     const dataDirectory = await openDataDirectory({ path, creates: true });
     mkdirSync(`${path}/meta/0000000000000777.seg`);
-    const result = await checkStore({ dataDirectory, understandsType: () => true });
+    const result = await checkStore({ dataDirectory });
     await dataDirectory.release();
     t.match(result, { ok: true, summary: { segments: 0 } });
     await t.rejects(openDataDirectory({ path, creates: true }), {
@@ -275,18 +232,3 @@ t.test(
     });
   },
 );
-
-t.test("what the file system refuses is said in one line, without a stack", async (t) => {
-  const path = temporaryDirectory(t);
-  writeFileSync(`${path}/lock`, "no folder");
-  writeFileSync(`${path}/format.json`, '{"format": 1}');
-  for (const command of ["serve", "check"]) {
-    const ended = await runCommand([command, "--data", path]);
-    t.equal(ended.code, 1, command);
-    t.match(
-      ended.stderr,
-      /^inspection-service: .*\/lock is a file, but the store needs a folder there: move it away$/m,
-    );
-    t.notMatch(ended.stderr, /^\s+at /m);
-  }
-});

@@ -119,32 +119,6 @@ async function damagedLog(): Promise<SimulatedDisk> {
   return start;
 }
 
-t.test("a crash at every operation of a recovery changes nothing of what the next one finds", async (t) => {
-  const random = createRandom(SEED);
-  const start = await damagedLog();
-  const counting = start.copy();
-  const reference = await openLog(counting, { segmentBytes: SEGMENT_BYTES });
-  const operations = counting.operations;
-  t.ok(operations >= 10, `${operations} operations`);
-  t.equal(reference.log.recovery.lostRecords, 1);
-  t.equal(reference.names.length, 11);
-  t.ok(counting.paths().some((name) => name.startsWith(QUARANTINE)));
-  let wrong = 0;
-  let crashes = 0;
-  for (const mode of ["drop", "keep", "tear", "tear", "tear", "tear"] as const) {
-    for (let at = 0; at < operations; at++) {
-      const disk = start.copy();
-      strike(disk, at, { dies: true });
-      await openLog(disk, { segmentBytes: SEGMENT_BYTES }).catch(() => undefined);
-      const again = await openLog(disk.crash(mode, random), { segmentBytes: SEGMENT_BYTES });
-      crashes++;
-      if (again.names.join() !== reference.names.join() || again.log.recovery.lostRecords !== 1) wrong++;
-    }
-  }
-  t.equal(wrong, 0);
-  t.comment(`${crashes} crashes within recovery: ${wrong} with another result`);
-});
-
 t.test(
   "the process's end at every operation of a recovery, then a power cut at every one of the next: nothing is lost",
   async (t) => {
@@ -152,8 +126,13 @@ t.test(
     const start = await damagedLog();
     const counting = start.copy();
     const reference = await openLog(counting, { segmentBytes: SEGMENT_BYTES });
+    t.ok(counting.operations >= 10, `${counting.operations} operations`);
+    t.equal(reference.log.recovery.lostRecords, 1);
+    t.equal(reference.names.length, 11);
+    t.ok(counting.paths().some((name) => name.startsWith(QUARANTINE)));
     let wrong = 0;
     let crashes = 0;
+    // Where it ends before it has done anything, the power cuts strike a first recovery.
     for (let killedAt = 0; killedAt < counting.operations; killedAt++) {
       // Made anew each time: a copy of a disk has nothing that is not durable.
       const killed = async (): Promise<SimulatedDisk> => {
@@ -166,7 +145,7 @@ t.test(
       const before = whole.operations;
       await openLog(whole, { segmentBytes: SEGMENT_BYTES });
       for (let at = 0; at < whole.operations - before; at++) {
-        for (const mode of ["drop", "tear", "tear", "tear"] as const) {
+        for (const mode of ["drop", "keep", "tear", "tear", "tear"] as const) {
           const next = await killed();
           strike(next, at, { dies: true });
           await openLog(next, { segmentBytes: SEGMENT_BYTES }).catch(() => undefined);

@@ -4,6 +4,7 @@ import { ContractClient } from "../../helpers/http/contract-client.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { sized } from "../../helpers/test-size.js";
+import { deliveryPages } from "../../helpers/webhooks/delivery-pages.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
 
 const WEBHOOKS = 20;
@@ -54,26 +55,12 @@ t.test(
     // Pages of the past, while deliveries end and new ones begin: each of those that were there, once.
     const producing = produce(20);
     const listed: { id: string; created_at: string; status: string }[] = [];
-    for (let query: { limit: number; before?: string } = { limit: 7 }; ; ) {
-      const page = await after.get("/webhooks/{webhook_id}/deliveries", {
-        path: { webhook_id: ids[0] as string },
-        query,
-      });
-      const oldest = page.at(-1);
-      if (oldest === undefined) break;
-      listed.push(...page);
-      query = { limit: 7, before: oldest.created_at };
-    }
+    for await (const page of deliveryPages(after, ids[0] as string, 7)) listed.push(...page);
     await producing;
     t.equal(new Set(listed.map(({ id }) => id)).size, listed.length, "none twice");
     t.ok(listed.length >= EVENTS, "none left out");
-    t.same(
-      listed.map(({ created_at }) => created_at),
-      listed
-        .map(({ created_at }) => created_at)
-        .sort()
-        .reverse(),
-    );
+    const times = listed.map(({ created_at }) => created_at);
+    t.same(times, [...times].sort().reverse());
     const all = WEBHOOKS * (EVENTS + 20);
     await receiver.received(all);
     const seconds = (performance.now() - startMs) / 1000;

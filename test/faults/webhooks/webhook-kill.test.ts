@@ -1,13 +1,15 @@
 import { execFileSync } from "node:child_process";
-import t from "tap";
-import { createRandom } from "../../../core/random.js";
+import type { ServerResponse } from "node:http";
+import t, { type Test } from "tap";
+import { createRandom, type Random } from "../../../core/random.js";
 import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { sized } from "../../helpers/test-size.js";
-import { startReceiver } from "../../helpers/webhooks/receiver.js";
+import { deliveryPages } from "../../helpers/webhooks/delivery-pages.js";
+import { type ReceivedRequest, startReceiver } from "../../helpers/webhooks/receiver.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 11);
 const KILLS = sized(2, 100);
@@ -20,6 +22,7 @@ const KILLED_CODES = new Set(["ECONNREFUSED", "ECONNRESET", "EPIPE", "UND_ERR_SO
 
 /** From one start of the service to the next. */
 interface Life {
+  port: number;
   isKilled: boolean;
   answered: number;
   unanswered: number;
@@ -28,19 +31,92 @@ interface Life {
   end(): void;
 }
 
-function newLife(): Life {
-  let end = (): void => {};
-  const over = new Promise<void>((resolve) => {
-    end = resolve;
-  });
-  return { isKilled: false, answered: 0, unanswered: 0, over, end };
-}
-
 interface Entry {
   count: number;
   body: string;
   eventName: string;
   runId: string;
+}
+
+/** What the receivers do: each reads the run that an event is of, and answers the event. */
+class Readers {
+  /** By receiver and event id. */
+  readonly received = new Map<string, Entry>();
+  readonly faults: string[] = [];
+  readonly lives: Life[] = [];
+  readonly reads: Promise<void>[] = [];
+  readonly #random: Random;
+  arrivals = 0;
+  onProgress = (): void => {};
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  get life(): Life {
+    return this.lives.at(-1) as Life;
+  }
+
+  /** The service is there, again. */
+  begin({ port }: ServiceProcess): void {
+    let end = (): void => {};
+    const over = new Promise<void>((resolve) => {
+      end = resolve;
+    });
+    const killed = this.lives.at(-1);
+    this.lives.push({ port, isKilled: false, answered: 0, unanswered: 0, over, end });
+    killed?.end();
+  }
+
+  take({ path, headers, body }: ReceivedRequest, response: ServerResponse): void {
+    const event = JSON.parse(body.toString());
+    const key = `${path} ${event.event_id}`;
+    const known = this.received.get(key);
+    if (known !== undefined && known.body !== body.toString()) this.faults.push(`${key} came with other bytes`);
+    if (headers["webhook-id"] !== event.event_id) this.faults.push(`${key} under another id`);
+    verifyWebhook({ secret: SECRET, headers, body });
+    const { event_name: eventName, data } = event;
+    this.received.set(key, { count: (known?.count ?? 0) + 1, body: body.toString(), eventName, runId: data.run_id });
+    this.reads.push(this.#readRun(data.run_id, data.status));
+    // Some answers come late, so that kills fall between the receiver's received and the service's record.
+    setTimeout(() => response.writeHead(204).end(), this.#random.integer(0, 40));
+    this.arrivals++;
+    this.onProgress();
+  }
+
+  /** The run must be as its event says; after a kill too, when the service is there again. */
+  async #readRun(runId: string, status: string): Promise<void> {
+    const inLife = this.life;
+    try {
+      const response = await fetch(`http://127.0.0.1:${inLife.port}/runs/${runId}`);
+      const run = (await response.json()) as { status: string };
+      const isLater = status === "running" && ["finalizing", "completed", "failed"].includes(run.status);
+      if (response.status !== 200 || (run.status !== status && !isLater))
+        this.faults.push(`run ${runId} reads ${response.status} ${run.status}, its event says ${status}`);
+      inLife.answered++;
+      this.onProgress();
+    } catch (error) {
+      const { message, cause } = error as { message: string; cause?: { code?: string } };
+      if (!inLife.isKilled || !KILLED_CODES.has(String(cause?.code)))
+        this.faults.push(`run ${runId} cannot be read while the service lives: ${message} (${cause?.code})`);
+      inLife.unanswered++;
+      this.onProgress();
+      if (!inLife.isKilled) return;
+      await inLife.over;
+      await this.#readRun(runId, status);
+    }
+  }
+
+  /** Resolves when so many more events have come. */
+  more(count: number): Promise<void> {
+    const target = this.arrivals + count;
+    return new Promise((resolve) => {
+      this.onProgress = () => {
+        // With a read at least, that there is something to be judged.
+        if (this.arrivals >= target && this.life.answered + this.life.unanswered > 0) resolve();
+      };
+    });
+  }
 }
 
 t.test(
@@ -51,52 +127,9 @@ t.test(
     const directory = temporaryDirectory(t);
     let service = await ServiceProcess.start({ args: ["serve"], dataDirectory: directory });
     t.teardown(() => service.dispose());
-
-    /** By receiver and event id, and what went wrong. */
-    const received = new Map<string, Entry>();
-    const faults: string[] = [];
-    let arrivals = 0;
-    let onProgress = (): void => {};
-    let life = newLife();
-    const lives = [life];
-    const reads: Promise<void>[] = [];
-    /** What a receiver does on an event: it reads the run, which must be as the event says; after a kill too, when the service is there again. */
-    const readRun = async (runId: string, status: string): Promise<void> => {
-      const inLife = life;
-      try {
-        const response = await fetch(`http://127.0.0.1:${service.port}/runs/${runId}`);
-        const run = (await response.json()) as { status: string };
-        const isLater = status === "running" && ["finalizing", "completed", "failed"].includes(run.status);
-        if (response.status !== 200 || (run.status !== status && !isLater))
-          faults.push(`run ${runId} reads ${response.status} ${run.status}, its event says ${status}`);
-        inLife.answered++;
-        onProgress();
-      } catch (error) {
-        const { message, cause } = error as { message: string; cause?: { code?: string } };
-        if (!inLife.isKilled || !KILLED_CODES.has(String(cause?.code)))
-          faults.push(`run ${runId} cannot be read while the service lives: ${message} (${cause?.code})`);
-        inLife.unanswered++;
-        onProgress();
-        if (!inLife.isKilled) return;
-        await inLife.over;
-        await readRun(runId, status);
-      }
-    };
-    const receiver = await startReceiver(({ path, headers, body }, response) => {
-      const event = JSON.parse(body.toString());
-      const key = `${path} ${event.event_id}`;
-      const known = received.get(key);
-      if (known !== undefined && known.body !== body.toString()) faults.push(`${key} came with other bytes`);
-      if (headers["webhook-id"] !== event.event_id) faults.push(`${key} under another id`);
-      verifyWebhook({ secret: SECRET, headers, body });
-      const { event_name: eventName, data } = event;
-      received.set(key, { count: (known?.count ?? 0) + 1, body: body.toString(), eventName, runId: data.run_id });
-      reads.push(readRun(data.run_id, data.status));
-      // Some answers come late, so that kills fall between the receiver's received and the service's record.
-      setTimeout(() => response.writeHead(204).end(), random.integer(0, 40));
-      arrivals++;
-      onProgress();
-    });
+    const readers = new Readers(random);
+    readers.begin(service);
+    const receiver = await startReceiver((request, response) => readers.take(request, response));
     t.teardown(() => receiver.close());
     const client = new ContractClient(t, service.port);
     for (let nth = 0; nth < WEBHOOKS; nth++) {
@@ -132,84 +165,77 @@ t.test(
       }
     })();
     for (let kill = 0; kill < KILLS; kill++) {
-      const target = arrivals + random.integer(1, 40);
-      await new Promise<void>((resolve) => {
-        onProgress = () => {
-          // With a read at least, that there is something to be judged.
-          if (arrivals >= target && life.answered + life.unanswered > 0) resolve();
-        };
-      });
-      life.isKilled = true;
+      await readers.more(random.integer(1, 40));
+      readers.life.isKilled = true;
       await service.end("SIGKILL");
       service = await ServiceProcess.start({ args: ["serve"], dataDirectory: directory });
-      const killed = life;
-      life = newLife();
-      lives.push(life);
-      killed.end();
+      readers.begin(service);
     }
     isOver = true;
     await working;
     await producer.close();
-
-    // Nothing pending is left, and every end has its event at every receiver.
-    const last = new ContractClient(t, service.port);
-    const newest = [...ended.keys()].at(-1);
-    const hasEnded = ({ status }: { status: string }): boolean => status === "completed" || status === "failed";
-    if (newest !== undefined) await last.until("/runs/{run_id}", hasEnded, { path: { run_id: newest } });
-    const hooks = await last.get("/webhooks");
-    let deliveries = 0;
-    for (const { id } of hooks) {
-      for (let query: { limit: number; before?: string } = { limit: 200 }; ; ) {
-        const page = await last.until(
-          "/webhooks/{webhook_id}/deliveries",
-          (listed) => listed.every(({ status }) => status !== "pending"),
-          { path: { webhook_id: id }, query },
-        );
-        const oldest = page.at(-1);
-        if (oldest === undefined) break;
-        query = { limit: 200, before: oldest.created_at };
-        deliveries += page.length;
-        t.same(
-          page.filter(({ status }) => status !== "delivered"),
-          [],
-        );
-      }
-    }
-    t.equal(deliveries, received.size, "what is listed is what arrived");
-    await Promise.all(reads);
-    const found = new Map<string, number>();
-    for (const [key, { eventName, runId }] of received) {
-      const at = `${key.split(" ")[0]} ${eventName} ${runId}`;
-      found.set(at, (found.get(at) ?? 0) + 1);
-    }
-    let missing = 0;
-    for (const [runId, eventName] of ended) {
-      for (let nth = 0; nth < WEBHOOKS; nth++) {
-        for (const name of ["ProgramStarted", eventName]) if (found.get(`/${nth} ${name} ${runId}`) !== 1) missing++;
-      }
-    }
-    t.same(faults, []);
-    t.equal(lives.length, KILLS + 1);
-    t.notOk(
-      lives.some(({ answered }) => answered === 0),
-      "in every life runs were read on their events",
-    );
-    const sum = (of: (one: Life) => number): number => lives.reduce((total, one) => total + of(one), 0);
-    const [answered, unanswered] = [sum((one) => one.answered), sum((one) => one.unanswered)];
-    t.equal(answered, arrivals, "on every event that came");
-    t.equal(missing, 0, "each event arrived under one id");
-    t.same(
-      [...found.values()].filter((count) => count !== 1),
-      [],
-      "no event has two ids",
-    );
-    const repeats = [...received.values()].reduce((sum, { count }) => sum + count - 1, 0);
-    t.comment(
-      `${KILLS} kills, ${ended.size} runs, ${received.size} deliveries: ${missing} missing, ${repeats} repeated under their own ids; ` +
-        `${answered} runs read on their events, at least ${Math.min(...lives.map((one) => one.answered))} in each life, ${unanswered} again after a kill`,
-    );
+    await areDelivered(t, new ContractClient(t, service.port), readers, ended);
+    await judge(t, readers, ended);
     t.equal((await service.end()).code, 0);
     const checked = execFileSync(process.execPath, ["dist/http/main.js", "check", "--data", directory]).toString();
     t.match(checked, /^ok$/m);
   },
 );
+
+type Ended = ReadonlyMap<string, string>;
+
+/** Nothing pending is left. @param ended by run the event of its end */
+async function areDelivered(t: Test, client: ContractClient, readers: Readers, ended: Ended): Promise<void> {
+  const newest = [...ended.keys()].at(-1);
+  const hasEnded = ({ status }: { status: string }): boolean => status === "completed" || status === "failed";
+  if (newest !== undefined) await client.until("/runs/{run_id}", hasEnded, { path: { run_id: newest } });
+  const hooks = await client.get("/webhooks");
+  let deliveries = 0;
+  for (const { id } of hooks) {
+    const isSettled = (page: readonly { status: string }[]) => page.every(({ status }) => status !== "pending");
+    for await (const page of deliveryPages(client, id, 200, isSettled)) {
+      deliveries += page.length;
+      t.same(
+        page.filter(({ status }) => status !== "delivered"),
+        [],
+      );
+    }
+  }
+  t.equal(deliveries, readers.received.size, "what is listed is what arrived");
+}
+
+/** Every end has its event at every receiver, and the run was as the event said. */
+async function judge(t: Test, { received, faults, lives, reads, arrivals }: Readers, ended: Ended): Promise<void> {
+  await Promise.all(reads);
+  const found = new Map<string, number>();
+  for (const [key, { eventName, runId }] of received) {
+    const at = `${key.split(" ")[0]} ${eventName} ${runId}`;
+    found.set(at, (found.get(at) ?? 0) + 1);
+  }
+  let missing = 0;
+  for (const [runId, eventName] of ended) {
+    for (let nth = 0; nth < WEBHOOKS; nth++) {
+      for (const name of ["ProgramStarted", eventName]) if (found.get(`/${nth} ${name} ${runId}`) !== 1) missing++;
+    }
+  }
+  t.same(faults, []);
+  t.equal(lives.length, KILLS + 1);
+  t.notOk(
+    lives.some(({ answered }) => answered === 0),
+    "in every life runs were read on their events",
+  );
+  const sum = (of: (one: Life) => number): number => lives.reduce((total, one) => total + of(one), 0);
+  const [answered, unanswered] = [sum((one) => one.answered), sum((one) => one.unanswered)];
+  t.equal(answered, arrivals, "on every event that came");
+  t.equal(missing, 0, "each event arrived under one id");
+  t.same(
+    [...found.values()].filter((count) => count !== 1),
+    [],
+    "no event has two ids",
+  );
+  const repeats = [...received.values()].reduce((sum, { count }) => sum + count - 1, 0);
+  t.comment(
+    `${KILLS} kills, ${ended.size} runs, ${received.size} deliveries: ${missing} missing, ${repeats} repeated under their own ids; ` +
+      `${answered} runs read on their events, at least ${Math.min(...lives.map((one) => one.answered))} in each life, ${unanswered} again after a kill`,
+  );
+}

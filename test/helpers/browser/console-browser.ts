@@ -37,7 +37,7 @@ export async function startBrowser(t: Test, more: readonly string[] = []): Promi
 }
 
 /**
- * Opens a page in a session of its own, and watches it.
+ * Opens a page in a session of its own, and watches it. `page.goto` takes paths of the same origin, too.
  * @param expected errors in the browser's log that belong to the test
  */
 export async function openPage(
@@ -47,6 +47,7 @@ export async function openPage(
   expected: readonly RegExp[] = [],
 ): Promise<ConsolePage> {
   const context = await browser.newContext({
+    baseURL: url,
     viewport: { width: 1280, height: 900 },
     acceptDownloads: true,
     ...options,

@@ -132,9 +132,10 @@ export class FrameCell {
     if (isWhole) await this.#say("frame.end", { id: frameId });
   }
 
+  /** What was acknowledged may not be shown yet. */
   async #untilProcessed(runId: string, frameId: string, formats: number): Promise<void> {
     for (;;) {
-      const { available_formats: made } = await this.get<{ available_formats: string[] }>(
+      const { available_formats: made = [] } = await this.get<{ available_formats?: string[] }>(
         `/sensor/frames/${frameId}/files`,
       );
       const { status } = await this.get<{ status: string }>(`/runs/${runId}`);

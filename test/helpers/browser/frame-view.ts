@@ -16,8 +16,8 @@ export class FrameView {
   }
 
   /** Goes to the address of a frame, without loading the page anew if it is there. */
-  async open(base: string, frameId: string, query = ""): Promise<void> {
-    await this.page.goto(`${base}/console/frames/${frameId}${query === "" ? "" : `?${query}`}`);
+  async open(frameId: string, query = ""): Promise<void> {
+    await this.page.goto(`/console/frames/${frameId}${query === "" ? "" : `?${query}`}`);
   }
 
   async untilPainted(): Promise<void> {

@@ -7,11 +7,8 @@ import { frameOf, loadFrame, type MadeFrame } from "./made-frames.js";
  * Two frames that differ in one height, by the least step of an f32: in the one its point stays, in the other it is an outlier. So in both its
  * distance is as near to the threshold as can be, and far within the doubt that distances in f32 leave.
  */
-export async function doubtfulFrames(
-  seed: number,
-  width = 61,
-  lines = 53,
-): Promise<[stays: MadeFrame, leaves: MadeFrame]> {
+export async function doubtfulFrames(seed: number): Promise<[stays: MadeFrame, leaves: MadeFrame]> {
+  const [width, lines] = [61, 53];
   const at = 25 * width + 30;
   const random = createRandom(seed);
   const heights = Float32Array.from({ length: width * lines }, () => random.normal() * 0.02);

@@ -10,7 +10,6 @@ export default threadTask(async (message: TaskMessage): Promise<TaskAnswer> => {
   if (message.name !== "verify") {
     // Renamed: the fault is of one task, and the test sees that it has begun.
     if (takes("crash") || takes(`crash-${message.name}`)) process.exit(3);
-    if (takes("spin")) for (;;);
     if (takes("hold")) while (!existsSync(join(folder, "go"))) await new Promise((resolve) => setTimeout(resolve, 5));
   }
   return runTask({ number: 0, message });

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { RunState } from "../../../core/run/run-state.js";
+import type { ContractClient } from "../http/contract-client.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "../link/link-messages.js";
 import type { RawProducer } from "../link/raw-producer.js";
 
@@ -39,7 +40,14 @@ export const CAPTURED_BYTES = 2 * LINE_BYTES + IMAGE.length;
 export const PROCESSED_BYTES = CAPTURED_BYTES + 1_400;
 export const PROCESSED_FORMATS = ["npy", "raw.ply", "png", "luminance.png", "ply"];
 /** What a frame lists besides. */
-export const OFFERED_FORMATS = [...PROCESSED_FORMATS, "preview.png"];
+const OFFERED_FORMATS = [...PROCESSED_FORMATS, "preview.png"];
+
+/** Resolves when the frame has all its formats. */
+export async function untilAllFormats(client: ContractClient, { frameId }: KeptRun): Promise<void> {
+  const hasAll = (files: { available_formats: string[] }): boolean =>
+    files.available_formats.length === OFFERED_FORMATS.length;
+  await client.until("/sensor/frames/{frame_id}/files", hasAll, { path: { frame_id: frameId } });
+}
 
 /** For comparisons that print little. */
 export function digest(bytes: Uint8Array): string {

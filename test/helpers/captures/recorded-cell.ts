@@ -69,7 +69,7 @@ export class RecordedCell {
   request: WriteWebhook = () => Promise.reject(new Error("there is no recorder"));
   /** The clients that follow changes. */
   readonly live: LiveClients;
-  readonly #batches: Parameters<View["applyBatch"]>[0][] = [];
+  readonly #batches: Parameters<View["fold"]["applyBatch"]>[0][] = [];
   readonly #runs = new Map<string, RunState>();
   readonly #servers: HttpServer[] = [];
   readonly #large: LargeDocuments[] = [];
@@ -88,8 +88,8 @@ export class RecordedCell {
     };
     const readMany = (locations: readonly RecordLocation[]) => Promise.all(locations.map(read));
     this.view = new View({ reader: { read, readMany } });
-    this.view.onApplied = () => this.live.viewChanged();
-    this.view.finishOpening();
+    this.view.fold.onApplied = () => this.live.viewChanged();
+    this.view.fold.finishOpening();
     const tasks = artefactTasks(this.#storedFiles());
     // They share a memory: one at a time.
     let last: Promise<unknown> = Promise.resolve();
@@ -128,7 +128,7 @@ export class RecordedCell {
     writeRecordHeader(bytes, new DataView(bytes.buffer), 0, header, 0, offset);
     const batch = { bytes, segmentBase: 1, offset, lastSequence: sequence };
     this.#batches.push(batch);
-    this.view.applyBatch(batch);
+    this.view.fold.applyBatch(batch);
   }
 
   /** Ends the run; `change` can alter what its consolidated record holds. */
@@ -151,7 +151,7 @@ export class RecordedCell {
       front: () => ({ openRequests: 0, heldBytes: 0 }),
       logBytes: async () => 0,
       freeBytes: async () => 0,
-      runs: () => this.view.runCount,
+      runs: () => this.view.runs.size,
       artefacts: () => ({ running: 0, waitingClients: 0, waitingBackground: 0, tasks: [] }),
       madeBytes: () => 0,
       live: () => this.live.figures,

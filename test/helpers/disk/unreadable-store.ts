@@ -61,7 +61,7 @@ export async function storeWithCaptures() {
   /** @param removed the path of which all records are taken for tombstones */
   const check = (checked = disk, removed?: string) =>
     checkStore({
-      ...{ dataDirectory, fileSystem: checked, understandsType: () => true },
+      ...{ dataDirectory, fileSystem: checked },
       inspectRecord: ({ index }) => {
         const { path, extent } = JSON.parse(Buffer.from(index).toString()) as { path: string; extent: Extent };
         return [path === removed ? { path, extents: [], isRemoved: true } : { path, extents: [extent] }];

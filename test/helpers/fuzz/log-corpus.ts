@@ -1,7 +1,7 @@
 /** Logs to fuzz from: one that is as it should be, and each kind of damage to it that recovery's table tells apart. */
 import { LOG_RECORD_TYPE, RECORD_HEADER_BYTES } from "../../../storage/log/record-format.js";
 import { encodeSegmentHeader, SEGMENT_HEADER_BYTES, segmentName } from "../../../storage/log/segment.js";
-import { appendAll, appendEach, createDisk, META, openLog, TEST_TYPE } from "../store/log-harness.js";
+import { appendAll, appendEach, createDisk, META, openLog } from "../store/log-harness.js";
 import {
   bytesOfSegment,
   type PlainSegment,
@@ -251,8 +251,4 @@ function addOtherTypes(corpus: LogCorpus): void {
     for (const record of records.slice(1))
       Object.assign(record, { type: LOG_RECORD_TYPE.mark, index: new Uint8Array(0), body: new Uint8Array(0) });
   });
-}
-
-export function understandsTestType(type: number): boolean {
-  return type === TEST_TYPE;
 }

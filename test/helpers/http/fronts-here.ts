@@ -1,6 +1,6 @@
 import type { Test } from "tap";
 import type { Front } from "../../../http/server/server-name.js";
-import { allUws } from "../../../http/server/uws-binary.js";
+import { findUws, PACKAGES, type UwsBuild } from "../../../http/server/uws-binary.js";
 import { sized } from "../test-size.js";
 
 /** A front that can be had on this machine and Node. */
@@ -14,9 +14,14 @@ export interface FrontHere {
   environment: Record<string, string>;
 }
 
-/** Every build of uWebSockets.js that loads, the preferred one first; then node:http. */
+/** Every build of uWebSockets.js that loads here, the preferred one first. */
+export const UWS_HERE: readonly UwsBuild[] = PACKAGES.map(({ name }) => findUws(name)).filter(
+  (tried) => "uws" in tried,
+);
+
+/** Every one of them; then node:http. */
 export const FRONTS_HERE: readonly FrontHere[] = [
-  ...allUws().map(({ packageName, version }) => ({
+  ...UWS_HERE.map(({ packageName, version }) => ({
     name: `uws ${version}`,
     front: "uws" as const,
     uwsPackage: packageName,

@@ -29,7 +29,7 @@ const UNPROVEN_COUNT = {
   replace: `if (newest?.isContinuable && newest.salt !== null) {
       const { base, salt, tail } = newest, path = directory + "/" + newest.name;
       const file = await fileSystem.open(path, "update");
-      for await (const run of tailRuns(options, file, newest, salt)) await options.onRecords({ ...run, segmentBase: base });
+      for await (const run of tailRuns(file, newest, salt)) await options.onRecords({ ...run, segmentBase: base });
       report.lastSequence = tail.lastSequence;
       const segment = { base, salt, path, file, endOffset: tail.endOffset };
       const [nextSequence, lastDataSequence] = [tail.lastSequence + 1, report.provenSequence];
@@ -74,8 +74,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "all that waits is acknowledged with the first group",
-    file: "storage/log/commit-waiters.js",
-    find: "(waiters[count]?.sequence ?? 0) <= committedSequence",
+    file: "storage/log/record-waits.js",
+    find: "this.#waiting[count].sequence <= sequence",
     replace: "true",
     killer: "storage/log/log",
   },
@@ -397,10 +397,10 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "a newest segment shorter than its header is taken for an interrupted rotation",
     file: "storage/recovery/log-walk.js",
-    find: 'this.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);',
+    find: 'walk.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);',
     replace:
       "if (nextBase !== undefined || sizeBytes >= 64)\n" +
-      '            this.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);',
+      '        walk.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);',
     killer: RECOVERY,
   },
   {
@@ -420,8 +420,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "damage to what is proven is taken for a torn tail",
     file: "storage/recovery/tail-or-damage.js",
-    find: "Math.max(claimed, base - 1, isUnreadable",
-    replace: "Math.max(base - 1, isUnreadable",
+    find: "Math.max(claimed, base - 1, lacksBytes",
+    replace: "Math.max(base - 1, lacksBytes",
     killer: DAMAGE,
   },
   {
@@ -526,7 +526,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "bytes that the disk does not give are taken for a torn tail",
     file: "storage/recovery/tail-or-damage.js",
-    find: "isUnreadable ? last : 0",
+    find: "lacksBytes ? last : 0",
     replace: "0",
     killer: "faults/disk/read-errors",
   },

@@ -11,6 +11,12 @@ export function heldBytes(): number {
   return heapUsed + external;
 }
 
+/** Bytes of the array buffers that this thread still holds once its garbage is collected. */
+export function heldBufferBytes(): number {
+  collectGarbage();
+  return process.memoryUsage().arrayBuffers;
+}
+
 /**
  * What nothing refers to is gone. Twice: buffers go with the collection after that of what held them, and a collection that was under way keeps
  * what was let go since it began.

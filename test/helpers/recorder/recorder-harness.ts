@@ -9,8 +9,9 @@ import type { RunState } from "../../../core/run/run-state.js";
 import { wallClockUs } from "../../../core/service-clock.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
-import { type CommittedBatch, forEachRecord } from "../../../storage/log/committed-batch.js";
-import { LogReader } from "../../../storage/log/log-reader.js";
+import { readFullySync } from "../../../storage/disk/whole-files.js";
+import { type CommittedBatch, forEachRecord, type RecordLocation } from "../../../storage/log/committed-batch.js";
+import { segmentName } from "../../../storage/log/segment.js";
 import { decodeChanges, decodeRefusal } from "../../../storage/records/change-record.js";
 import { decodeIndex, isChangeRecordType, type Origin, RECORD_TYPE } from "../../../storage/records/record-index.js";
 import type { StorageErrorData } from "../../../storage/storage-error.js";
@@ -70,11 +71,11 @@ export class RecorderHarness {
   #stopFailure: string | null = null;
   #changed: (() => void)[] = [];
   readonly #replies = new Map<number, (reply: WebhookReply) => void>();
-  readonly #reader: LogReader;
+  readonly #fileSystem: FileSystem;
 
   private constructor(directory: string, fileSystem: FileSystem, takesBatches: boolean) {
     this.directory = directory;
-    this.#reader = new LogReader({ fileSystem, directory: `${directory}/meta` });
+    this.#fileSystem = fileSystem;
     this.#takesBatches = takesBatches;
   }
 
@@ -168,7 +169,6 @@ export class RecorderHarness {
     const ticking = setInterval(() => this.timers.advance(1_000), 20);
     await this.#recorder?.stop();
     clearInterval(ticking);
-    this.#reader.close();
     return this.#stopFailure;
   }
 
@@ -206,6 +206,19 @@ export class RecorderHarness {
     for (const changed of this.#changed.splice(0)) changed();
   }
 
+  /** The body of a record in the log: a hint leaves out what a start does not need. */
+  #bodyAt({ segmentBase, offset, length }: RecordLocation): Uint8Array {
+    const file = this.#fileSystem.openSync(`${this.directory}/meta/${segmentName(segmentBase)}`);
+    const bytes = new Uint8Array(length);
+    readFullySync(file, bytes, offset);
+    file.closeSync();
+    let body: Uint8Array = bytes;
+    forEachRecord({ bytes, segmentBase, offset }, (record) => {
+      body = record.body;
+    });
+    return body;
+  }
+
   #takeBatch(batch: CommittedBatch): void {
     this.batchBytes += batch.bytes.length;
     // Another of its size goes back: what a test reads of the batch later must be as it came.
@@ -214,8 +227,7 @@ export class RecorderHarness {
     else this.#untaken.push(taken);
     forEachRecord(batch, ({ type, index, body: given, timeUs }, location) => {
       if (!isChangeRecordType(type)) return;
-      // A hint leaves out what a start does not need.
-      const body = batch.isHint && given.length === 0 ? this.#reader.readSync(location).body : given;
+      const body = batch.isHint && given.length === 0 ? this.#bodyAt(location) : given;
       this.recordTimesUs.push(timeUs);
       const { origin } = decodeIndex(type, index);
       if (origin !== null) this.origins.push(origin);

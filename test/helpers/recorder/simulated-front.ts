@@ -25,7 +25,7 @@ export class SimulatedFront {
     switch (message.kind) {
       case "batch":
         this.#then(() => {
-          this.#view.applyBatch(message.batch);
+          this.#view.fold.applyBatch(message.batch);
           this.#answer({ kind: "batch_taken", memory: message.batch.bytes.buffer as ArrayBuffer });
         });
         return;
@@ -40,7 +40,7 @@ export class SimulatedFront {
   /** The recorder has opened the store: resolves when the view shows all of it. */
   async opened(): Promise<void> {
     await this.#taken;
-    this.#view.finishOpening();
+    this.#view.fold.finishOpening();
   }
 
   /** These runs as the view shows them once it has taken in what it was sent; undefined for one that it does not know. */
@@ -58,7 +58,7 @@ export class SimulatedFront {
   }
 
   get runCount(): number {
-    return this.#view.runCount;
+    return this.#view.runs.size;
   }
 
   close(): void {

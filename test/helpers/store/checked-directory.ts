@@ -1,5 +1,4 @@
 import { openDataDirectory } from "../../../storage/disk/data-directory.js";
-import { isChangeRecordType } from "../../../storage/records/record-index.js";
 import { type CheckResult, checkStore } from "../../../storage/repair/check-store.js";
 import { consistentInspection } from "../consistency/record-consistency.js";
 
@@ -9,7 +8,6 @@ export async function checkDirectory(directory: string): Promise<CheckResult> {
   const { inspection, assertConsistent } = consistentInspection();
   const result = await checkStore({
     dataDirectory,
-    understandsType: isChangeRecordType,
     ...inspection,
   });
   assertConsistent(result);

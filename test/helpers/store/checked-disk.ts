@@ -1,5 +1,4 @@
 import type { LogRecord } from "../../../storage/log/committed-batch.js";
-import { isChangeRecordType } from "../../../storage/records/record-index.js";
 import { type CheckResult, checkStore } from "../../../storage/repair/check-store.js";
 import { consistentInspection } from "../consistency/record-consistency.js";
 import type { SimulatedDisk } from "../disk/simulated-disk.js";
@@ -30,7 +29,6 @@ export async function checkDisk(
   const result = await checkStore({
     dataDirectory,
     fileSystem,
-    understandsType: isChangeRecordType,
     ...inspection,
   });
   assertConsistent(result);

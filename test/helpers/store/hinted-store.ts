@@ -8,7 +8,6 @@ import { Log } from "../../../storage/log/log.js";
 import type { RecordInput } from "../../../storage/log/log-options.js";
 import { LogReader } from "../../../storage/log/log-reader.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
-import { isKnownRecordType } from "../../../storage/records/record-index.js";
 import type { StorageErrorData } from "../../../storage/storage-error.js";
 import { View } from "../../../storage/view/view.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
@@ -32,14 +31,13 @@ export class HintedStore {
     const log = await Log.open({
       ...{ fileSystem: disk, directory: META, quarantineDirectory: QUARANTINE, durability: "full" },
       ...{ segmentBytes, usesHints },
-      understandsType: isKnownRecordType,
       openingState: () => state.openingState(),
       onRecords: (batch) => {
-        view.applyBatch(batch);
+        view.fold.applyBatch(batch);
         forEachRecord(batch, (record, location) => state.replay(record, location, batch.isHint));
       },
       onCommitted: (batch) => {
-        view.applyBatch(batch);
+        view.fold.applyBatch(batch);
         for (const tell of committed) tell(batch);
       },
     });
@@ -83,7 +81,7 @@ export class HintedStore {
 
   /** Ends the replay, as a start does. */
   finish(): void {
-    this.view.finishOpening();
+    this.view.fold.finishOpening();
     this.state.finishReplay();
   }
 

@@ -81,7 +81,6 @@ export async function openLog(fileSystem: FileSystem, overrides: Partial<LogOpti
     directory: META,
     quarantineDirectory: QUARANTINE,
     durability: "full",
-    understandsType: (type) => type === TEST_TYPE,
     openingState: () => ({ index: new Uint8Array(0), body: textEncoder.encode(appended.join(",")) }),
     onRecords: (batch) => {
       take(batch);

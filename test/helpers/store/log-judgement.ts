@@ -41,14 +41,11 @@ export function digestOf({ type, flags, sequence, timeUs, index, body }: LogReco
 }
 
 /** The walk that changes nothing, everything delivered. */
-export async function judgeWalk(
-  disk: SimulatedDisk,
-  understandsType: (type: number) => boolean,
-): Promise<LogJudgement> {
+export async function judgeWalk(disk: SimulatedDisk): Promise<LogJudgement> {
   const builder = new RecoveryReportBuilder();
   return judged(builder.report, async (take) => {
     await walkLog({
-      ...{ fileSystem: disk, directory: META, firstSequence: 1, understandsType, builder, deliversTail: true },
+      ...{ fileSystem: disk, directory: META, builder, deliversTail: true },
       quarantine: async () => null,
       onRecords: take,
     });
@@ -60,10 +57,7 @@ export async function judgeWalk(
  * Opening the log, as the service does, and appending a record to it.
  * @returns the number that the record got, beside what was delivered; null when the log did not open
  */
-export async function judgeOpening(
-  disk: SimulatedDisk,
-  understandsType: (type: number) => boolean,
-): Promise<{ judgement: LogJudgement; appended: number | null }> {
+export async function judgeOpening(disk: SimulatedDisk): Promise<{ judgement: LogJudgement; appended: number | null }> {
   let appended: number | null = null;
   let salt = 0x0e11_0000;
   const judgement = await judged(new RecoveryReportBuilder().report, async (take) => {
@@ -72,7 +66,6 @@ export async function judgeOpening(
       directory: META,
       quarantineDirectory: QUARANTINE,
       durability: "full",
-      understandsType,
       openingState: () => ({ index: new Uint8Array(0), body: new Uint8Array(0) }),
       onRecords: take,
       timers: createManualTimers(),

@@ -63,11 +63,11 @@ export class RecordsInMemory {
   }
 
   add(record: Encoded): void {
-    this.view.applyBatch(this.append(record));
+    this.view.fold.applyBatch(this.append(record));
   }
 
   /** The record's batch, of which the view does not know yet. */
-  append(record: Encoded): Parameters<View["applyBatch"]>[0] {
+  append(record: Encoded): Parameters<View["fold"]["applyBatch"]>[0] {
     const { type, index, body } = record;
     const length = recordLength(index.length, body.length);
     const bytes = new Uint8Array(length);

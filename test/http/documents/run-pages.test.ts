@@ -78,7 +78,7 @@ t.test(`pages that are kept are those that would be made anew, whatever changed 
 function answeredView() {
   const asked: { query: RunListQuery; answer: (entry: string, isWhole?: boolean) => void }[] = [];
   const view = {
-    runsVersion: 0,
+    fold: { runsVersion: 0 },
     pageBytes: 100,
     runPage: (query: RunListQuery) => ({
       total: 1,
@@ -100,7 +100,7 @@ t.test("a page is made once for all who ask while nothing changes, and never sho
   const query = { offset: 0, limit: 1 };
   const together = [pages.get(query, BASE_URL, PATIENT), pages.get(query, BASE_URL, PATIENT)];
   t.equal(asked.length, 1);
-  view.runsVersion++;
+  view.fold.runsVersion++;
   const later = pages.get(query, BASE_URL, PATIENT);
   t.equal(asked.length, 2, "who asks after the change gets no page of before it, not even one under way");
   asked[1]?.answer("new");

@@ -201,3 +201,28 @@ t.test("headers, scopes and defaults are told, and the page begins with what to 
   );
   t.strictSame(tags.map(({ name }) => name).sort(), [...used].sort(), "every group of operations is described");
 });
+
+t.test("what the numbers of findings mean is said alike of answers and of events", async (t) => {
+  const { components, webhooks } = JSON.parse(JSON.stringify(await servedDocument(t)));
+  const event =
+    webhooks.ProgramCompleted.post.requestBody.content["application/json"].schema.properties.data.properties;
+  const defect = event.defects.items.properties;
+  for (const region of [components.schemas.DefectRegion2DModel.properties, defect.region_2d.properties]) {
+    t.match(region.bbox.description, /\[x_min, y_min, x_max, y_max\] in pixels.*top left.*not including, x_max/);
+  }
+  for (const region of [components.schemas.DefectRegion3DModel.properties, defect.region_3d.properties]) {
+    t.match(region.location.description, /^Centre of the box: \[x, y, z\] in (mm|`unit`), in scan space/);
+    t.match(region.extents.description, /^Full edge lengths of the box in (mm|`unit`)/);
+    t.match(
+      region.orientation.description,
+      /quaternion \[x, y, z, w\] that turns the box's own axes into those of scan/,
+    );
+  }
+  t.same(defect.region_3d.properties.unit.enum, ["mm", "in"]);
+  for (const check of [components.schemas.QualityCheckModel.properties, event.qc_checks.items.properties]) {
+    t.match(
+      check.threshold.description,
+      /to either side.*`nominal` - `threshold` and `nominal` \+ `threshold`.*the least `value` that passes/,
+    );
+  }
+});

@@ -95,6 +95,17 @@ const ANSWERS: Record<string, string> = {
   "/": "RootResponse",
 };
 
+const IN_QUERY = { where: "query", required: false };
+const RUN_PARAMETERS = [
+  { name: "program_id", ...IN_QUERY, type: "string", format: "uuid" },
+  { name: "status", ...IN_QUERY, type: "string", enum: RUN_STATUSES },
+  { name: "quality_status", ...IN_QUERY, type: "string", enum: [...REPORT_STATUSES, NO_REPORT] },
+  { name: "serial_number", ...IN_QUERY, type: "string" },
+  { name: "updated_since", ...IN_QUERY, type: "string", format: "date-time" },
+  { name: "limit", ...IN_QUERY, type: "integer", default: 50, minimum: 1, maximum: 1000 },
+  { name: "offset", ...IN_QUERY, type: "integer", minimum: 0, maximum: 2 ** 53 - 1, default: 0 },
+];
+
 t.test("the served document describes every route", async (t) => {
   const cell = new RecordedCell();
   const port = await cell.listen();
@@ -130,29 +141,7 @@ t.test("the served document describes every route", async (t) => {
   const runs = document.paths["/runs"]?.get?.parameters ?? [];
   t.strictSame(
     runs.map(({ name, in: where, required, schema }) => ({ name, where, required, ...schema })),
-    [
-      { name: "program_id", where: "query", required: false, type: "string", format: "uuid" },
-      { name: "status", where: "query", required: false, type: "string", enum: RUN_STATUSES },
-      {
-        name: "quality_status",
-        where: "query",
-        required: false,
-        type: "string",
-        enum: [...REPORT_STATUSES, NO_REPORT],
-      },
-      { name: "serial_number", where: "query", required: false, type: "string" },
-      { name: "updated_since", where: "query", required: false, type: "string", format: "date-time" },
-      { name: "limit", where: "query", required: false, type: "integer", default: 50, minimum: 1, maximum: 1000 },
-      {
-        name: "offset",
-        where: "query",
-        required: false,
-        type: "integer",
-        minimum: 0,
-        maximum: 2 ** 53 - 1,
-        default: 0,
-      },
-    ],
+    RUN_PARAMETERS,
   );
   t.match(document.paths["/programs"]?.get?.parameters.find(({ name }) => name === "limit")?.schema, { default: 100 });
 

@@ -20,8 +20,8 @@ const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const GET = (path: string, method = "GET") =>
   `${method} ${path} HTTP/1.1\r\nHost: x\r\nOrigin: https://page\r\ntraceparent: 00-${TRACE}-b7ad6b7169203331-01\r\n\r\n`;
 
-function download(read: StreamBody["read"], totalBytes = 1_000_000) {
-  return () => downloadReply({ totalBytes, read, release: () => {} }, "application/octet-stream", "a.bin");
+function download(read: StreamBody["read"], totalBytes = 1_000_000, release = () => {}) {
+  return () => downloadReply({ totalBytes, read, release }, "application/octet-stream", "a.bin");
 }
 
 /** A server with counts, pages of any origin let in, and a line for each request. */
@@ -49,23 +49,28 @@ async function serveCounted(
   return { ...served, counted, logged };
 }
 
-onEveryFront(t, "a download whose first read fails is counted, logged and shown as what is sent", async (t, serve) => {
+onEveryFront(t, "a download whose read fails is counted, logged and shown as what is sent", async (t, serve) => {
+  let released = 0;
+  const releasing = (read: StreamBody["read"], totalBytes?: number) =>
+    download(read, totalBytes, () => void released++);
   const failing = (error: () => Error) =>
-    download(async () => {
+    releasing(async () => {
       throw error();
     });
-  const { port, counted, logged } = await serveCounted(t, serve, {
+  const { port, lines, counted, logged } = await serveCounted(t, serve, {
     "/damaged": failing(() => new Error("disk")),
     "/removed": failing(() => new ServiceError("file_removed", "gone", {})),
     "/busy": failing(() => new ServiceError("unavailable", "too many wait", { retry_after_seconds: 1 })),
-    "/later": download(async (position, lengthBytes) => {
+    // An error, and no hang.
+    "/short": releasing(async () => new Uint8Array(0)),
+    "/later": releasing(async (position, lengthBytes) => {
       if (position > 0) throw new Error("disk");
       return new Uint8Array(lengthBytes);
     }),
-    "/fine": download(async (_, lengthBytes) => new Uint8Array(lengthBytes)),
-    "/empty": download(async () => new Uint8Array(0), 0),
+    "/fine": releasing(async (_, lengthBytes) => new Uint8Array(lengthBytes)),
+    "/empty": releasing(async () => new Uint8Array(0), 0),
   });
-  const answers = { "/damaged": 500, "/removed": 410, "/busy": 503, "/fine": 200, "/empty": 200 };
+  const answers = { "/damaged": 500, "/removed": 410, "/busy": 503, "/short": 500, "/fine": 200, "/empty": 200 };
   const expected: Record<string, number> = {};
   for (const [path, status] of Object.entries(answers)) {
     const answer = await rawRequest(port, GET(path));
@@ -76,10 +81,16 @@ onEveryFront(t, "a download whose first read fails is counted, logged and shown 
   }
   t.equal((await rawRequest(port, GET("/damaged", "HEAD"), "HEAD"))?.status, 200, "by HEAD nothing is read");
   expected["HEAD /damaged 200"] = 1;
-  t.equal(await rawRequest(port, GET("/later")), undefined);
+  t.equal(await rawRequest(port, GET("/later")), undefined, "the connection breaks before the promised length");
   expected["GET /later 200"] = 1;
+  await until(() => released >= 8);
+  t.match(
+    lines.find(({ level, path }) => level === 50 && path === "/later"),
+    { err: { message: "disk" } },
+  );
   t.same(counted(), expected, "each once");
-  t.equal(logged().length, 7);
+  t.equal(logged().length, 8);
+  t.equal(released, 8);
 });
 
 onEveryFront(

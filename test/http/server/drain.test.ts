@@ -1,4 +1,4 @@
-import t from "tap";
+import t, { type Test } from "tap";
 import { downloadReply, jsonBytesReply, jsonReply, type Reply } from "../../../http/replies/reply.js";
 import { SYSTEM_STALL_CLOCK } from "../../../http/server/stalled-clients.js";
 import { onEveryFront, until } from "../../helpers/http/handler-server.js";
@@ -8,29 +8,44 @@ import { ManualTimers } from "../../helpers/recorder/manual-timers.js";
 const MIB = 1024 * 1024;
 const GET = (path: string, method = "GET") => `${method} ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
+/** What is asked for while the server closes. */
+const LATE = [
+  ["GET", "/now", 200],
+  ["GET", "/kept", 200],
+  ["GET", "/soon", 200],
+  ["HEAD", "/now", 200],
+  ["GET", "/nowhere", 404],
+  ["OPTIONS", "/now", 204],
+  ["GET", "/small-download", 200],
+  ["GET", "/empty-download", 200],
+  ["HEAD", "/small-download", 200],
+  ["GET", "/large", 200],
+] as const;
+
+/** A body of sevens. @param untilLet what its first read waits for */
+const bodyOf = (totalBytes: number, untilLet = async (): Promise<void> => {}) => ({
+  totalBytes,
+  async read(position: number, lengthBytes: number) {
+    if (position === 0) await untilLet();
+    return new Uint8Array(lengthBytes).fill(7);
+  },
+  release: () => {},
+});
+
 onEveryFront(t, "while a server closes, every answer is the last of its connection", async (t, serve) => {
   // Its lines are kept too, from an answer that said otherwise.
   const kept = jsonBytesReply(Buffer.from('{"a":1}'), true);
   const waiting: ((reply: Reply) => void)[] = [];
-  const wait = () => new Promise<Reply>((resolve) => waiting.push(resolve));
   let letRead: (() => void) | undefined;
-  const body = (totalBytes: number) => ({
-    totalBytes,
-    async read(position: number, lengthBytes: number) {
-      if (position === 0 && totalBytes > MIB) {
-        await new Promise<void>((resolve) => {
-          letRead = resolve;
-        });
-      }
-      return new Uint8Array(lengthBytes).fill(7);
-    },
-    release: () => {},
-  });
+  const untilLet = () =>
+    new Promise<void>((resolve) => {
+      letRead = resolve;
+    });
   const { server, port } = await serve(t, {
-    "/wait": wait,
-    "/download": () => downloadReply(body(4 * MIB), "application/octet-stream", "a.bin"),
-    "/small-download": () => downloadReply(body(100), "application/octet-stream", "a.bin"),
-    "/empty-download": () => downloadReply(body(0), "application/octet-stream", "a.bin"),
+    "/wait": () => new Promise<Reply>((resolve) => waiting.push(resolve)),
+    "/download": () => downloadReply(bodyOf(4 * MIB, untilLet), "application/octet-stream", "a.bin"),
+    "/small-download": () => downloadReply(bodyOf(100), "application/octet-stream", "a.bin"),
+    "/empty-download": () => downloadReply(bodyOf(0), "application/octet-stream", "a.bin"),
     "/now": () => jsonReply("now"),
     "/kept": () => kept,
     "/soon": async () => jsonReply("soon"),
@@ -47,27 +62,7 @@ onEveryFront(t, "while a server closes, every answer is the last of its connecti
   asked.send(GET("/wait"));
   download.send(GET("/download"));
   await until(() => waiting.length === 2 && letRead !== undefined);
-  const late = [
-    ["GET", "/now", 200],
-    ["GET", "/kept", 200],
-    ["GET", "/soon", 200],
-    ["HEAD", "/now", 200],
-    ["GET", "/nowhere", 404],
-    ["OPTIONS", "/now", 204],
-    ["GET", "/small-download", 200],
-    ["GET", "/empty-download", 200],
-    ["HEAD", "/small-download", 200],
-    ["GET", "/large", 200],
-  ] as const;
-  const clients = [];
-  for (const request of late) {
-    const connection = await open();
-    connection.send(GET("/kept"));
-    t.equal((await connection.response())?.headers.connection, "keep-alive", "a connection that is kept");
-    // The beginning of another request: what has not begun may be ended at once.
-    connection.send(GET(request[1], request[0]).slice(0, -2));
-    clients.push({ connection, request });
-  }
+  const clients = await beginLate(t, open);
   // Behind an answer to bytes that came later, these have been read.
   const other = await open();
   other.send(GET("/now"));
@@ -76,6 +71,7 @@ onEveryFront(t, "while a server closes, every answer is the last of its connecti
   const closed = server.close(600_000).then(() => {
     isClosed = true;
   });
+  await t.rejects(RawConnection.open(port), { code: "ECONNREFUSED" });
   for (const { connection } of clients) connection.send("\r\n");
   for (const { connection, request } of clients) {
     const [method, path, status] = request;
@@ -101,7 +97,20 @@ onEveryFront(t, "while a server closes, every answer is the last of its connecti
   await last.closed;
 });
 
-onEveryFront(t, "a server that has closed leaves no timer, whatever its clients took", async (t, serve) => {
+/** A connection that is kept for each request, which has come but for its last bytes: what has not begun may be ended at once. */
+async function beginLate(t: Test, open: () => Promise<RawConnection>) {
+  const clients = [];
+  for (const request of LATE) {
+    const connection = await open();
+    connection.send(GET("/kept"));
+    t.equal((await connection.response())?.headers.connection, "keep-alive", "a connection that is kept");
+    connection.send(GET(request[1], request[0]).slice(0, -2));
+    clients.push({ connection, request });
+  }
+  return clients;
+}
+
+onEveryFront(t, "a server that has closed has cut what outlasts the grace, and leaves no timer", async (t, serve) => {
   for (const graceMs of [0, 600_000]) {
     const clock = new ManualTimers();
     const handlers = { "/large": () => jsonReply("x".repeat(16 * MIB)), "/small": () => jsonReply(1) };
@@ -116,6 +125,10 @@ onEveryFront(t, "a server that has closed leaves no timer, whatever its clients 
       t.equal((await client.response())?.status, 200);
     }
     await server.close(graceMs);
+    if (graceMs === 0) {
+      client.socket.resume();
+      t.equal(await client.response(), undefined, "cut in the middle of its answer");
+    }
     await until(() => server.figures().openRequests === 0);
     t.equal(clock.armed, 0);
   }

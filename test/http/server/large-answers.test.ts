@@ -1,6 +1,5 @@
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import t from "tap";
-import { ServiceError } from "../../../core/service-errors.js";
 import { jsonReply, type StreamBody } from "../../../http/replies/reply.js";
 import { onEveryFront, until } from "../../helpers/http/handler-server.js";
 import { download, GET, patternByte, patternStream } from "../../helpers/http/pattern-stream.js";
@@ -206,44 +205,6 @@ onEveryFront(
     other.close();
     await until(() => replied);
     t.equal((await rawRequest(port, GET("/nowhere")))?.status, 404, "answering a client that is gone harms nobody");
-  },
-);
-
-onEveryFront(
-  t,
-  "a read that fails: an envelope while nothing was sent, a broken connection after",
-  async (t, serve) => {
-    const failing = (at: number, error: () => Error) => {
-      const { body, seen } = patternStream(1_000_000);
-      const { read } = body;
-      body.read = async (position, lengthBytes) => {
-        if (position >= at) throw error();
-        return read(position, lengthBytes);
-      };
-      return { body, seen };
-    };
-    const first = failing(0, () => new ServiceError("file_removed", "gone", {}));
-    const later = failing(300_000, () => new Error("disk"));
-    const short = patternStream(1_000_000);
-    short.body.read = async () => new Uint8Array(0);
-    const { port, lines } = await serve(t, {
-      "/first": () => download(first.body),
-      "/later": () => download(later.body),
-      "/short": () => download(short.body),
-    });
-    const removed = await rawRequest(port, GET("/first"));
-    t.equal(removed?.status, 410);
-    t.match(removed?.json(), { code: "file_removed" });
-    t.equal(first.seen.released, 1);
-    t.equal(await rawRequest(port, GET("/later")), undefined, "the connection breaks before the promised length");
-    await until(() => later.seen.released === 1);
-    t.match(lines.at(-1), { level: 50, path: "/later", err: { message: "disk" } });
-    t.equal(
-      (await rawRequest(port, GET("/short")))?.status,
-      500,
-      "a source that gives no bytes is an error, not a hang",
-    );
-    t.equal(short.seen.released, 1);
   },
 );
 

@@ -2,7 +2,8 @@ import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
-import { allUws, fullReason, shortReason, type UwsMiss } from "../../../http/server/uws-binary.js";
+import { fullReason, shortReason, type UwsMiss } from "../../../http/server/uws-binary.js";
+import { UWS_HERE } from "../../helpers/http/fronts-here.js";
 import { listOf } from "../../helpers/list-of.js";
 
 /** The binary that packages carry for this machine and Node. */
@@ -58,13 +59,13 @@ t.test(
 );
 
 t.test("auto takes what loads; a build that is asked for by name is taken, and no other", async (t) => {
-  const builds = allUws();
-  if (builds.length === 0) {
+  if (UWS_HERE.length === 0) {
     t.pass("", { skip: "no build of uWebSockets.js loads here" });
     return;
   }
-  for (const choice of ["auto", "uws"]) t.same(startedAs(choice, ""), [`uWebSockets.js ${builds[0]?.version}`], choice);
-  for (const { packageName, version } of builds) {
+  for (const choice of ["auto", "uws"])
+    t.same(startedAs(choice, ""), [`uWebSockets.js ${UWS_HERE[0]?.version}`], choice);
+  for (const { packageName, version } of UWS_HERE) {
     t.same(startedAs("uws", "", { UWS_PACKAGE: packageName }), [`uWebSockets.js ${version}`]);
   }
   t.match(

@@ -17,7 +17,7 @@ t.test("health tells of reads that were refused, since the first, until half a m
   seen.note(new FileSystemError("ENOMEM", "read", "meta/2.seg"));
   nowUs += 30_000_000;
   const first = "the process has no file descriptor left (open meta/1.seg: EMFILE)";
-  t.equal(seen.detail, `since 2026-11-26T00:00:00.000Z: some reads are refused, or late: ${first}`);
+  t.equal(seen.detail, `since 2026-11-26T00:00:00.000Z: some reads are refused: ${first}`);
   nowUs += 1;
   t.equal(seen.detail, null);
   seen.note(new FileSystemError("ENFILE", "open", "meta/3.seg"));

@@ -23,21 +23,25 @@ function namesIn(path: string): string {
   return readdirSync(path, { recursive: true }).sort().join();
 }
 
-t.test("a folder of the store, or a segment, that this account may not write", { skip: runsAsOther() }, async (t) => {
-  const path = await madeStore(t);
-  giveToOther(path);
-  const before = namesIn(path);
-  for (const name of ["meta", "captures", MONTH, "quarantine", "lock", SEGMENT]) {
-    const at = join(path, name);
-    const { mode } = statSync(at);
-    chmodSync(at, 0o555);
-    const { stdout } = await runAsOther("dist/test/helpers/disk/lock-holder-process.js", [path]);
-    const message = `the data directory ${path} may not be read and written by this account (access ${at}: EACCES)`;
-    t.match(JSON.parse(stdout), { code: "directory_unusable", message });
-    chmodSync(at, mode);
-    t.equal(namesIn(path), before, `${name}: nothing was made`);
-  }
-});
+t.test(
+  "a data directory, a folder in it, or a segment, that this account may not write",
+  { skip: runsAsOther() },
+  async (t) => {
+    const path = await madeStore(t);
+    giveToOther(path);
+    const before = namesIn(path);
+    for (const name of ["", "meta", "captures", MONTH, "quarantine", "lock", SEGMENT]) {
+      const at = join(path, name);
+      const { mode } = statSync(at);
+      chmodSync(at, 0o555);
+      const { stdout } = await runAsOther("dist/test/helpers/disk/lock-holder-process.js", [path]);
+      const message = `the data directory ${path} may not be read and written by this account (access ${at}: EACCES)`;
+      t.match(JSON.parse(stdout), { code: "directory_unusable", message });
+      chmodSync(at, mode);
+      t.equal(namesIn(path), before, `${at}: nothing was made`);
+    }
+  },
+);
 
 t.test("what is of the wrong kind in the place of something of the store's", async (t) => {
   const path = await madeStore(t);
@@ -55,6 +59,7 @@ t.test("what is of the wrong kind in the place of something of the store's", asy
     ["captures", ["a file", "a FIFO, a socket or a device"]],
     ["quarantine", ["a file"]],
     ["meta", ["a file"]],
+    ["lock", ["a file"]],
   ];
   for (const [name, found] of wrong) {
     for (const kind of found) {

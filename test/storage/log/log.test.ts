@@ -7,6 +7,7 @@ import { decodeSegmentHeader, segmentBaseOf } from "../../../storage/log/segment
 import { randomSalt } from "../../../storage/recovery/recovery.js";
 import { watchOpened } from "../../helpers/disk/opened-files.js";
 import type { DiskOperation } from "../../helpers/disk/simulated-disk.js";
+import { listOf } from "../../helpers/list-of.js";
 import { appendAll, appendEach, createDisk, META, openLog, recordOf, until } from "../../helpers/store/log-harness.js";
 
 function stateOf(log: { committedSequence: number; durableSequence: number; pendingBytes: number }) {
@@ -117,8 +118,9 @@ t.test("a full segment is closed, and the next starts with the state of everythi
   for (let gone = 1; gone < segments.length; gone++) {
     disk.removeFile(segments[gone - 1]!);
     const firstSequence = segmentBaseOf(segments[gone]!.slice(META.length + 1))!;
-    const again = await openLog(disk.copy(), { firstSequence });
-    t.equal(again.log.recovery.findingCount, 0);
+    const again = await openLog(disk.copy());
+    const lost = { code: "sequences_missing", firstLost: 1, lastLost: firstSequence - 1 };
+    t.match(again.log.recovery, { findingCount: 1, findings: listOf(lost) });
     t.equal(again.names.length, names.length - firstSequence + 1);
     if (gone === segments.length - 1) t.same([...again.openingNames!, ...again.names], names);
   }

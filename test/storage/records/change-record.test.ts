@@ -32,7 +32,7 @@ const unhex = (text: string): Uint8Array => new Uint8Array(Buffer.from(text.repl
 const ORIGIN = { producer: "ljx-1", sequence: 0x3_0000_0102 };
 /** Length of the name, sequence number as two u32 with the low one first, name. */
 const ORIGIN_HEX = "05 02010000 03000000 6c6a782d31";
-const INSTANCE = "5c41f0de-1234-4abc-9def-0123456789ab";
+const OF_INSTANCE = { ...ORIGIN, instance: "5c41f0de-1234-4abc-9def-0123456789ab" };
 /** Bit 7 of the length of the name, and the instance behind it. */
 const INSTANCE_HEX = "85 02010000 03000000 6c6a782d31 5c41f0de12344abc9def0123456789ab";
 
@@ -56,8 +56,12 @@ function goldenRun(): RunState {
   };
 }
 
+const RUN_HEX = "0197a3b2c4d57e6f8a9b0c1d2e3f4a5b";
+const FRAME_HEX = FRAME_ID.replaceAll("-", "");
+/** The program's name, and the metadata. */
+const NAME_HEX = "47c3a9 7b2261223a317d";
 const SUMMARY_HEX = `
-  0197a3b2c4d57e6f8a9b0c1d2e3f4a5b
+  ${RUN_HEX}
   0102030405067708890a0b0c0d0e0f10
   01
   04030201
@@ -82,37 +86,22 @@ t.test("golden bytes of every index section, little-endian", async (t) => {
   };
   const cases: [string, EncodedRecord, number, string][] = [
     ["cell changes", encodeChanges(ORIGIN, [{ kind: "component_deleted", key: "plc" }], undefined), 16, ORIGIN_HEX],
-    [
-      "run created",
-      encodeChanges(ORIGIN, [created], run),
-      17,
-      `${ORIGIN_HEX}${SUMMARY_HEX} 00000000 47c3a9 7b2261223a317d`,
-    ],
-    [
-      "frame begun",
-      encodeChanges(ORIGIN, [begun], run),
-      18,
-      `${ORIGIN_HEX} 0197a3b2c4d57e6f8a9b0c1d2e3f4a5b 01 03 ${FRAME_ID.replaceAll("-", "")}`,
-    ],
-    [
-      "frame lines",
-      encodeChanges(ORIGIN, [lines], run),
-      18,
-      `${ORIGIN_HEX} 0197a3b2c4d57e6f8a9b0c1d2e3f4a5b 01 04 ${"00".repeat(16)}`,
-    ],
+    ["run created", encodeChanges(ORIGIN, [created], run), 17, `${ORIGIN_HEX}${SUMMARY_HEX} 00000000 ${NAME_HEX}`],
+    ["frame begun", encodeChanges(ORIGIN, [begun], run), 18, `${ORIGIN_HEX} ${RUN_HEX} 01 03 ${FRAME_HEX}`],
+    ["frame lines", encodeChanges(ORIGIN, [lines], run), 18, `${ORIGIN_HEX} ${RUN_HEX} 01 04 ${"00".repeat(16)}`],
     [
       "run ended",
       encodeChanges(null, [ended], undefined),
       19,
-      `00 00000000 00000000 ${SUMMARY_HEX} 01000000 47c3a9 7b2261223a317d ${FRAME_ID.replaceAll("-", "")}
+      `00 00000000 00000000 ${SUMMARY_HEX} 01000000 ${NAME_HEX} ${FRAME_HEX}
         09000000 00000000 69554433 22110600`,
     ],
     ["refusal", encodeRefusal(ORIGIN, { code: "not_found", message: "m", params: {} }), 20, ORIGIN_HEX],
     [
       "frame begun by an instance",
-      encodeChanges({ ...ORIGIN, instance: INSTANCE }, [begun], run),
+      encodeChanges(OF_INSTANCE, [begun], run),
       18,
-      `${INSTANCE_HEX} 0197a3b2c4d57e6f8a9b0c1d2e3f4a5b 01 03 ${FRAME_ID.replaceAll("-", "")}`,
+      `${INSTANCE_HEX} ${RUN_HEX} 01 03 ${FRAME_HEX}`,
     ],
   ];
   for (const [what, record, type, index] of cases) {
@@ -133,13 +122,7 @@ t.test("golden bytes of every index section, little-endian", async (t) => {
     ...{ type: 18, origin: ORIGIN, runId: run.id, statusAfter: "running", frameId: FRAME_ID },
   });
   t.same(decodeIndex(RECORD_TYPE.runDelta, unhex(cases.at(-1)?.[3] ?? "")), {
-    ...{
-      type: 18,
-      origin: { ...ORIGIN, instance: INSTANCE },
-      runId: run.id,
-      statusAfter: "running",
-      frameId: FRAME_ID,
-    },
+    ...{ type: 18, origin: OF_INSTANCE, runId: run.id, statusAfter: "running", frameId: FRAME_ID },
   });
   const cut = unhex(cases.at(-1)?.[3] ?? "").slice(0, 20);
   t.throws(() => decodeIndex(RECORD_TYPE.refusal, cut), RecordDecodeError, "an instance that is cut");

@@ -314,7 +314,7 @@ t.test("a newer format refuses to open and says what is needed", async (t) => {
 t.test("an unknown record that must be understood refuses to open; another is delivered", async (t) => {
   for (const flags of [1, 0]) {
     const disk = await createDisk();
-    const { log } = await openLog(disk, { understandsType: () => true });
+    const { log } = await openLog(disk);
     await log.whenCommitted(log.append({ ...recordOf("x"), type: 999, flags }));
     await log.close();
     if (flags === 1) {
@@ -348,7 +348,6 @@ t.test("recovery waits for its reader between batches, and holds little", async 
     directory: META,
     quarantineDirectory: QUARANTINE,
     durability: "full",
-    understandsType: () => true,
     openingState: () => ({ index: new Uint8Array(0), body: new Uint8Array(0) }),
     onRecords: async (batch) => {
       t.notOk(isBusy);

@@ -49,7 +49,6 @@ function check(disk: SimulatedDisk): Promise<CheckResult> {
   return checkStore({
     dataDirectory: directory,
     fileSystem: disk,
-    understandsType: () => true,
     inspectRecord: ({ index }) => namedExtents(index),
   });
 }
@@ -61,7 +60,6 @@ t.test("an intact store is ok, and the check counts what it saw", async (t) => {
   const result = await checkStore({
     dataDirectory: directory,
     fileSystem: disk,
-    understandsType: () => true,
     inspectRecord: ({ index }) => namedExtents(index),
     onProgress: ({ records }) => progress.push(records),
   });
@@ -123,7 +121,6 @@ t.test(
       checkStore({
         dataDirectory: directory,
         fileSystem: disk,
-        understandsType: () => true,
         inspectRecord: ({ index, sequence }) =>
           sequence === tombstoneAt ? [{ path: PATH, extents: [], isRemoved: true }] : namedExtents(index),
       });
@@ -161,7 +158,6 @@ t.test("a torn tail is told and is no damage; a record that cannot be decoded is
   const result = await checkStore({
     dataDirectory: directory,
     fileSystem: await createStore(),
-    understandsType: () => true,
     inspectRecord: ({ sequence }) => {
       if (sequence === 5) throw new Error("not this one");
       return [];
@@ -179,16 +175,12 @@ t.test("a torn tail is told and is no damage; a record that cannot be decoded is
 
 t.test("a store of a newer format is told as such", async (t) => {
   const disk = await createStore();
-  const result = await checkStore({ dataDirectory: directory, fileSystem: disk, understandsType: () => true });
+  const result = await checkStore({ dataDirectory: directory, fileSystem: disk });
   t.equal(result.ok, true);
-  const { log } = await openLog(disk, { understandsType: () => true });
+  const { log } = await openLog(disk);
   await log.whenCommitted(log.append({ ...recordOf("x"), type: 4_000, flags: 1 }));
   await log.close();
-  const unknown = await checkStore({
-    dataDirectory: directory,
-    fileSystem: disk,
-    understandsType: (type) => type < 100,
-  });
+  const unknown = await checkStore({ dataDirectory: directory, fileSystem: disk });
   t.match(unknown, {
     ok: false,
     findings: listOf(
@@ -210,7 +202,6 @@ t.test("inspect shows every record in order, and what is wrong", async (t) => {
     await inspectStore({
       dataDirectory: directory,
       fileSystem: disk,
-      understandsType: () => true,
       selects: ({ sequence }) => sequence >= fromSequence,
       describe: ({ index, sequence }) => {
         if (sequence === 7) throw new Error("odd");

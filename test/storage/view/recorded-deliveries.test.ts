@@ -6,10 +6,10 @@ import { summarizeRun } from "../../../core/run/run-state.js";
 import type { Delivery } from "../../../core/webhook/delivery.js";
 import { newDelivery } from "../../../core/webhook/emit-run-event.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
-import { encodeEvents, IndexedEvents } from "../../../storage/records/event-index.js";
 import { RunRecords } from "../../../storage/view/run-records.js";
 import { ViewDeliveries } from "../../../storage/view/view-deliveries.js";
 import { idOf, RUN_ID } from "../../helpers/link/cell-messages.js";
+import { listRuns } from "../../helpers/store/view-comparison.js";
 import { endedRun, listed, RecordsInMemory, recordOfEnd, stored } from "../../helpers/webhooks/delivery-records.js";
 import {
   ATTEMPT,
@@ -56,14 +56,14 @@ t.test("the pause of a delivery that the store held when it was opened is over; 
     return [(await log.view.delivery(DELIVERY_ID))?.delivery, inList, ofRun].map((one) => one?.nextRetryAtUs);
   };
   put();
-  log.view.finishOpening();
+  log.view.fold.finishOpening();
   t.same(await shown(), [null, null, null]);
   put();
   t.same(await shown(), [nextRetryAtUs, nextRetryAtUs, nextRetryAtUs]);
   put({ ...paused, nextRetryAtUs: null } as never);
   t.same(await shown(), [null, null, null]);
   put();
-  log.view.endPausesForGood();
+  log.view.fold.endPausesForGood();
   t.same(await shown(), [null, null, null], "nor when whoever waits for it has ended");
   put();
   t.same(await shown(), [null, null, null], "nor in a record that was on its way then");
@@ -144,131 +144,6 @@ t.test("deliveries of a webhook: newest first, paged by time, whatever order the
   t.equal(deliveries.row(idOf(1003))?.location?.offset, 99);
 });
 
-/** An event with as many deliveries, each to a webhook of its own. */
-function eventOfMany(count: number): typeof EVENT {
-  const [begun] = EVENT.deliveries;
-  const deliveries = Array.from({ length: count }, (_, nth) => ({
-    ...begun!,
-    id: idOf(50_000 + nth),
-    webhookId: idOf(60_000 + nth),
-  }));
-  return { ...EVENT, deliveries };
-}
-
-t.test("the deliveries of two events begin a few at a time, and all of them for whoever asks meanwhile", async (t) => {
-  const [first, second] = [eventOfMany(90), { ...EVENT, timeUs: EVENT.timeUs + 5 }];
-  const events = new IndexedEvents(encodeEvents([first, second]));
-  t.equal(events.deliveryCount, 90 + second.deliveries.length);
-  const parts: number[] = [];
-  for (let start = 0; start < 92; start += 7) {
-    events.forEachDelivery(
-      (_, __, ___, timeUs) => parts.push(timeUs),
-      start,
-      Math.min(start + 7, events.deliveryCount),
-    );
-  }
-  t.same(
-    parts,
-    [...Array(90).fill(first.timeUs), ...second.deliveries.map(() => second.timeUs)],
-    "each once, in order",
-  );
-
-  const steps = new ViewDeliveries();
-  t.notOk(steps.beginSome(), "nothing to begin");
-  const changes = steps.changesOf(RUN_ID);
-  steps.begin(RUN_ID, events);
-  t.equal(steps.changesOf(RUN_ID), changes + 1, "an answer made from here on has another name at once");
-  let taken = 0;
-  while (steps.beginSome()) taken++;
-  t.equal(taken, 3, "of 32 at most");
-  t.equal(steps.size, events.deliveryCount);
-
-  const last = { ...newDelivery(first.deliveries[89]!, first, RUN_ID), status: "delivered" as const };
-  const readers: [string, (deliveries: ViewDeliveries) => unknown, unknown][] = [
-    ["row", (all) => all.row(last.id)?.runId, RUN_ID],
-    ["ofWebhook", (all) => all.ofWebhook(last.webhookId, null, 10).map(({ id }) => id), [last.id]],
-    ["size", (all) => all.size, events.deliveryCount],
-    [
-      "put",
-      (all) => {
-        all.put(stored(last), { segmentBase: 1, offset: 7, length: 1 });
-        return [all.size, all.row(last.id)?.status];
-      },
-      [events.deliveryCount, "delivered"],
-    ],
-    [
-      "another event",
-      (all) => {
-        const other = { ...EVENT, deliveries: [{ ...EVENT.deliveries[0]!, id: idOf(70_000) }] };
-        all.begin(idOf(9), new IndexedEvents(encodeEvents([other])));
-        return [all.size, all.row(idOf(70_000))?.runId];
-      },
-      [events.deliveryCount + 1, idOf(9)],
-    ],
-  ];
-  for (const [name, read, expected] of readers) {
-    for (const taken of [0, 1]) {
-      const deliveries = new ViewDeliveries();
-      deliveries.begin(RUN_ID, events);
-      for (let nth = 0; nth < taken; nth++) t.ok(deliveries.beginSome());
-      t.same(read(deliveries), expected, `${name}, after ${taken} steps`);
-      t.notOk(deliveries.beginSome());
-    }
-  }
-});
-
-t.test(
-  "a live record whose event has many deliveries gives way among them, and readers find all the same",
-  async (t) => {
-    const log = new RecordsInMemory();
-    log.put({ kind: "webhook_put", webhook: WEBHOOK, secret: SECRET });
-    log.view.finishOpening();
-    const event = eventOfMany(200);
-    let turns = 0;
-    await log.view.applyBatchInSlices(
-      log.append(recordOfEnd(endedRun([event]))),
-      async () => {
-        turns++;
-        if (turns === 3) t.equal(log.view.deliveryRow(event.deliveries[199]!.id)?.runId, RUN_ID, "found in between");
-      },
-      0,
-    );
-    t.equal(turns, 3, "the reader of the third turn has had the rest begin");
-
-    const undisturbed = new RecordsInMemory();
-    undisturbed.view.finishOpening();
-    turns = 0;
-    const batch = undisturbed.append(recordOfEnd(endedRun([event])));
-    await undisturbed.view.applyBatchInSlices(batch, async () => void turns++, 0);
-    t.equal(turns, 1 + Math.ceil(200 / 32), "after the record, and after each 32");
-    const run = await undisturbed.view.run(RUN_ID);
-    t.same(
-      (await undisturbed.view.deliveriesOfRun(run!)).map(({ id }) => id),
-      event.deliveries.map(({ id }) => id),
-    );
-  },
-);
-
-t.test("an event half begun is whole for who asks, and needs no bytes of its batch once that is applied", async (t) => {
-  const event = eventOfMany(100);
-  const deliveries = new ViewDeliveries();
-  deliveries.begin(RUN_ID, new IndexedEvents(encodeEvents([event])));
-  t.ok(deliveries.beginSome());
-  t.equal(deliveries.size, 100);
-
-  for (const isSliced of [false, true]) {
-    const log = new RecordsInMemory();
-    log.view.finishOpening();
-    const batch = log.append(recordOfEnd(endedRun([event])));
-    const applied = { ...batch, bytes: batch.bytes.slice() };
-    if (isSliced) await log.view.applyBatchInSlices(applied, eventLoopTurn, 0);
-    else log.view.applyBatch(applied);
-    // Others write to that memory next.
-    applied.bytes.fill(0xff);
-    t.equal(log.view.deliveryRow(event.deliveries[99]!.id)?.runId, RUN_ID, isSliced ? "in slices" : "in one go");
-  }
-});
-
 t.test("kept list entries: under eight addresses, and a read that was overtaken takes the place of none", async (t) => {
   let release = () => {};
   const older = { ...endedRun(), updatedAtUs: 1000 };
@@ -309,14 +184,14 @@ t.test("list entries that were asked for while a store was read are not taken fo
   const [older, younger] = [idOf(1), idOf(2)].map((id) => ({ ...endedRun(), id })) as [RunState, RunState];
   const add = (run: RunState) => log.add(encodeChanges(null, [{ kind: "run_ended", runId: run.id, run }], undefined));
   const listedIds = async () =>
-    (await log.view.listRuns({ offset: 0, limit: 10 }, "http://cell")).runs.map(
+    (await listRuns(log.view, { offset: 0, limit: 10 }, "http://cell")).runs.map(
       (json) => JSON.parse(`${Buffer.from(json)}`).id,
     );
   add(younger);
   t.same(await listedIds(), [younger.id]);
   // Its first records are gone: it has its place among the runs when all has been read.
   add(older);
-  log.view.finishOpening();
+  log.view.fold.finishOpening();
   t.same(await listedIds(), [younger.id, older.id], "though both were updated at the same microsecond");
 });
 
@@ -327,7 +202,7 @@ t.test("another record at the place of the one that is wanted is a fault, and no
   log.misplaces = true;
   const fault = { name: "MisplacedRecordError" };
   await t.rejects(log.view.run(idOf(1)), { ...fault, message: /^there is no consolidated record of run / });
-  await t.rejects(log.view.listRuns({ offset: 0, limit: 10 }, "http://cell"), fault);
+  await t.rejects(listRuns(log.view, { offset: 0, limit: 10 }, "http://cell"), fault);
   await t.rejects(log.view.delivery(DELIVERY_ID), {
     ...fault,
     message: /^the record of delivery .* is not at its place$/,

@@ -1,6 +1,5 @@
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
-import { createRandom } from "../../../core/random.js";
 import { PayloadBuffers } from "../../../workers/cell-link/bounds/payload-buffers.js";
 import {
   type BadFrame,
@@ -12,9 +11,6 @@ import {
 } from "../../../workers/cell-link/frame-codec.js";
 import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
 import { residentBytes } from "../../helpers/process/process-figures.js";
-
-const seed = Number(process.env.TEST_SEED ?? 20261120);
-t.comment(`TEST_SEED=${seed}`);
 
 interface Seen {
   kind: FrameKind;
@@ -64,43 +60,6 @@ t.test("golden bytes: the example at the head of the codec", async (t) => {
     ok: true,
     body: { committed: 2 ** 40, last_run_id: null },
   });
-});
-
-function randomFrame(random: ReturnType<typeof createRandom>): FrameToSend {
-  const kind = random.pick(Object.keys(FRAME_KIND) as FrameKind[]);
-  const sequence = kind === "hello" || kind === "welcome" ? 0 : Math.floor(random.next() * 2 ** random.integer(1, 53));
-  const frame: FrameToSend = { kind, sequence };
-  if (kind === "ack" || kind === "ping" || kind === "pong") return frame;
-  frame.body = { type: "x".repeat(random.integer(0, 40)), n: random.integer(-5, 70_000) };
-  if (kind === "message" && random.chance(0.6)) frame.payload = random.bytes(random.integer(1, 3_000));
-  return frame;
-}
-
-t.test("any split into chunks gives the same frames", async (t) => {
-  const random = createRandom(seed);
-  for (let round = 0; round < 300; round++) {
-    const frames = Array.from({ length: random.integer(1, 12) }, () => randomFrame(random));
-    const stream = Buffer.concat(frames.map(bytesOf));
-    const chunks: Buffer[] = [];
-    const longest = random.pick([1, 7, 24, 100, 5_000, 1_000_000]);
-    for (let at = 0; at < stream.length; ) {
-      const end = at + random.integer(1, longest);
-      chunks.push(stream.subarray(at, end));
-      at = end;
-    }
-    const { seen, fault } = parseAll(chunks);
-    const expected = frames.map((frame) => ({
-      kind: frame.kind,
-      sequence: frame.sequence,
-      body: hex(bytesOf(frame)).slice(48, 48 + 2 * bytesOf(frame).readUInt32LE(16)),
-      payload: hex(frame.payload ?? new Uint8Array(0)),
-    }));
-    if (fault !== undefined || JSON.stringify(seen) !== JSON.stringify(expected)) {
-      t.same({ seen, fault }, { seen: expected, fault: undefined }, `round ${round}`);
-      return;
-    }
-  }
-  t.pass("300 streams");
 });
 
 t.test("each breach of the table is a bad_frame that names the field, as soon as its bytes are there", async (t) => {
@@ -207,30 +166,6 @@ t.test("closing gives the buffer of a partial payload back, and onFrame may clos
   });
   closing.push(Buffer.concat([bytesOf({ kind: "ping", sequence: 1 }), bytesOf({ kind: "ping", sequence: 2 })]));
   t.equal(frames, 1);
-});
-
-t.test("mutated streams: a fault or frames, never a throw; buffers stay bounded", async (t) => {
-  const random = createRandom(seed + 1);
-  const buffers = new PayloadBuffers(1024 * 1024);
-  let faults = 0;
-  const rounds = 3_000;
-  for (let round = 0; round < rounds; round++) {
-    const frames = Array.from({ length: random.integer(1, 4) }, () => randomFrame(random));
-    const stream = random.chance(0.1) ? Buffer.from(random.bytes(500)) : Buffer.concat(frames.map(bytesOf));
-    for (let n = random.integer(1, 6); n > 0; n--) {
-      const at = random.chance(0.5) ? random.integer(0, 23) : random.integer(0, stream.length - 1);
-      stream[at] = (stream[at] as number) ^ (1 << random.integer(0, 7));
-    }
-    const cut = random.integer(0, stream.length);
-    const { seen, fault } = parseAll([stream.subarray(0, cut), stream.subarray(cut)], buffers);
-    for (const frame of seen) decodeBody(Buffer.from(frame.body, "hex"));
-    if (fault !== undefined) {
-      faults++;
-      if (typeof fault.params.field !== "string" || fault.code !== "bad_frame") t.fail(JSON.stringify(fault));
-    }
-    if (buffers.keptBytes > 1024 * 1024) t.fail(`kept ${buffers.keptBytes}`);
-  }
-  t.ok(faults > rounds / 4, `${faults} of ${rounds} streams were refused`);
 });
 
 t.test("a stream that is held stands still before a payload, at any cut, and goes on whole", async (t) => {

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import t from "tap";
+import t, { type Test } from "tap";
 import { lineBytes } from "../../../core/capture/capture.js";
 import { capturePath } from "../../../storage/captures/capture-path.js";
 import { CaptureReader } from "../../../storage/captures/capture-reader.js";
@@ -17,6 +17,7 @@ import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const HEIGHTMAPS = "../shared/data/heightmaps";
 const skip = !existsSync(HEIGHTMAPS) && `${HEIGHTMAPS} is absent`;
+const RUNS = 8;
 
 t.test(
   "the recorder takes all that the demo cell says, across its own restarts, and stores it bit by bit",
@@ -35,18 +36,14 @@ t.test(
       retention: { days: null, bytes: null },
     };
     const logReader = new LogReader({ fileSystem: nodeFileSystem, directory: join(folder, "meta") });
-    const captureReader = new CaptureReader({ fileSystem: nodeFileSystem });
-    t.teardown(() => {
-      logReader.close();
-      captureReader.close();
-    });
+    t.teardown(() => logReader.close());
     const failures: unknown[] = [];
     let onBatch = (): void => {};
     const open = async () => {
       const view = new View({ reader: logReader });
       const recorder = startRecorder(options, {
         onBatch(batch) {
-          view.applyBatch(batch);
+          view.fold.applyBatch(batch);
           onBatch();
         },
         onHealth() {},
@@ -55,16 +52,15 @@ t.test(
         onFailure: (error) => failures.push(error),
       });
       const { cellSocketPath: socketPath } = await recorder.ready;
-      view.finishOpening();
+      view.fold.finishOpening();
       return { view, recorder, socketPath };
     };
 
     let service = await open();
-    const runs = 8;
     const reports: DemoCellReport[] = [];
     let wake = (): void => {};
     const cell = startDemoCell(
-      { socketPath: service.socketPath, seed: 1, runs, speed: 15, capturesDirectory: HEIGHTMAPS },
+      { socketPath: service.socketPath, seed: 1, runs: RUNS, speed: 15, capturesDirectory: HEIGHTMAPS },
       (report) => {
         reports.push(report);
         wake();
@@ -85,32 +81,39 @@ t.test(
     const { view } = service;
     while (view.activeRun() !== undefined) await new Promise<void>((resolve) => (onBatch = resolve));
 
-    t.equal(view.runCount, runs, "each run once");
-    const index = JSON.parse(readFileSync(`${HEIGHTMAPS}/index.json`, "utf8")) as Record<string, unknown>[];
-    let compared = 0;
-    for (const report of reports) {
-      if (report.kind !== "run_ended") continue;
-      const run = await view.run(report.runId);
-      const expected = { finished: "completed", failed: "failed", cancelled: "cancelled" }[report.ending];
-      t.equal(run?.status, expected, report.programName);
-      for (const frame of run?.frames ?? []) {
-        if (frame.status !== "complete") continue;
-        const bytes = lineBytes(frame.planes, frame.width);
-        const crcs = heightCrcs(frame.planes, frame.width, frame.batches);
-        const extents = frame.batches.map(({ offset, lineCount }, nth) => {
-          return { offset, lengthBytes: lineCount * bytes.height, crc32: crcs[nth] as number };
-        });
-        const path = join(folder, "captures", capturePath(report.runId, "capture"));
-        const stored = await captureReader.openExtents(path, extents);
-        const entry = index.find(({ name }) => report.programName.endsWith(`: ${String(name)}`));
-        const source = readNpy(readFileSync(`${HEIGHTMAPS}/../${String(entry?.height_file)}`));
-        t.ok(Buffer.from(await stored.read(0, stored.sizeBytes)).equals(source.data), String(entry?.name));
-        stored.close();
-        compared++;
-      }
-    }
-    t.ok(compared >= runs - 2, `${compared} captures compared`);
+    t.equal(view.runs.size, RUNS, "each run once");
+    await isStoredAsSent(t, folder, view, reports);
     await service.recorder.stop();
     t.same(failures, []);
   },
 );
+
+/** Every run has its ending, and every whole frame the heights of its file. */
+async function isStoredAsSent(t: Test, folder: string, view: View, reports: readonly DemoCellReport[]): Promise<void> {
+  const captureReader = new CaptureReader({ fileSystem: nodeFileSystem });
+  t.teardown(() => captureReader.close());
+  const index = JSON.parse(readFileSync(`${HEIGHTMAPS}/index.json`, "utf8")) as Record<string, unknown>[];
+  let compared = 0;
+  for (const report of reports) {
+    if (report.kind !== "run_ended") continue;
+    const run = await view.run(report.runId);
+    const expected = { finished: "completed", failed: "failed", cancelled: "cancelled" }[report.ending];
+    t.equal(run?.status, expected, report.programName);
+    for (const frame of run?.frames ?? []) {
+      if (frame.status !== "complete") continue;
+      const bytes = lineBytes(frame.planes, frame.width);
+      const crcs = heightCrcs(frame.planes, frame.width, frame.batches);
+      const extents = frame.batches.map(({ offset, lineCount }, nth) => {
+        return { offset, lengthBytes: lineCount * bytes.height, crc32: crcs[nth] as number };
+      });
+      const path = join(folder, "captures", capturePath(report.runId, "capture"));
+      const stored = await captureReader.openExtents(path, extents);
+      const entry = index.find(({ name }) => report.programName.endsWith(`: ${String(name)}`));
+      const source = readNpy(readFileSync(`${HEIGHTMAPS}/../${String(entry?.height_file)}`));
+      t.ok(Buffer.from(await stored.read(0, stored.sizeBytes)).equals(source.data), String(entry?.name));
+      stored.close();
+      compared++;
+    }
+  }
+  t.ok(compared >= RUNS - 2, `${compared} captures compared`);
+}

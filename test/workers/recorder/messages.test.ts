@@ -1,13 +1,51 @@
 import t from "tap";
-import { LIMITS } from "../../../core/limits.js";
-import { reportOfRun } from "../../../core/run/run-response.js";
+import { qualityReportResponse } from "../../../core/run/run-response.js";
 import { nextId, PROGRAM_ID, programPut, runningRun, seriesAppend } from "../../helpers/link/link-messages.js";
+import type { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 t.test("every message is accepted, and its effect is in the log", async (t) => {
   const recorder = await RecorderHarness.start(t, temporaryDirectory(t));
   const raw = await recorder.connect("cell");
+  const { runId, frameId, jobId } = await sendEach(raw);
+  await recorder.until(() => recorder.run(runId).status === "completed");
+  const run = recorder.run(runId);
+  t.equal(qualityReportResponse(run).quality_report?.status, "failed");
+  t.match(run, {
+    status: "completed",
+    serialNumber: "SN-1",
+    revision: 1,
+    results: { score: 3 },
+    summary: "fine",
+    frameIds: listOf(frameId),
+    checks: listOf({ name: "gap" }, { name: "flush" }),
+    defects: { length: 2 },
+    jobs: listOf({ id: jobId, status: "completed" }),
+    steps: listOf({ status: "completed" }, { status: "skipped" }, { status: "cancelled" }),
+    series: listOf({ stepIndex: 1, channels: 2, appends: listOf({ rows: 3 }) }),
+    files: listOf({ name: "r.pdf", lengthBytes: 6 }, { name: "empty.txt", lengthBytes: 0 }),
+    eventLog: listOf({ eventType: "note" }),
+  });
+  const second = nextId();
+  await raw.accept({ type: "run.create", id: second, program_id: PROGRAM_ID, serial_number: "SN-1" });
+  t.equal(recorder.run(second).revision, 2, "the serial number's next revision");
+  await raw.accept({ type: "run.fail", id: second, error_message: "collision" });
+  const third = nextId();
+  await raw.accept({ type: "run.create", id: third, program_id: PROGRAM_ID, serial_number: "SN-1" });
+  await raw.accept({ type: "run.cancel", id: third });
+  t.equal(recorder.run(third).revision, 3);
+  t.match(recorder.run(second), { status: "failed", errorMessage: "collision" });
+  t.match(recorder.run(third), { status: "cancelled", errorMessage: null });
+  const times = recorder.recordTimesUs;
+  t.ok(
+    times.every((time, at) => at === 0 || time > (times[at - 1] ?? 0)),
+    "record times are strictly increasing",
+  );
+});
+
+/** One message of each type at least, about one run. */
+async function sendEach(raw: RawProducer) {
   await raw.accept({ type: "cell.put", kiosk_serial_number: "K-1", unit_system: "imperial" });
   await raw.accept({
     type: "component.put",
@@ -53,57 +91,5 @@ t.test("every message is accepted, and its effect is in the log", async (t) => {
     timestamp: "2026-01-01T00:00:00Z",
   });
   await raw.accept({ type: "run.finish", id: runId, summary: "fine", results: { score: 3 } });
-  await recorder.until(() => recorder.run(runId).status === "completed");
-  const run = recorder.run(runId);
-  t.equal(reportOfRun(run)?.status, "failed");
-  t.match(run, {
-    status: "completed",
-    serialNumber: "SN-1",
-    revision: 1,
-    results: { score: 3 },
-    summary: "fine",
-    frameIds: listOf(frameId),
-    checks: listOf({ name: "gap" }, { name: "flush" }),
-    defects: { length: 2 },
-    jobs: listOf({ id: jobId, status: "completed" }),
-    steps: listOf({ status: "completed" }, { status: "skipped" }, { status: "cancelled" }),
-    series: listOf({ stepIndex: 1, channels: 2, appends: listOf({ rows: 3 }) }),
-    files: listOf({ name: "r.pdf", lengthBytes: 6 }, { name: "empty.txt", lengthBytes: 0 }),
-    eventLog: listOf({ eventType: "note" }),
-  });
-  const second = nextId();
-  await raw.accept({ type: "run.create", id: second, program_id: PROGRAM_ID, serial_number: "SN-1" });
-  t.equal(recorder.run(second).revision, 2, "the serial number's next revision");
-  await raw.accept({ type: "run.fail", id: second, error_message: "collision" });
-  const third = nextId();
-  await raw.accept({ type: "run.create", id: third, program_id: PROGRAM_ID, serial_number: "SN-1" });
-  await raw.accept({ type: "run.cancel", id: third });
-  t.equal(recorder.run(third).revision, 3);
-  t.match(recorder.run(second), { status: "failed", errorMessage: "collision" });
-  t.match(recorder.run(third), { status: "cancelled", errorMessage: null });
-  const times = recorder.recordTimesUs;
-  t.ok(
-    times.every((time, at) => at === 0 || time > (times[at - 1] ?? 0)),
-    "record times are strictly increasing",
-  );
-});
-
-t.test("a run's document is bounded, and a full run can still end", async (t) => {
-  const recorder = await RecorderHarness.start(t, temporaryDirectory(t));
-  const raw = await recorder.connect("cell");
-  await raw.accept(programPut());
-  const { runId } = await runningRun(raw);
-  const data = { text: "x".repeat(1_000_000) };
-  let accepted = 0;
-  for (;;) {
-    const answer = await raw.deliver({ type: "event.add", run_id: runId, event_type: "e", data });
-    if (answer !== null) {
-      t.match(answer, { code: "too_large", params: { allowed: LIMITS.runDocumentBytes } });
-      break;
-    }
-    accepted++;
-  }
-  t.ok(accepted >= 15 && accepted <= 17, `${accepted} events of a megabyte`);
-  await raw.accept({ type: "run.fail", id: runId, error_message: "m".repeat(LIMITS.messageCharacters) });
-  t.equal(recorder.run(runId).eventLog.length, accepted);
-});
+  return { runId, frameId, jobId };
+}

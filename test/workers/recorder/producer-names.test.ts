@@ -5,7 +5,6 @@ import { openDataDirectory } from "../../../storage/disk/data-directory.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import { Log } from "../../../storage/log/log.js";
 import { encodeRefusal } from "../../../storage/records/change-record.js";
-import { isKnownRecordType } from "../../../storage/records/record-index.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
@@ -25,7 +24,6 @@ async function writeStore(path: string, producers: readonly { name: string; time
     directory: directory.metaPath,
     quarantineDirectory: directory.quarantinePath,
     durability: "none",
-    understandsType: isKnownRecordType,
     openingState: () => state.openingState(),
     onRecords: () => {},
   });

@@ -1,5 +1,5 @@
 import t from "tap";
-import { reportOfRun } from "../../../core/run/run-response.js";
+import { qualityReportResponse } from "../../../core/run/run-response.js";
 import { frameBegin, nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import type { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
@@ -34,7 +34,7 @@ t.test("finalizing waits for jobs and frames, whoever ends them", async (t) => {
   await raw.accept({ type: "frame.end", id: frameId });
   await recorder.until(() => recorder.run(runId).status === "completed");
   t.match(recorder.run(runId), { eventLog: { length: 0 }, frameIds: listOf(frameId) });
-  t.equal(reportOfRun(recorder.run(runId))?.status, "passed");
+  t.equal(qualityReportResponse(recorder.run(runId)).quality_report?.status, "passed");
   recorder.timers.advance(40_000);
   await raw.accept({ type: "cell.put" });
   t.equal(recorder.run(runId).eventLog.length, 0, "the time-out went with the run");

@@ -3,7 +3,7 @@ export { countPoints, packLines } from "./cloud/point-packing";
 export { measureLanes } from "./filter/distance-lanes";
 export { sumDistances } from "./filter/distance-sums";
 export { markInliers } from "./filter/inlier-marking";
-export { markExactInliers, measureExactly } from "./filter/outlier-statistics";
+export { markExactInliers } from "./filter/outlier-statistics";
 export { measureByTree, treeBytes } from "./filter/point-tree";
 export { boundTiles } from "./filter/tile-bounds";
 export { codeStrip } from "./png/strip-coding";

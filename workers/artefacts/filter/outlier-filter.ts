@@ -1,7 +1,7 @@
 import { countBits } from "../cloud/line-counts.js";
 import type { KernelMemory } from "../kernel-memory.js";
 import type { Grid } from "./grid-layout.js";
-import { boundThreshold, type DistanceSums } from "./outlier-threshold.js";
+import { boundThreshold, type DistanceSums } from "./threshold-bounds.js";
 
 /** Largest relative error of a distance by the lanes: 5 roundings of f32 (assembly/filter/distance-lanes.ts), and their products. */
 const LANES_ERROR = 5.01 * 2 ** -24;
@@ -31,8 +31,8 @@ export interface OutlierMask {
 
 /**
  * Filters a grid in the memory, whose heights are there. Distances are measured in f32 first, four points at a time, with a known error. A point that is
- * in doubt because of it is searched exactly. Only where that is not enough, because an exact distance is within the threshold's own doubt,
- * all are measured exactly, and the threshold is computed as Open3D does. So the result is always the exact one.
+ * in doubt because of it is searched exactly. Only where that is not enough, because an exact distance is within the threshold's own doubt, or tiles are
+ * no help, all are measured exactly by a tree, and the threshold is computed as Open3D does. So the result is always the exact one.
  */
 export function filterOutliers(memory: KernelMemory, grid: Grid): OutlierMask {
   const { kernels } = memory;
@@ -42,28 +42,26 @@ export function filterOutliers(memory: KernelMemory, grid: Grid): OutlierMask {
   const scratch = memory.allocate(SCRATCH_BYTES);
   memory.bytes(mask, maskBytes).fill(0);
   const { usedBytes } = memory;
-  const outcome =
-    points < LEAST_POINTS || !suitsLanes(memory, grid) ? "doubtful" : byLanes(memory, grid, mask, scratch);
-  if (outcome !== "decided") {
+  const isDecided = points >= LEAST_POINTS && suitsLanes(memory, grid) && decideByLanes(memory, grid, mask, scratch);
+  if (!isDecided) {
     memory.bytes(mask, maskBytes).fill(0);
     memory.continueFrom(usedBytes);
     const distances = memory.allocate(8 * grid.width * grid.lines);
-    measureExactly(memory, grid, distances, scratch, points, outcome === "noise");
+    kernels.measureByTree(grid.address, scratch, distances, points, memory.allocate(kernels.treeBytes(points)));
     kernels.markExactInliers(grid.address, distances, mask);
   }
   const bits = memory.copyOf(mask, maskBytes);
   return { bits, points, inliers: countBits(bits) };
 }
 
-/** `doubtful`: a point is not decided, and the mask is void; `noise`: tiles are no help. */
-function byLanes(memory: KernelMemory, grid: Grid, mask: number, scratch: number): "decided" | "doubtful" | "noise" {
+/** False if a point is left in doubt, or tiles are no help: the mask is void then. */
+function decideByLanes(memory: KernelMemory, grid: Grid, mask: number, scratch: number): boolean {
   const { kernels } = memory;
   const positions = grid.width * grid.lines;
   const distances = memory.allocate(4 * positions);
-  if (kernels.measureLanes(grid.address, scratch, distances, TILE_WORK * positions) === 0) return "noise";
+  if (kernels.measureLanes(grid.address, scratch, distances, TILE_WORK * positions) === 0) return false;
   const { low, high } = boundThreshold(sumDistances(memory, grid, distances, scratch), LANES_ERROR);
-  const isDecided = kernels.markInliers(grid.address, scratch, distances, mask, low, high, LANES_ERROR) !== 0;
-  return isDecided ? "decided" : "doubtful";
+  return kernels.markInliers(grid.address, scratch, distances, mask, low, high, LANES_ERROR) !== 0;
 }
 
 /** Once for the mean, and once around it. */
@@ -75,21 +73,6 @@ function sumDistances(memory: KernelMemory, grid: Grid, distances: number, scrat
   const [points = 0, counted = 0, sum = 0] = sumAround(0);
   const [, , , squares = 0, spread = 0] = sumAround(sum / points);
   return { points, counted, sum, squares, spread };
-}
-
-function measureExactly(
-  memory: KernelMemory,
-  grid: Grid,
-  distances: number,
-  scratch: number,
-  points: number,
-  isNoise: boolean,
-): void {
-  const { kernels } = memory;
-  const work = TILE_WORK * grid.width * grid.lines;
-  if (!isNoise && kernels.measureExactly(grid.address, scratch, distances, work) !== 0) return;
-  const tree = memory.allocate(kernels.treeBytes(points));
-  kernels.measureByTree(grid.address, scratch, distances, points, tree);
 }
 
 /** Whether f32 has the precision and the range, and the offset table is long enough. */

@@ -1,5 +1,6 @@
 import { crc32 } from "node:zlib";
 import { type FrameState, type LineBatch, lineBytes, type Planes } from "../../../core/capture/capture.js";
+import { lowerBound } from "../../../core/lower-bound.js";
 import type { FileSystem, StoreFile } from "../../../storage/disk/file-system-interface.js";
 import { readFullySync } from "../../../storage/disk/whole-files.js";
 import type { GridGeometry } from "../filter/grid-layout.js";
@@ -141,13 +142,6 @@ class PlaneReader {
   }
 
   #batchOf(line: number): number {
-    let low = 0;
-    let high = this.#firstLines.length - 1;
-    while (low < high) {
-      const middle = (low + high + 1) >>> 1;
-      if ((this.#firstLines[middle] as number) <= line) low = middle;
-      else high = middle - 1;
-    }
-    return low;
+    return lowerBound(1, this.#firstLines.length, (nth) => (this.#firstLines[nth] as number) <= line) - 1;
   }
 }

@@ -1,4 +1,4 @@
-import type { Timers } from "../../../core/timers.js";
+import { SYSTEM_TIMERS, type Timers } from "../../../core/timers.js";
 import type { TaskInput, TaskName, TaskOutput } from "./artefact-tasks.js";
 import type { TaskAnswer, TaskMessage } from "./artefact-thread.js";
 import { NoThreadError, startThreads, type Threads } from "./piscina-threads.js";
@@ -239,11 +239,6 @@ export class ArtefactPool {
     }
   }
 }
-
-export const SYSTEM_TIMERS: Timers = {
-  set: (callback, delayMs) => setTimeout(callback, delayMs),
-  clear: (handle) => clearTimeout(handle as NodeJS.Timeout),
-};
 
 const CLOSED: TaskErrorData = { code: "closed", message: "the service is ending" };
 

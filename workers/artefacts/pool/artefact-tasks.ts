@@ -1,8 +1,8 @@
 /**
  * What the pool computes: pure functions from stored bytes to bytes. A task names its file and extents and reads by itself, so that the
  * queue is small however large the captures are. Peak memory of a task, beside the kernels' code, for a frame of n positions:
- * - filter: 4 n for z (and 16 positions more on every side), n / 8 for tiles, n / 8 for the mask, twice, and 4 n for distances; 8 n instead of these
- *   where distances in f32 do not decide; 29 n in all where heights are noise (frame-limits.ts has the frames that this is too much for)
+ * - filter: 4 n for z (and 16 positions more on every side), n / 8 for tiles, n / 8 for the mask, twice, and 4 n for distances; 29 n in all where
+ *   distances in f32 do not decide, or heights are noise
  * - heightMap, luminance: 2.5 MiB, or six lines where these are more, and room for the picture as its samples are (2 n, n), of which the
  *   system gives what is written; and the picture
  * - preview: 256 KiB, or a line, and a line as f32; 1 MiB of counts and 640 x 640 samples, which the heap has

@@ -1,7 +1,6 @@
 /** A thread of the pool. Its default export runs one task. Errors cross threads as data, since Error objects lose their fields on the way. */
 
 import { lowerThreadPriority } from "../../thread-priority.js";
-import { tooLargeText } from "../frame/frame-limits.js";
 import { loadKernels, MemoryLimitError } from "../kernel-memory.js";
 import { artefactTasks, type TaskInput, type TaskName, type TaskOutput } from "./artefact-tasks.js";
 import { moved, threadTask } from "./piscina-threads.js";
@@ -21,19 +20,20 @@ const tasks = artefactTasks();
 // The kernels' file is read now: later there may be no descriptor for it.
 loadKernels().catch(() => {});
 
-export default threadTask(async ({ name, input }: TaskMessage): Promise<TaskAnswer> => {
+export default threadTask(async (message: TaskMessage): Promise<TaskAnswer> => {
   try {
-    const run = tasks[name] as (input: unknown) => Promise<TaskOutput<TaskName>>;
-    const value = await run(input);
+    const run = tasks[message.name] as (input: unknown) => Promise<TaskOutput<TaskName>>;
+    const value = await run(message.input);
     return moved({ value }, buffersOf(value));
   } catch (error) {
-    return { error: errorData(error, { name, input }) };
+    return { error: errorData(error, message) };
   }
 });
 
-function errorData(error: unknown, { name, input }: TaskMessage): TaskErrorData {
-  if (error instanceof MemoryLimitError) {
-    return { code: "too_large", message: tooLargeText(name, input) ?? error.message };
+function errorData(error: unknown, { input }: TaskMessage): TaskErrorData {
+  if (error instanceof MemoryLimitError && "geometry" in input) {
+    const { width, lines } = input.geometry;
+    return { code: "too_large", message: `the frame's ${width} x ${lines} positions do not fit into 2 GiB of memory` };
   }
   return taskFailure(error);
 }

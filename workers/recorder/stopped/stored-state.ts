@@ -2,7 +2,6 @@ import type { DataDirectory } from "../../../storage/disk/data-directory.js";
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { forEachRecord } from "../../../storage/log/committed-batch.js";
 import { Log } from "../../../storage/log/log.js";
-import { isKnownRecordType } from "../../../storage/records/record-index.js";
 import { findLogEvidence } from "../../../storage/recovery/log-evidence.js";
 import { RecorderState } from "../recorder-state.js";
 
@@ -29,7 +28,6 @@ export async function openStoredState(fileSystem: FileSystem, directory: DataDir
     directory: directory.metaPath,
     quarantineDirectory: directory.quarantinePath,
     durability: "full",
-    understandsType: isKnownRecordType,
     evidence,
     usesHints: true,
     openingState: () => state.openingState(),

@@ -3,7 +3,7 @@ import type { Timers } from "../../../core/timers.js";
 import { Ballast } from "../../../storage/disk/ballast.js";
 import { type FileSystemError, isNoRoom, isShortage } from "../../../storage/disk/file-system-error.js";
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
-import type { WriteRoom } from "../../../storage/disk/write-room.js";
+import type { WriteRoom } from "../../../storage/disk/retried-writes.js";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;

@@ -4,7 +4,6 @@ import { hintName } from "../../../storage/log/hint-format.js";
 import type { Log } from "../../../storage/log/log.js";
 import type { SealedSegment } from "../../../storage/log/log-options.js";
 import { segmentName } from "../../../storage/log/segment.js";
-import { isKnownRecordType } from "../../../storage/records/record-index.js";
 import { makeHint, writeHint } from "../../../storage/recovery/make-hint.js";
 import { StorageError, type StorageErrorData } from "../../../storage/storage-error.js";
 import type { LogLine } from "../recorder-messages.js";
@@ -92,8 +91,7 @@ export class HintFiles {
     const { fileSystem, directory, log, spend, onReadDamage, line } = this.#options;
     const startedMs = performance.now();
     const giveWay = () => this.#giveWay();
-    const understandsType = isKnownRecordType;
-    const made = await makeHint({ fileSystem, directory, ...segment, understandsType, giveWay });
+    const made = await makeHint({ fileSystem, directory, ...segment, giveWay });
     const name = segmentName(segment.base);
     if ("reason" in made) {
       line("warn", "a damaged segment gets no hint file: each start reads it", { segment: name, cause: made.reason });

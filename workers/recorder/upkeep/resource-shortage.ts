@@ -1,7 +1,7 @@
 import { since } from "../../../core/health.js";
 import type { Timers } from "../../../core/timers.js";
 import { isShortage, shortageOf } from "../../../storage/disk/file-system-error.js";
-import type { WriteRoom } from "../../../storage/disk/write-room.js";
+import type { WriteRoom } from "../../../storage/disk/retried-writes.js";
 import type { LogLine } from "../recorder-messages.js";
 
 /** How often waiting operations are tried again: nothing tells when a descriptor becomes free. */

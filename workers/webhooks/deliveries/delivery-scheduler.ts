@@ -1,42 +1,42 @@
 import { type ServiceError, unknownId } from "../../../core/service-errors.js";
 import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
+import { RecordWaits } from "../../../storage/log/record-waits.js";
 import type { DeliveryReport } from "../dispatcher/dispatcher-messages.js";
 import { stopsDelivery, testDelivery } from "./delivery-action.js";
 import type { DeliveryFigures } from "./delivery-figures.js";
-import { DeliveryMachine, type QueuedDelivery } from "./delivery-machine.js";
+import { DeliveryRunner, type QueuedDelivery } from "./delivery-runner.js";
 import { payloadBytes } from "./event-payloads.js";
 import { overdue } from "./inline-requests.js";
 import type { DeliverySchedulerOptions } from "./scheduler-options.js";
-import { SequenceWaits } from "./sequence-waits.js";
 import type { FoundDelivery, InlineAnswer, InlineRequest } from "./tracked-delivery.js";
 
 /**
  * Brings deliveries to their receivers. A delivery begins with a record. When the front's view has that record, the delivery is queued. In
- * its turn it is read if necessary, attempted by the dispatcher, and recorded. Here is what others ask for; `DELIVERY_STEPS` says what
+ * its turn it is read if necessary, attempted by the dispatcher, and recorded. Here is what others ask for; `DELIVERY_STATES` says what
  * follows what.
  */
 export class DeliveryScheduler {
   readonly #options: DeliverySchedulerOptions;
-  readonly #machine: DeliveryMachine;
+  readonly #runner: DeliveryRunner;
   /** Whoever waits for a record about webhooks to be committed. */
-  readonly commits = new SequenceWaits();
+  readonly commits = new RecordWaits();
   /** What waits for a record to be in the front's view. */
-  readonly #views = new SequenceWaits();
+  readonly #views = new RecordWaits();
   #isServing = false;
   #stopping: Promise<void> | undefined;
 
   constructor(options: DeliverySchedulerOptions) {
     this.#options = options;
-    this.#machine = new DeliveryMachine(options, this.commits, (request) => this.drop(request, overdue()));
+    this.#runner = new DeliveryRunner(options, this.commits, (request) => this.drop(request, overdue()));
   }
 
   /** Which deliveries wait because their stored data cannot be read, for people; null while there is none. */
   get fault(): string | null {
-    return this.#machine.fault;
+    return this.#runner.fault;
   }
 
   get figures(): DeliveryFigures {
-    return this.#machine.figures;
+    return this.#runner.figures;
   }
 
   /** The service listens on this port, and its view has everything in the log: pending deliveries go out again, in a new window. */
@@ -44,26 +44,26 @@ export class DeliveryScheduler {
     if (this.#isServing) return;
     this.#isServing = true;
     this.#options.dispatcher.serving(port);
-    this.#queueWhenViewed([...this.#options.state.keptPendings()], this.#machine.lastSequence);
-    this.#machine.begin();
+    this.#queueWhenViewed([...this.#options.state.keptPendings()], this.#runner.lastSequence);
+    this.#runner.begin();
   }
 
   /** A run's record with this event was appended. */
   emitted({ id, payload, deliveries }: EmittedEvent, sequence: number): void {
-    this.#machine.lastSequence = sequence;
-    this.#machine.payloads.keep(id, payload, deliveries.length);
+    this.#runner.lastSequence = sequence;
+    this.#runner.payloads.keep(id, payload, deliveries.length);
     // Nothing is sent before the service serves, and `serving` finds all pending deliveries.
     if (this.#isServing) this.#queueWhenViewed(deliveries, sequence);
   }
 
   #queueWhenViewed(deliveries: readonly QueuedDelivery[], sequence: number): void {
-    this.#views.add(sequence, () => this.#machine.queue(deliveries));
+    this.#views.add(sequence, () => this.#runner.queue(deliveries));
   }
 
   /** Makes one attempt with a synthetic event, whatever the webhook subscribes to and even if it is disabled. */
   test(webhookId: string, answer: InlineAnswer): InlineRequest | undefined {
     const { state, tick, newId, source, append } = this.#options;
-    const { requests } = this.#machine;
+    const { requests } = this.#runner;
     const kept = state.get(webhookId);
     if (kept === undefined) {
       answer({ error: unknownId("webhook", webhookId) });
@@ -74,26 +74,26 @@ export class DeliveryScheduler {
     const { delivery, payload } = testDelivery(kept.webhook, source(), timeUs, newId);
     const bytes = payloadBytes(payload);
     const sequence = append({ kind: "delivery_put", delivery, history: [], payload }, timeUs);
-    this.#machine.lastSequence = sequence;
-    const tracked = this.#machine.track(delivery.id, webhookId, "unseen", delivery);
+    this.#runner.lastSequence = sequence;
+    const tracked = this.#runner.track(delivery.id, webhookId, "unseen", delivery);
     Object.assign(tracked, { sequence, testPayload: payload, payload: bytes });
     // The client knows the webhook, not the delivery. If the webhook is deleted meanwhile, it is not found.
     const request = requests.add(tracked, (outcome) => {
       const isDeleted = "error" in outcome && outcome.error.data.code === "webhook_deleted";
       answer(isDeleted ? { error: unknownId("webhook", webhookId) } : outcome);
     });
-    this.#views.add(sequence, () => this.#machine.happens(tracked, { event: "seen" }));
+    this.#views.add(sequence, () => this.#runner.happens(tracked, { event: "seen" }));
     return request;
   }
 
   /** Makes one more attempt, after whatever is under way. Answers at once if the delivery was delivered. */
   retry(deliveryId: string, webhookId: string, answer: InlineAnswer): InlineRequest | undefined {
-    const machine = this.#machine;
-    if (!machine.requests.admits(webhookId, answer)) return undefined;
-    const tracked = machine.get(deliveryId) ?? machine.takeOut(deliveryId, webhookId);
-    const request = machine.requests.add(tracked, answer);
-    machine.happens(tracked, { event: "requested" });
-    machine.pump();
+    const runner = this.#runner;
+    if (!runner.requests.admits(webhookId, answer)) return undefined;
+    const tracked = runner.get(deliveryId) ?? runner.takeOut(deliveryId, webhookId);
+    const request = runner.requests.add(tracked, answer);
+    runner.happens(tracked, { event: "requested" });
+    runner.pump();
     return request;
   }
 
@@ -102,9 +102,9 @@ export class DeliveryScheduler {
     const { tracked } = request;
     if (!tracked.requests.includes(request)) return;
     tracked.requests = tracked.requests.filter((other) => other !== request);
-    this.#machine.requests.answer(request, { error });
-    if (tracked.requests.length === 0) this.#machine.happens(tracked, { event: "dropped" });
-    this.#machine.pump();
+    this.#runner.requests.answer(request, { error });
+    if (tracked.requests.length === 0) this.#runner.happens(tracked, { event: "dropped" });
+    this.#runner.pump();
   }
 
   /**
@@ -113,24 +113,24 @@ export class DeliveryScheduler {
    */
   webhookChanged(webhookId: string): void {
     const kept = this.#options.state.get(webhookId);
-    for (const tracked of this.#machine.all()) {
+    for (const tracked of this.#runner.all()) {
       if (tracked.webhookId !== webhookId || !stopsDelivery(tracked, kept)) continue;
-      this.#machine.happens(tracked, { event: "webhook_gone" });
+      this.#runner.happens(tracked, { event: "webhook_gone" });
     }
-    this.#machine.pump();
+    this.#runner.pump();
   }
 
   /** Takes the front's answer to `askForContent`. */
   content(deliveryId: string, found: FoundDelivery): void {
-    this.#machine.loaded(deliveryId, found);
-    this.#machine.pump();
+    this.#runner.loaded(deliveryId, found);
+    this.#runner.pump();
   }
 
   reports(reports: readonly DeliveryReport[]): void {
     for (const { deliveryId, attempt } of reports) {
-      this.#machine.happens(this.#machine.get(deliveryId), { event: "attempted", attempt });
+      this.#runner.happens(this.#runner.get(deliveryId), { event: "attempted", attempt });
     }
-    this.#machine.pump();
+    this.#runner.pump();
   }
 
   /** All records up to this one are committed, and were sent to the front. */
@@ -141,7 +141,7 @@ export class DeliveryScheduler {
   /** The front's view has all records up to this one. */
   viewed(sequence: number): void {
     this.#views.reached(sequence);
-    this.#machine.pump();
+    this.#runner.pump();
   }
 
   /** Nothing is recorded any more: makes no further attempt, and refuses whoever waits. */
@@ -153,8 +153,8 @@ export class DeliveryScheduler {
 
   /** Makes no further attempt, and refuses whoever waits for one. What is on its way to the log is still committed and answered. */
   abandonAttempts(): void {
-    this.#machine.halt();
-    this.#machine.requests.abandon(this.#machine.all());
+    this.#runner.halt();
+    this.#runner.requests.abandon(this.#runner.all());
   }
 
   /**
@@ -167,10 +167,10 @@ export class DeliveryScheduler {
   }
 
   async #stop(graceMs: number): Promise<void> {
-    const { requests } = this.#machine;
-    this.#machine.halt();
-    requests.stop(this.#machine.all());
+    const { requests } = this.#runner;
+    this.#runner.halt();
+    requests.stop(this.#runner.all());
     await this.#options.dispatcher.stop(graceMs);
-    requests.abandon(this.#machine.all());
+    requests.abandon(this.#runner.all());
   }
 }

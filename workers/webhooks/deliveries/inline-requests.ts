@@ -1,7 +1,7 @@
 import { LIMITS } from "../../../core/limits.js";
 import { ServiceError } from "../../../core/service-errors.js";
 import type { Timers } from "../../../core/timers.js";
-import type { SequenceWaits } from "./sequence-waits.js";
+import type { RecordWaits } from "../../../storage/log/record-waits.js";
 import type { InlineAnswer, InlineRequest, TrackedDelivery } from "./tracked-delivery.js";
 
 /** After so long an attempt under way has ended, and there is room for another request. */
@@ -13,14 +13,14 @@ const RETRY_AFTER_SECONDS = LIMITS.dispatchWindowMs / 1000;
  */
 export class InlineRequests {
   readonly #timers: Timers;
-  readonly #commits: SequenceWaits;
+  readonly #commits: RecordWaits;
   #isStopped = false;
   readonly #counts = new Map<string, number>();
   #count = 0;
   readonly #onOverdue: (request: InlineRequest) => void;
 
   /** @param onOverdue called for a request that has waited as long as it may and has not begun */
-  constructor(timers: Timers, commits: SequenceWaits, onOverdue: (request: InlineRequest) => void) {
+  constructor(timers: Timers, commits: RecordWaits, onOverdue: (request: InlineRequest) => void) {
     this.#timers = timers;
     this.#commits = commits;
     this.#onOverdue = onOverdue;

@@ -1,7 +1,7 @@
 import type { ServiceError } from "../../../core/service-errors.js";
 import type { Delivery, DeliveryAttempt } from "../../../core/webhook/delivery.js";
 import type { DeliveryContent } from "../../../storage/records/delivery-records.js";
-import type { DeliveryState } from "./delivery-steps.js";
+import type { DeliveryState } from "./delivery-states.js";
 
 /** What the front found of a delivery. Plain data, since it crosses threads. */
 export type FoundDelivery =

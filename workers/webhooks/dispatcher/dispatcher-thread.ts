@@ -1,6 +1,7 @@
 /** The dispatcher thread's entry: `workerData` is `DispatcherOptions`, the messages are those of dispatcher-messages.ts. */
 import { parentPort, workerData } from "node:worker_threads";
 import { createFollowingClock, monotonicMs, wallClockUs } from "../../../core/service-clock.js";
+import { SYSTEM_TIMERS } from "../../../core/timers.js";
 import { sendDelivery } from "./delivery-request.js";
 import { Dispatcher } from "./dispatcher.js";
 import type {
@@ -9,23 +10,19 @@ import type {
   DispatcherToRecorder,
   RecorderToDispatcher,
 } from "./dispatcher-messages.js";
-import { startLookupProcess } from "./lookup-process.js";
 import { NameLookups } from "./name-lookups.js";
 import { ReceiverConnections } from "./receiver-connections.js";
 import { receiverConnector } from "./receiver-connector.js";
 import { receiverRanges } from "./receiver-policy.js";
+import { startLookupProcess } from "./start-lookup-process.js";
 
 const port = parentPort;
 if (port === null) throw new Error("dispatcher-thread is a worker's entry");
 const options = workerData as DispatcherOptions;
 const send = (message: DispatcherToRecorder): void => port.postMessage(message);
 
-const timers = {
-  set: (callback: () => void, delayMs: number): unknown => setTimeout(callback, delayMs),
-  clear: (handle: unknown): void => clearTimeout(handle as NodeJS.Timeout),
-};
 const clock = createFollowingClock(monotonicMs);
-const lookups = new NameLookups({ start: startLookupProcess, timers, nowMs: monotonicMs });
+const lookups = new NameLookups({ start: startLookupProcess, timers: SYSTEM_TIMERS, nowMs: monotonicMs });
 let ownPort: number | null = null;
 const connections = new ReceiverConnections(
   receiverConnector({
@@ -39,7 +36,7 @@ const connections = new ReceiverConnections(
 /** Reports of one turn of the event loop are sent together. */
 let reports: DeliveryReport[] = [];
 const dispatcher = new Dispatcher({
-  timers,
+  timers: SYSTEM_TIMERS,
   tick: () => clock.tick(),
   wallUs: wallClockUs,
   userAgent: `inspection-results-service/${options.serviceVersion}`,

@@ -70,25 +70,36 @@ export function CloudPanel({ model, scene, decimals }: CloudPanelProps) {
           value={cloud.stretch}
           onInput={(stretch) => set({ stretch })}
         />
-        <fieldset class="presets">
-          <legend class="hidden">View</legend>
-          {VIEWS.map(([view, name]) => (
-            <button
-              key={view}
-              type="button"
-              onClick={() => {
-                scene.value?.look(view);
-                if (scene.value) set({ camera: scene.value.camera });
-              }}
-            >
-              {name}
-            </button>
-          ))}
-        </fieldset>
+        <Views scene={scene} set={set} />
         <PointCount model={model} />
       </section>
       <Picked model={model} decimals={decimals} />
     </>
+  );
+}
+
+interface ViewsProps extends Pick<CloudPanelProps, "scene"> {
+  set(changes: Partial<CloudState>): void;
+}
+
+/** From where the cloud is looked at. */
+function Views({ scene, set }: ViewsProps) {
+  return (
+    <fieldset class="presets">
+      <legend class="hidden">View</legend>
+      {VIEWS.map(([view, name]) => (
+        <button
+          key={view}
+          type="button"
+          onClick={() => {
+            scene.value?.look(view);
+            if (scene.value) set({ camera: scene.value.camera });
+          }}
+        >
+          {name}
+        </button>
+      ))}
+    </fieldset>
   );
 }
 

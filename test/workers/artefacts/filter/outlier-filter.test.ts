@@ -121,7 +121,7 @@ function made(name: string, width: number, lines: number, heightOf: HeightOf, ge
   return frameOf(`${name}, ${width} x ${lines}`, "f32", { width, lines, ...geometry }, values);
 }
 
-/** Distances by the lanes, by the grid and by the tree, which have nothing in common: within the lanes' error, and bit by bit. */
+/** Distances by the lanes, which search through the grid, and by the tree, which have nothing in common: within the lanes' error. */
 async function assertSameDistances(t: Test, frame: MadeFrame): Promise<void> {
   const { kernels } = memory;
   const grid = await loadFrame(memory, frame);
@@ -129,30 +129,28 @@ async function assertSameDistances(t: Test, frame: MadeFrame): Promise<void> {
   const count = width * lines;
   const points = kernels.boundTiles(address);
   const [scratch, lanesAt, untouched] = [memory.allocate(2_048), memory.allocate(4 * count), memory.allocate(64)];
-  const [exactAt, treeAt] = [memory.allocate(8 * count), memory.allocate(8 * count)];
+  const treeAt = memory.allocate(8 * count);
   memory.bytes(untouched, 64).fill(0x5a);
-  const areLanes = offsets.count > 80 && grid.leastSquaredMm > 1e-30;
-  if (areLanes) t.equal(kernels.measureLanes(address, scratch, lanesAt, UNLIMITED), 1);
-  t.equal(kernels.measureExactly(address, scratch, exactAt, UNLIMITED), 1);
+  if (offsets.count <= 80 || grid.leastSquaredMm <= 1e-30) return;
+  t.equal(kernels.measureLanes(address, scratch, lanesAt, UNLIMITED), 1);
   t.ok(
     memory.bytes(untouched, 64).every((byte) => byte === 0x5a),
     `${frame.name}: nothing is written beyond`,
   );
   kernels.measureByTree(address, scratch, treeAt, points, memory.allocate(kernels.treeBytes(points)));
-  const [exact, tree] = [memory.doubles(exactAt, count), memory.doubles(treeAt, count)];
+  const tree = memory.doubles(treeAt, count);
   const approximate = memory.singles(lanesAt, count);
   let worst = 0;
   for (let at = 0; at < count; at++) {
     const height = memory.singles(zs + 4 * stride * Math.floor(at / width), width)[at % width];
     if (height === Number.POSITIVE_INFINITY) continue;
-    const distance = exact[at] as number;
-    if (!Object.is(tree[at], distance)) t.fail(`${frame.name}: position ${at}: ${distance}, the tree ${tree[at]}`);
-    if (areLanes && distance > 0) worst = Math.max(worst, Math.abs((approximate[at] as number) / distance - 1));
+    const distance = tree[at] as number;
+    if (distance > 0) worst = Math.max(worst, Math.abs((approximate[at] as number) / distance - 1));
   }
   t.ok(worst <= 5 * 2 ** -24, `${frame.name}: the lanes are off by ${worst}`);
 }
 
-t.test("three searches find the same distances on random grids", async (t) => {
+t.test("both searches find the same distances on random grids", async (t) => {
   const seed = Number(process.env.SEED ?? 20_261_123);
   t.comment(`seed ${seed}`);
   const random = createRandom(seed);
@@ -182,7 +180,7 @@ function steppedFrame(random: Random, nth: number): MadeFrame {
   });
 }
 
-t.test("three searches find the same distances where they have their limits", async (t) => {
+t.test("both searches find the same distances where they have their limits", async (t) => {
   const random = createRandom(31);
   const rough = () => random.normal() * 0.01;
   const far = (mm: number): number => (random.chance(0.02) ? (random.next() - 0.5) * mm : 0);

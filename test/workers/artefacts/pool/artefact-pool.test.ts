@@ -170,18 +170,11 @@ t.test("captures that are missing or damaged are errors by code, and the thread 
   writeFileSync(path, bytes.subarray(0, 1000));
   t.equal(await codeOf(pool.run("luminance", source, background)), "capture_damaged", "an early end");
   const vast = { ...source, geometry: { ...source.geometry, width: 16_384, lines: 262_144 } };
-  const has = "the frame has 4294967296 positions:";
-  for (const [name, message] of [
-    [
-      "filter",
-      `${has} the filter's 2 GiB of memory fit about 258 million, 174 million with doubtful points, 74 million of noise`,
-    ],
-    ["heightMap", `${has} a picture of more than about 1071 million does not fit into 2 GiB of memory`],
-    ["luminance", `${has} a picture of more than about 2143 million does not fit into 2 GiB of memory`],
-  ] as const) {
+  const message = "the frame's 16384 x 262144 positions do not fit into 2 GiB of memory";
+  for (const name of ["filter", "heightMap", "luminance"] as const) {
     await t.rejects(pool.run(name, vast, background), { code: "too_large", message });
-    t.equal(failureMessage(message), message, "an event log has room for it");
   }
+  t.equal(failureMessage(message), message, "an event log has room for it");
   storedFrame(path, surfaceFrame(4, 180, 120));
   t.equal(await codeOf(pool.run("filter", source, background)), "done");
   t.same(reports, []);

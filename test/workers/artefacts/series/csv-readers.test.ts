@@ -68,32 +68,10 @@ t.test("numpy and pandas read the same numbers, of every real series too", async
   const folder = t.testdir();
   const random = createRandom(4);
   const made: ReadSeries[] = [];
-  /** The CSV that the tasks make of it, stored as two appends. */
   const put = async (one: Omit<ReadSeries, "name">, values: number[]): Promise<void> => {
-    const { dtype, channels, scale } = one;
     const name = join(folder, `${made.length}.csv`);
-    const typed = { f32: Float32Array, f64: Float64Array, i32: Int32Array }[dtype].from(values);
-    const bytes = new Uint8Array(typed.buffer);
-    writeFileSync(`${name}.raw`, bytes);
-    const rows = values.length / channels;
-    const what = append(dtype, { valueScale: scale === 1 ? null : scale, samplePeriodUs: 250, invalid: [CODE] });
-    const appends = [
-      [0, Math.floor(rows / 3)],
-      [Math.floor(rows / 3), rows],
-    ].map(([first = 0, end = 0]) => {
-      const [offset, to] = [first, end].map((row) => row * channels * itemBytes(dtype)) as [number, number];
-      const extent = { offset, lengthBytes: to - offset, crc32: crc32(bytes.subarray(offset, to)) };
-      return { ...what, ...extent, rows: end - first, firstTimestampUs: START_US + 250 * first };
-    });
-    const source = { path: `${name}.raw`, channels, appends };
-    const { offsets, totalBytes } = await indexSeries(nodeFileSystem, source);
-    const parts = [csvHeader(channels)];
-    for (let nth = 0; nth < offsets.length - 1; nth++) {
-      parts.push(await writeRowBlock(nodeFileSystem, source, nth));
-    }
-    const csv = Buffer.concat(parts);
-    const reference = Buffer.from(csvHeader(channels)).toString() + rowsOf(what, channels, values);
-    t.ok(csv.equals(Buffer.from(reference)), `${dtype} ${one.source?.file}: as the reference writes it`);
+    const { csv, totalBytes, reference } = await writeCsv(name, one, values);
+    t.ok(csv.equals(reference), `${one.dtype} ${one.source?.file}: as the reference writes it`);
     t.equal(csv.length, totalBytes);
     writeFileSync(name, csv);
     made.push({ name, ...one });
@@ -141,3 +119,30 @@ t.test("numpy and pandas read the same numbers, of every real series too", async
     t.comment(`${made.length} series, of ${read.size} real files, read to the same numbers by numpy and pandas`);
   });
 });
+
+/** The CSV that the tasks make of it, stored as two appends, and what the reference makes. */
+async function writeCsv(name: string, one: Omit<ReadSeries, "name">, values: number[]) {
+  const { dtype, channels, scale } = one;
+  const typed = { f32: Float32Array, f64: Float64Array, i32: Int32Array }[dtype].from(values);
+  const bytes = new Uint8Array(typed.buffer);
+  writeFileSync(`${name}.raw`, bytes);
+  const rows = values.length / channels;
+  const what = append(dtype, { valueScale: scale === 1 ? null : scale, samplePeriodUs: 250, invalid: [CODE] });
+  const appends = [
+    [0, Math.floor(rows / 3)],
+    [Math.floor(rows / 3), rows],
+  ].map(([first = 0, end = 0]) => {
+    const [offset, to] = [first, end].map((row) => row * channels * itemBytes(dtype)) as [number, number];
+    const extent = { offset, lengthBytes: to - offset, crc32: crc32(bytes.subarray(offset, to)) };
+    return { ...what, ...extent, rows: end - first, firstTimestampUs: START_US + 250 * first };
+  });
+  const source = { path: `${name}.raw`, channels, appends };
+  const { offsets, totalBytes } = await indexSeries(nodeFileSystem, source);
+  const parts = [csvHeader(channels)];
+  for (let nth = 0; nth < offsets.length - 1; nth++) {
+    parts.push(await writeRowBlock(nodeFileSystem, source, nth));
+  }
+  const csv = Buffer.concat(parts);
+  const reference = Buffer.from(csvHeader(channels)).toString() + rowsOf(what, channels, values);
+  return { csv, totalBytes, reference: Buffer.from(reference) };
+}

@@ -154,28 +154,11 @@ t.test("whatever comes when: all that is whole is made, each once, and nothing o
     const timers = new ManualTimers();
     let maker = new HeldMaker();
     let processing = startProcessing(store, maker, timers);
-    let nextId = 100;
+    let ids = 100;
+    const newId = () => idOf(ids++);
 
     for (let step = 0; step < 120; step++) {
-      const going = [...store.runs.values()].filter(({ status }) => !isTerminal(status));
-      const run = going.length === 0 ? undefined : random.pick(going);
-      const open = run?.frames.find(({ status }) => status === "open");
-      if (run === undefined || (going.length < 4 && random.chance(0.1))) {
-        const created = newRun(idOf(nextId++));
-        store.runs.set(created.id, created);
-      } else if (random.chance(0.3) && run.status === "running") {
-        store.apply(beginFrame(run, idOf(nextId++), random));
-      } else if (open !== undefined && random.chance(0.8)) {
-        if (random.chance(0.8)) store.apply({ kind: "frame_lines_stored", runId: run.id, frameId: open.id, batch });
-        store.apply({ kind: "frame_ended", runId: run.id, frameId: open.id });
-      } else if (run.series.length === 0 && random.chance(0.3)) {
-        store.apply({ kind: "series_appended", runId: run.id, stepIndex: SERIES_STEP, channels: 1, append });
-      } else if (random.chance(0.1) && run.status === "running") {
-        store.apply({ kind: "run_finalizing", runId: run.id, summary: null, results: null });
-      } else if (random.chance(0.15)) {
-        const status = run.status === "finalizing" ? "completed" : "failed";
-        store.put(endRun(run, { status, errorMessage: null, notes: [] }, store.timeUs++));
-      }
+      changeRuns(store, random, newId);
       const [first] = [...store.runs.values()].filter(({ status }) => isTerminal(status));
       if (first !== undefined && first.capturesRemovedAtUs === null && random.chance(0.1)) {
         store.put(withoutCaptures(first, store.timeUs++));
@@ -216,17 +199,7 @@ t.test("whatever comes when: all that is whole is made, each once, and nothing o
     }
     const twice = [...store.recorded].filter(([, times]) => times > 1);
     if (twice.length > 0) store.faults.push(`recorded again: ${JSON.stringify(twice)}`);
-    for (const run of store.runs.values()) {
-      if (isProcessingOpen(run)) store.faults.push(`something of ${run.id}, ${run.status}, is not made`);
-      for (const { artefacts = {}, lines } of run.frames) {
-        for (const made of Object.values(artefacts)) if (made.kind === "failed") counts.failed++;
-        const { ply, png } = artefacts;
-        const [points, maskBytes] = lines === 0 ? [0, 0] : [5, 1];
-        if (ply?.kind === "cloud" && (ply.points !== points || ply.mask?.lengthBytes !== maskBytes))
-          store.faults.push("a cloud");
-        if (png?.kind === "picture" && png.file.lengthBytes !== 10) store.faults.push("a picture");
-      }
-    }
+    counts.failed += judge(store);
     if (store.faults.length > 0) return void t.fail(`seed ${seed + round}`, { faults: store.faults.slice(0, 5) });
     counts.rounds++;
     counts.tasks += maker.total;
@@ -235,6 +208,46 @@ t.test("whatever comes when: all that is whole is made, each once, and nothing o
   t.comment(JSON.stringify(counts));
   t.ok(counts.removed > 10 && counts.restarts > 20 && counts.failed > 50, "all of it was there");
 });
+
+/** Something happens to one of the runs that go on, or another one begins. */
+function changeRuns(store: PlainStore, random: Random, newId: () => string): void {
+  const going = [...store.runs.values()].filter(({ status }) => !isTerminal(status));
+  const run = going.length === 0 ? undefined : random.pick(going);
+  const open = run?.frames.find(({ status }) => status === "open");
+  if (run === undefined || (going.length < 4 && random.chance(0.1))) {
+    const created = newRun(newId());
+    store.runs.set(created.id, created);
+  } else if (random.chance(0.3) && run.status === "running") {
+    store.apply(beginFrame(run, newId(), random));
+  } else if (open !== undefined && random.chance(0.8)) {
+    if (random.chance(0.8)) store.apply({ kind: "frame_lines_stored", runId: run.id, frameId: open.id, batch });
+    store.apply({ kind: "frame_ended", runId: run.id, frameId: open.id });
+  } else if (run.series.length === 0 && random.chance(0.3)) {
+    store.apply({ kind: "series_appended", runId: run.id, stepIndex: SERIES_STEP, channels: 1, append });
+  } else if (random.chance(0.1) && run.status === "running") {
+    store.apply({ kind: "run_finalizing", runId: run.id, summary: null, results: null });
+  } else if (random.chance(0.15)) {
+    const status = run.status === "finalizing" ? "completed" : "failed";
+    store.put(endRun(run, { status, errorMessage: null, notes: [] }, store.timeUs++));
+  }
+}
+
+/** What is made in the end, of all that is whole. @returns how much of it failed */
+function judge(store: PlainStore): number {
+  let failed = 0;
+  for (const run of store.runs.values()) {
+    if (isProcessingOpen(run)) store.faults.push(`something of ${run.id}, ${run.status}, is not made`);
+    for (const { artefacts = {}, lines } of run.frames) {
+      for (const made of Object.values(artefacts)) if (made.kind === "failed") failed++;
+      const { ply, png } = artefacts;
+      const [points, maskBytes] = lines === 0 ? [0, 0] : [5, 1];
+      if (ply?.kind === "cloud" && (ply.points !== points || ply.mask?.lengthBytes !== maskBytes))
+        store.faults.push("a cloud");
+      if (png?.kind === "picture" && png.file.lengthBytes !== 10) store.faults.push("a picture");
+    }
+  }
+  return failed;
+}
 
 /** A run that has ended with so many whole frames. */
 function endedWith(frames: number, id = RUN_ID): RunState {

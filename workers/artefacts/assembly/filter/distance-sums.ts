@@ -1,6 +1,6 @@
 /**
  * Sums over the mean distances of all points (f32), squares around a given mean, four at a time. They are added up in another order than that of
- * the exact threshold, which the bound of their rounding errors allows for (filter/outlier-threshold.ts).
+ * the exact threshold, which the bound of their rounding errors allows for (filter/threshold-bounds.ts).
  */
 import { f32At, setF64 } from "../linear-memory";
 import { Grid, lineOf } from "./grid";

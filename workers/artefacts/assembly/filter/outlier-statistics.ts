@@ -7,30 +7,11 @@
  *
  * where a point with d = 0 counts in n and adds to neither sum. All in f64, summed in scan order as Open3D does.
  */
-import { f32At, f64At, setF64 } from "../linear-memory";
+import { f32At, f64At } from "../linear-memory";
 import { Grid, lineOf } from "./grid";
-import { allowWork, isWorkSpent, meanDistance, squared } from "./neighbour-search";
+import { squared } from "./neighbour-search";
 
 const STD_RATIO: f64 = 2;
-
-/**
- * Exact mean distances (f64) of all points, by line x width + column; positions without a point have any.
- *
- * @param work that the search through tiles may cost
- * @returns whether it was enough
- */
-export function measureExactly(grid: Grid, best: usize, distances: usize, work: f64): bool {
-  allowWork(work);
-  for (let line = 0; line < grid.lines; line++) {
-    const points = lineOf(grid, line);
-    for (let column = 0; column < grid.width; column++) {
-      if (f32At(points, column) === Infinity) continue;
-      setF64(distances, line * grid.width + column, meanDistance(grid, best, column, line, Infinity));
-      if (isWorkSpent()) return false;
-    }
-  }
-  return true;
-}
 
 /** Sets the bit of every point that stays: bit (line x width + column), the lowest of a byte first. The mask is zeros before. */
 export function markExactInliers(grid: Grid, distances: usize, mask: usize): void {

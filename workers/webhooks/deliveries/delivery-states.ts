@@ -7,7 +7,7 @@
  * - `conclude`: the attempt is recorded. It is over, pauses by `pauseEndMs`, or rests.
  * - `postpone`: whoever waits is told; it is read again later.
  */
-export const DELIVERY_STEPS = {
+export const DELIVERY_STATES = {
   /** A test whose record the front's view does not have yet. */
   unseen: { seen: "rest" },
   /** Waits in the queue for an automatic attempt. */
@@ -26,11 +26,11 @@ export const DELIVERY_STEPS = {
   unrecorded: { recorded: "rest" },
 } as const satisfies Record<string, Readonly<Record<string, DeliveryStep>>>;
 
-export type DeliveryState = keyof typeof DELIVERY_STEPS;
+export type DeliveryState = keyof typeof DELIVERY_STATES;
 export type DeliveryStep = "rest" | "proceed" | "conclude" | "postpone";
 type KeysOf<Steps> = Steps extends unknown ? keyof Steps : never;
-export type DeliveryEvent = KeysOf<(typeof DELIVERY_STEPS)[DeliveryState]>;
+export type DeliveryEvent = KeysOf<(typeof DELIVERY_STATES)[DeliveryState]>;
 
 export function stepAfter(state: DeliveryState, event: DeliveryEvent): DeliveryStep | undefined {
-  return (DELIVERY_STEPS[state] as Partial<Record<DeliveryEvent, DeliveryStep>>)[event];
+  return (DELIVERY_STATES[state] as Partial<Record<DeliveryEvent, DeliveryStep>>)[event];
 }

@@ -1,16 +1,16 @@
 import type { Delivery, DeliveryAttempt } from "../../../core/webhook/delivery.js";
 import { shortageOf } from "../../../storage/disk/file-system-error.js";
+import type { RecordWaits } from "../../../storage/log/record-waits.js";
 import type { DeliveryJob } from "../dispatcher/dispatcher-messages.js";
 import { jobOf, nextAction, notReadError, stopsDelivery, webhookDeleted } from "./delivery-action.js";
 import type { DeliveryFigures } from "./delivery-figures.js";
 import { DeliveryQueue } from "./delivery-queue.js";
 import { DeliveryRecords } from "./delivery-records.js";
-import { type DeliveryEvent, type DeliveryState, stepAfter } from "./delivery-steps.js";
+import { type DeliveryEvent, type DeliveryState, stepAfter } from "./delivery-states.js";
 import { EventPayloads, payloadBytes } from "./event-payloads.js";
 import { InlineRequests } from "./inline-requests.js";
 import { pauseEndMs } from "./retry-pause.js";
 import type { DeliverySchedulerOptions } from "./scheduler-options.js";
-import type { SequenceWaits } from "./sequence-waits.js";
 import { type FoundDelivery, type InlineRequest, TrackedDelivery } from "./tracked-delivery.js";
 import { UnreadableDeliveries } from "./unreadable-deliveries.js";
 
@@ -29,10 +29,10 @@ export type QueuedDelivery = Pick<Delivery, "id" | "webhookId">;
  */
 const MOST_TAKEN_AT_ONCE = 1_000;
 
-/** Takes deliveries through the states of `DELIVERY_STEPS`. */
-export class DeliveryMachine {
+/** Takes deliveries through the states of `DELIVERY_STATES`. */
+export class DeliveryRunner {
   readonly #options: DeliverySchedulerOptions;
-  readonly #commits: SequenceWaits;
+  readonly #commits: RecordWaits;
   readonly #tracked = new Map<string, TrackedDelivery>();
   /** Pending deliveries, for automatic attempts. */
   readonly #queue = new DeliveryQueue<QueuedDelivery>();
@@ -50,7 +50,7 @@ export class DeliveryMachine {
   #isPumpDue = false;
 
   /** @param onOverdue called for a request that has waited as long as it may */
-  constructor(options: DeliverySchedulerOptions, commits: SequenceWaits, onOverdue: (request: InlineRequest) => void) {
+  constructor(options: DeliverySchedulerOptions, commits: RecordWaits, onOverdue: (request: InlineRequest) => void) {
     this.#options = options;
     this.#commits = commits;
     const { state, timers, tick, append, report, onFaultChange } = options;

@@ -1,14 +1,10 @@
-/** What a frame offers besides its formats in the manifest, to be looked at: a small picture, and fewer heights. */
-
-import { pictureOf } from "../../core/capture/artefact.js";
 import type { FrameState } from "../../core/capture/capture.js";
 import { npyHeader } from "../../core/capture/npy-header.js";
 import { LIMITS } from "../../core/limits.js";
-import { PREVIEW_CONTENT_TYPE } from "../../core/run/manifest.js";
 import { availableFormats, formatCreatedAtUs } from "../../core/run/run-files.js";
 import { overviewStride } from "../../workers/artefacts/frame/height-overview.js";
 import type { Headers } from "../openapi/documented-headers.js";
-import { OVERVIEW_IN_MILLIMETRES, PREVIEW_COLOURS } from "../openapi/frame-millimetres.js";
+import { OVERVIEW_IN_MILLIMETRES } from "../openapi/frame-millimetres.js";
 import type { HeaderLines, Reply } from "../replies/reply.js";
 import { defineRoute, type HandlerRequest, type Route } from "../requests/route.js";
 import { binaryResponse, FRAME_ID } from "./declared-parameters.js";
@@ -16,32 +12,6 @@ import { formatNotAvailable, type RequireFrame } from "./frame-routes.js";
 import { type RunDownloads, retriedIfMissing } from "./run-downloads.js";
 
 const OVERVIEW_CONTENT_TYPE = "application/octet-stream";
-
-export function previewRoute(requireFrame: RequireFrame, downloads: RunDownloads): Route {
-  const reply = async (request: HandlerRequest): Promise<Reply> => {
-    const { run, frame } = await requireFrame(request);
-    if (!availableFormats(run, frame).includes("preview.png"))
-      throw formatNotAvailable(run, frame, "preview.png", "png");
-    const entry = {
-      name: `frame-${frame.id}.preview.png`,
-      sizeBytes: pictureOf(frame, "png")?.preview?.lengthBytes ?? null,
-      createdAtUs: formatCreatedAtUs(frame, "png"),
-      source: { kind: "preview", frame },
-    } as const;
-    return downloads.reply(run, entry, PREVIEW_CONTENT_TYPE);
-  };
-  return defineRoute({
-    path: "/sensor/frames/{frame_id}/preview.png",
-    operationId: "downloadFramePreview",
-    tag: "frames",
-    summary: "The height map as a small picture in false colours.",
-    description: PREVIEW_COLOURS,
-    pathParameters: { frame_id: FRAME_ID },
-    responses: { 200: binaryResponse(PREVIEW_CONTENT_TYPE, "8-bit palette PNG; no measurement is transparent.") },
-    errors: ["format_not_available"],
-    handle: (request) => retriedIfMissing(() => reply(request)),
-  });
-}
 
 export function overviewRoute(requireFrame: RequireFrame, downloads: RunDownloads): Route {
   const query = {

@@ -1,6 +1,6 @@
 import t, { type Test } from "tap";
 import { createRandom, type Random } from "../../../../core/random.js";
-import { boundThreshold, type DistanceSums } from "../../../../workers/artefacts/filter/outlier-threshold.js";
+import { boundThreshold, type DistanceSums } from "../../../../workers/artefacts/filter/threshold-bounds.js";
 
 function sumsOf(distances: readonly number[]): DistanceSums {
   const counted = distances.filter((d) => d > 0);

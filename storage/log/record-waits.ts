@@ -1,13 +1,24 @@
+interface Waiting {
+  sequence: number;
+  resume: (hasCome: boolean) => void;
+}
+
 /** Callbacks that wait until records have come so far: to the disk, or to the front's view. */
-export class SequenceWaits {
+export class RecordWaits {
   /** In order of their records. */
-  readonly #waiting: { sequence: number; resume: (hasCome: boolean) => void }[] = [];
+  readonly #waiting: Waiting[] = [];
   #sequence = 0;
 
   /** Calls `resume(true)` when the record has come, `resume(false)` if it never will. */
   add(sequence: number, resume: (hasCome: boolean) => void): void {
-    if (sequence <= this.#sequence) resume(true);
-    else this.#waiting.push({ sequence, resume });
+    if (sequence <= this.#sequence) {
+      resume(true);
+      return;
+    }
+    const waiting = this.#waiting;
+    let at = waiting.length;
+    while (at > 0 && waiting[at - 1]!.sequence > sequence) at--;
+    waiting.splice(at, 0, { sequence, resume });
   }
 
   /** Records up to this one have come. */

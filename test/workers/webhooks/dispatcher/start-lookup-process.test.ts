@@ -1,11 +1,11 @@
 import { spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import t, { type Test } from "tap";
-import { startLookupProcess } from "../../../../workers/webhooks/dispatcher/lookup-process.js";
 import { NameLookups } from "../../../../workers/webhooks/dispatcher/name-lookups.js";
+import { startLookupProcess } from "../../../../workers/webhooks/dispatcher/start-lookup-process.js";
 import { ManualTimers } from "../../../helpers/recorder/manual-timers.js";
 
-const PROGRAM = new URL("../../../../workers/webhooks/dispatcher/lookup-process.js", import.meta.url).href;
+const PROGRAM = new URL("../../../../workers/webhooks/dispatcher/start-lookup-process.js", import.meta.url).href;
 
 /** Starts one while no further file can be opened, and one afterwards. */
 const SCRIPT = `
