@@ -49,13 +49,14 @@ export const LIMITS = {
   /** The same of all connections together: several heads can send side by side, while memory stays bounded. */
   linkPendingBytes: 96 * MIB,
   /**
-   * Large payloads being read, in all connections together: two of the largest. Each claims its room before it is read. Small ones need no
-   * claim, so they never wait for large ones; each connection reads at most one.
+   * Large payloads being read, in all connections together: two of the largest. One half is for the oldest, which gets all of its room. The
+   * others share the second half; each gets room for twice what has come of it. Up to `linkUnclaimedPayloadBytes` a payload needs no such
+   * room: small ones never wait for large ones, and one that sends no more than that holds up nobody. Each connection reads at most one.
    */
   linkClaimedPayloadBytes: 128 * MIB,
   linkUnclaimedPayloadBytes: MIB,
-  /** While others wait for room, a payload must arrive at least at this rate after `graceMs`, or its connection is closed. */
-  linkSlowPayload: { graceMs: 5_000, bytesPerSecond: 256 * KIB },
+  /** While others wait for room, a payload must go on at least at this rate after `graceSeconds`, or its connection is closed. */
+  linkSlowPayload: { graceSeconds: 1, bytesPerSecond: 256 * KIB },
   /** Memory that a message needs beside its own bytes while it waits for its commit. */
   linkMessageOverheadBytes: 512,
   /** Answers that a producer has not read. Beyond this its own socket is not read either. */
