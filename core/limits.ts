@@ -125,10 +125,15 @@ export const LIMITS = {
   /** When there is no room for a new producer's name, one that has stored nothing for so long is forgotten. */
   producerUnusedDays: 90,
   /**
-   * Instances of one producer whose last number is remembered (workers/cell-link/README.md). Each restart of a producer makes a new instance. One that
-   * comes back after so many others counts as new, and sends again whatever was not answered.
+   * Instances of one producer whose last number is remembered (workers/cell-link/README.md). Each start of a producer makes a new one, so these are years
+   * of starts. One that comes back after so many others counts as new, and sends again whatever was not answered.
    */
-  instancesPerProducer: 16,
+  instancesPerProducer: 1_024,
+  /**
+   * Instances of all producers together: 16 of each of `producers`. Beyond it the producer with the most loses its oldest. Every segment's opening
+   * state holds them, at 50 bytes each: with all else in it, it stays far below the 32 MiB of a record.
+   */
+  instances: 160_000,
 
   /** Each webhook may have a connection of its own, so that no receiver waits for another. */
   webhooks: 1_000,
