@@ -55,7 +55,6 @@ export class LinkSession {
   // Time is counted in the server's ticks, so that a tick that comes late, because the service was busy, counts only once.
   #ticks = 0;
   #silentTicks = 0;
-  #claimTicks = 0;
   #unreadTicks = 0;
 
   /** @param options.token what it must show over TCP; null over the Unix socket */
@@ -75,7 +74,7 @@ export class LinkSession {
       budget: host.budget,
       buffers: host.buffers,
       pauses: this.#pauses,
-      onPayloadGranted: () => this.takeHeldPayload(),
+      onPayloadRoom: () => this.takeHeldPayload(),
     });
     this.#parser = new FrameParser({
       onFrame: (frame) => this.#receive(frame),
@@ -83,7 +82,8 @@ export class LinkSession {
       onPayloadAnnounced: () => {
         if (this.#phase === "hello") this.#payloadBeforeHello = true;
       },
-      mayTakePayload: (lengthBytes, stage) => this.#mayTakePayload(lengthBytes, stage),
+      payloadRoom: (lengthBytes, filledBytes) => this.#payloadRoom(lengthBytes, filledBytes),
+      mayDeliverPayload: () => this.#mayTakePayload(),
     });
     socket.on("data", (chunk) => this.#read(chunk));
     socket.on("drain", () => {
@@ -196,14 +196,7 @@ export class LinkSession {
       this.close();
       return;
     }
-    if (this.#memory.isPayloadGranted && !this.#pauses.isPaused) this.#claimTicks++;
-    // A payload that trickles in holds its memory; that is harmless until others wait for it.
-    if (this.#isPayloadSlow() && this.#host.budget.hasWaitingClaims) this.close();
-  }
-
-  #isPayloadSlow(): boolean {
-    const countedMs = this.#claimTicks * 1000 - LIMITS.linkSlowPayload.graceMs;
-    return this.#parser.payloadFilledBytes < (countedMs / 1000) * LIMITS.linkSlowPayload.bytesPerSecond;
+    if (!this.#pauses.isPaused && this.#memory.isPayloadSlow(this.#parser.payloadFilledBytes)) this.close();
   }
 
   #read(chunk: Buffer): void {
@@ -366,12 +359,13 @@ export class LinkSession {
     this.#host.hasAnswers(this);
   }
 
-  #mayTakePayload(lengthBytes: number, stage: "begin" | "deliver"): boolean {
+  #mayTakePayload(): boolean {
     // The service holds no bytes for a connection that has not said hello.
-    if (this.#phase === "hello" || !this.#host.mayTakePayloads()) return false;
-    if (stage === "deliver" || lengthBytes <= LIMITS.linkUnclaimedPayloadBytes) return true;
-    this.#claimTicks = 0;
-    return this.#memory.claim(lengthBytes);
+    return this.#phase !== "hello" && this.#host.mayTakePayloads();
+  }
+
+  #payloadRoom(lengthBytes: number, filledBytes: number): number {
+    return this.#mayTakePayload() ? this.#memory.payloadRoom(lengthBytes, filledBytes) : filledBytes;
   }
 
   #send(frame: FrameToSend): void {
