@@ -75,7 +75,7 @@ t.test("a segment", async (t) => {
   t.equal((await reader.read(location)).sequence, 1);
   reader.close();
   disk.setBytes(`${META}/${segmentName(location.segmentBase)}`, new Uint8Array(200));
-  t.throws(() => reader.readSync(location), { code: "record_damaged" });
+  await t.rejects(reader.readMany([location]), { code: "record_damaged" });
   await turns();
   t.same(seen, { closed: 2, unhandled: 0 });
 });

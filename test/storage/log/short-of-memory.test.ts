@@ -1,6 +1,6 @@
 import t from "tap";
 import { isRepeatable } from "../../../storage/disk/file-system-error.js";
-import type { WriteRoom } from "../../../storage/disk/write-room.js";
+import type { WriteRoom } from "../../../storage/disk/retried-writes.js";
 import type { CommittedBatch } from "../../../storage/log/committed-batch.js";
 import { recordLength } from "../../../storage/log/record-format.js";
 import { segmentBaseOf } from "../../../storage/log/segment.js";
