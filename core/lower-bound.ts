@@ -1,4 +1,4 @@
-/** The first place from `low` on, below `high`, that is not below what is searched; `high` if all are. Places are in order: a binary search. */
+/** Binary search: the first place from `low` to `high` - 1 of which `isBelow` is false, or `high`. It must be true of all places before that one. */
 export function lowerBound(low: number, high: number, isBelow: (place: number) => boolean): number {
   let [first, end] = [low, high];
   while (first < end) {

@@ -168,7 +168,7 @@ function decideRunCreate(world: World, message: CellMessageOf<"run.create">): Ch
 
 /** The service itself writes frame_ids into the results. */
 function refuseFrameIds(results: JsonObject): void {
-  if ("frame_ids" in results) throw invalid("/results/frame_ids", null, "absent");
+  if ("frame_ids" in results) throw invalid("/results/frame_ids", null, "absent: the service lists the frames itself");
 }
 
 export function stepOfRun(run: RunState, index: number, path: string): RunStep {

@@ -35,7 +35,7 @@ interface Progress {
 }
 
 /**
- * Cuts off clients that read nothing of their answers for too long. A client of which reading is seen each minute is never cut off. It checks every 4 s,
+ * Cuts off clients that read nothing of their answers for too long. A client that is seen to read once a minute is never cut off. It checks every 4 s,
  * so a client is cut off 60 to 68 s after it read its last byte.
  */
 export class StalledClients {

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import type { Page, Request } from "playwright-core";
+import type { Page, Request, Route } from "playwright-core";
 import t, { type Test } from "tap";
 import { openCollection } from "../../workers/demo-cell/replay.js";
 import { type Capture, heightsMm } from "../../workers/demo-cell/steps/capture.js";
@@ -16,6 +16,10 @@ import { FrameView, near, numberIn, text } from "../helpers/browser/frame-view.j
 import { pythonWith, runPython } from "../helpers/captures/python-checker.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 import { hasSharedData } from "../helpers/shared-data.js";
+
+const NPY = /\/file\.npy$/;
+/** Asks for the header, and for no lines. */
+const isHead = (request: Request): boolean => /=0-/.test(request.headers().range ?? "");
 
 const HEIGHTMAPS = "../shared/data/heightmaps";
 const numpy = pythonWith("numpy");
@@ -66,6 +70,8 @@ t.test("the maps of a frame", inBrowser, async (t) => {
   const view = new FrameView(page);
 
   await t.test("a large frame is shown, and read out with the values of its NPY", (t) => readLarge(t, view));
+
+  await t.test("a height that is pointed at becomes exact when its line comes", () => waitForLines(view));
 
   await t.test("lines that cannot be read are said to be missing", () => missLines(view, large));
 
@@ -132,13 +138,25 @@ async function movePoint(view: FrameView, column: number, line: number): Promise
   }
 }
 
+async function waitForLines(view: FrameView): Promise<void> {
+  const { page } = view;
+  const held: Route[] = [];
+  await page.route(NPY, (route) => void (isHead(route.request()) ? route.continue() : held.push(route)));
+  await page.reload();
+  await view.untilPainted();
+  await page.mouse.move(...(await view.screenPlace(LARGE, 1500, 400)));
+  await page.waitForSelector('.readout [data-exact="false"]');
+  await page.route(NPY, (route) => route.continue());
+  for (const route of held) await route.continue();
+  await view.untilExact();
+  await page.unroute(NPY);
+}
+
 async function missLines({ page }: FrameView, { frameId }: TakenFrame): Promise<void> {
-  const npy = /\/file\.npy$/;
-  const isHead = (request: Request): boolean => /=0-/.test(request.headers().range ?? "");
-  await page.route(npy, (route) => (isHead(route.request()) ? route.continue() : route.abort()));
+  await page.route(NPY, (route) => (isHead(route.request()) ? route.continue() : route.abort()));
   await page.goto(`/console/frames/${frameId}?at=1500,400,100`);
   await page.getByText("The service does not answer. The map shows the overview.").waitFor();
-  await page.unroute(npy);
+  await page.unroute(NPY);
 }
 
 async function readLarge(t: Test, view: FrameView): Promise<void> {

@@ -133,7 +133,7 @@ export class UwsSockets {
   listen(app: UwsApp, path: string, onUpgrade: Parameters<UwsApp["ws"]>[1]["upgrade"]): void {
     app.ws(path.replaceAll(/\{(\w+)\}/g, ":$1"), {
       maxPayloadLength: LIBRARY_MESSAGE_BYTES,
-      // Our own pings find the dead ones. This is for who takes the close frame and then stays.
+      // Our own pings find dead clients. This ends one that takes the close frame and never closes.
       idleTimeout: 120,
       sendPingsAutomatically: false,
       upgrade: onUpgrade,

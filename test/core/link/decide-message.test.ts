@@ -363,7 +363,7 @@ t.test("a document that is full takes nothing more, but the run can be brought t
 t.test("run.finish: frame_ids is the service's own", async (t) => {
   t.match(refusalOf(worldWithRun("running"), { type: "run.finish", id: RUN_ID, results: { frame_ids: [] } }), {
     code: "invalid_message",
-    params: { path: "/results/frame_ids", allowed: "absent" },
+    params: { path: "/results/frame_ids", allowed: "absent: the service lists the frames itself" },
   });
   const world = worldWithRun("running");
   t.equal(refusalOf(world, { type: "run.finish", id: RUN_ID, summary: "s", results: { score: 1 } }), undefined);

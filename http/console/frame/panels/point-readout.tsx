@@ -7,6 +7,7 @@ import { type HeightField, heightAt } from "../heights/height-field.js";
 export function PointReadout({ model, decimals }: { model: FrameModel; decimals: number }) {
   const point = model.pointed.value;
   const field = model.field.value;
+  // Which lines are in memory is no signal: what reads heights is drawn anew when lines come.
   model.arrivals.value;
   if (field === undefined) return null;
   const { grid } = field;
@@ -15,7 +16,7 @@ export function PointReadout({ model, decimals }: { model: FrameModel; decimals:
   return (
     <dl class="readout" aria-live="polite">
       <Value name={view === "difference" ? "Δz" : "z"}>
-        {point && <Height field={field} {...point} decimals={decimals} />}
+        {point && heightText(field, point.column, point.line, decimals)}
       </Value>
       {view === "side" && <OtherHeight model={model} decimals={decimals} />}
       <Value name="x">{point && length(xMm(grid, point.column))}</Value>
@@ -40,14 +41,7 @@ function Value({ name, children }: { name: string; children: preact.ComponentChi
   );
 }
 
-interface HeightProps {
-  field: HeightField;
-  column: number;
-  line: number;
-  decimals: number;
-}
-
-function Height({ field, column, line, decimals }: HeightProps) {
+function heightText(field: HeightField, column: number, line: number, decimals: number) {
   const { grid } = field;
   const isWithin = column > -0.5 && line > -0.5 && column < grid.width - 0.5 && line < grid.lines - 0.5;
   if (!isWithin) return <>outside</>;
@@ -64,6 +58,7 @@ function Height({ field, column, line, decimals }: HeightProps) {
 
 function OtherHeight({ model, decimals }: { model: FrameModel; decimals: number }) {
   const point = model.pointed.value;
+  model.arrivals.value;
   const [here, other] = [model.here.value.value?.field, model.other.value.value?.field];
   if (point === undefined || here === undefined || other === undefined) return <Value name="z there">–</Value>;
   const column = columnAt(other.grid, xMm(here.grid, point.column));
@@ -75,9 +70,7 @@ function OtherHeight({ model, decimals }: { model: FrameModel; decimals: number 
   const difference = to.zMm - from.zMm;
   return (
     <>
-      <Value name="z there">
-        <Height field={other} column={column} line={line} decimals={decimals} />
-      </Value>
+      <Value name="z there">{heightText(other, column, line, decimals)}</Value>
       <Value name="Δz">{Number.isNaN(difference) ? "–" : signed(inUnit(difference), decimals)}</Value>
     </>
   );

@@ -242,7 +242,10 @@ t.test("a task that never ends loses its thread, goes again once, then fails; th
   const options = { threadModule: ODD_TASKS, timers: limits };
   const { pool, reports, outcomes } = startPool(t, options);
   const folder = t.testdir();
-  const once = codeOf(pool.run("indexSeries", odd(`spin-once:${join(folder, "once")}`), background));
+  const file = join(folder, "once");
+  const once = codeOf(pool.run("indexSeries", odd(`spin-once:${file}`), background));
+  // A thread that is ended before it has left its mark would spin a second time.
+  while (!existsSync(file)) await eventLoopTurn();
   await limits.letOneRunOut();
   t.equal(await once, "done");
   const always = codeOf(pool.run("indexSeries", odd("spin"), background));
