@@ -41,9 +41,9 @@ export class Log {
   readonly #room: WriteRoom;
   #segment: WritableSegment;
   /** Takes appended records. It belongs to the segment and the offset that it was begun for. */
-  #filling: LogGroup;
+  #filling = new LogGroup();
   /** Is being written, or is empty. */
-  #writing: LogGroup;
+  #writing = new LogGroup();
   #nextSequence: number;
   #committedSequence: number;
   #durableSequence: number;
@@ -79,9 +79,7 @@ export class Log {
     this.#claimedSequence = recovered.claimedSequence;
     this.#lastDataSequence = recovered.lastDataSequence;
     this.#lastTimeUs = recovered.report.lastTimeUs;
-    this.#filling = new LogGroup();
     this.#filling.begin(recovered.segment.salt, recovered.segment.endOffset, this.#nextSequence);
-    this.#writing = new LogGroup();
     this.#armIdleTimer();
   }
 
@@ -257,8 +255,7 @@ export class Log {
     const { group, rotation } = await this.#room.attempt(async () => this.#takeGroup());
     const isFull = this.#durability === "full";
     if (group.needs.size > 0) {
-      const settled = [...group.needs].map((need) => (isFull ? need.makeDurable() : need.whenWritten()));
-      await Promise.all(settled);
+      await Promise.all([...group.needs].map((need) => (isFull ? need.makeDurable() : need.whenWritten())));
     }
     const claim = this.#durableSequence;
     const bytes = group.seal(claim);
