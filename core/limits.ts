@@ -49,13 +49,14 @@ export const LIMITS = {
   /** The same of all connections together: several heads can send side by side, while memory stays bounded. */
   linkPendingBytes: 96 * MIB,
   /**
-   * Large payloads being read, in all connections together: two of the largest. Each claims its room before it is read. Small ones need no
-   * claim, so they never wait for large ones; each connection reads at most one.
+   * Large payloads being read, in all connections together: two of the largest. One half is for the oldest, which gets all of its room. The
+   * others share the second half; each gets room for twice what has come of it. Up to `linkUnclaimedPayloadBytes` a payload needs no such
+   * room: small ones never wait for large ones, and one that sends no more than that holds up nobody. Each connection reads at most one.
    */
   linkClaimedPayloadBytes: 128 * MIB,
   linkUnclaimedPayloadBytes: MIB,
-  /** While others wait for room, a payload must arrive at least at this rate after `graceMs`, or its connection is closed. */
-  linkSlowPayload: { graceMs: 5_000, bytesPerSecond: 256 * KIB },
+  /** While others wait for room, a payload must go on at least at this rate after `graceSeconds`, or its connection is closed. */
+  linkSlowPayload: { graceSeconds: 1, bytesPerSecond: 256 * KIB },
   /** Memory that a message needs beside its own bytes while it waits for its commit. */
   linkMessageOverheadBytes: 512,
   /** Answers that a producer has not read. Beyond this its own socket is not read either. */
@@ -124,10 +125,15 @@ export const LIMITS = {
   /** When there is no room for a new producer's name, one that has stored nothing for so long is forgotten. */
   producerUnusedDays: 90,
   /**
-   * Instances of one producer whose last number is remembered (workers/cell-link/README.md). Each restart of a producer makes a new instance. One that
-   * comes back after so many others counts as new, and sends again whatever was not answered.
+   * Instances of one producer whose last number is remembered (workers/cell-link/README.md). Each start of a producer makes a new one, so these are years
+   * of starts. One that comes back after so many others counts as new, and sends again whatever was not answered.
    */
-  instancesPerProducer: 16,
+  instancesPerProducer: 1_024,
+  /**
+   * Instances of all producers together: 16 of each of `producers`. Beyond it the producer with the most loses its oldest. Every segment's opening
+   * state holds them, at 50 bytes each: with all else in it, it stays far below the 32 MiB of a record.
+   */
+  instances: 160_000,
 
   /** Each webhook may have a connection of its own, so that no receiver waits for another. */
   webhooks: 1_000,

@@ -23,9 +23,14 @@ export function environmentName(option: string): string {
   return PREFIX + option.toUpperCase().replaceAll("-", "_");
 }
 
-/** Docker links and Kubernetes set INSPECTION_PORT to such a value for a service called "inspection". */
-const LINK_VALUE = /^(?:tcp|udp|sctp):\/\//;
-const LINKED_OPTION = "port";
+/**
+ * What Docker's links and Kubernetes set for a service called "inspection" in variables that are also those of options: INSPECTION_PORT, and
+ * INSPECTION_NAME, as `/<container>/<alias>`.
+ */
+const LINK_VALUES: Readonly<Record<string, RegExp>> = {
+  port: /^(?:tcp|udp|sctp):\/\//,
+  name: /^\/[^/]+\/[^/]+$/,
+};
 /** How many unknown variables a warning names: an orchestrator sets seven for each of its services. */
 const NAMES_SHOWN = 10;
 
@@ -44,7 +49,7 @@ export async function resolveOptions<Declarations extends OptionDeclarations>(
     const variable = environmentName(name);
     const text = sources.environment[variable];
     if (text === undefined || text === "") return undefined;
-    if (name === LINKED_OPTION && LINK_VALUE.test(text)) {
+    if (LINK_VALUES[name]?.test(text)) {
       sources.warn(
         `${variable} is ignored: ${JSON.stringify(text)} was set by Docker or Kubernetes for another service`,
       );

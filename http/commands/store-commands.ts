@@ -18,7 +18,7 @@ import { resetClock } from "../../workers/recorder/stopped/reset-clock.js";
 import { sayOnStandardError } from "../log/standard-error.js";
 import { CheckProgressLine } from "./check-progress.js";
 import type { CheckCommandOptions, InspectCommandOptions } from "./command-options.js";
-import { OutputError, printLine } from "./command-output.js";
+import { printLine } from "./command-output.js";
 import { UsageError } from "./resolve-options.js";
 
 /** `check`: verifies every byte of a store that is not being served. @returns true if nothing durable is damaged or missing */
@@ -111,9 +111,6 @@ export async function inspect(options: InspectCommandOptions): Promise<boolean> 
         print(item);
       },
     });
-  } catch (error) {
-    // The reader of the output, `head` for example, has read enough.
-    if (!(error instanceof OutputError && error.isReaderGone)) throw error;
   } finally {
     await dataDirectory.release();
   }

@@ -2,7 +2,10 @@ import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import { ServiceError } from "../../core/service-errors.js";
 import type { ThreadSlices } from "./thread-slices.js";
 
-/** Limit of all work that is running or waiting, in source bytes: some twenty of the largest documents, ten seconds of work. */
+/**
+ * Limit of all work that is running or waiting, in source bytes: some twenty of the largest documents, ten seconds of work. Whoever asks for as many
+ * different ones, by run, page or Host, fills it. Then others get 503 for seconds. What they ask for mostly is small, or kept, and needs no room here.
+ */
 const LIMIT_BYTES = 256 * 1024 * 1024;
 
 /** When a refused client may ask again: by then some of the work before it is done. */

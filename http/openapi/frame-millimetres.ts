@@ -51,7 +51,10 @@ export const OVERVIEW_IN_MILLIMETRES =
   "For viewers and notebooks that need a large frame at once, but not all of it. The array has every k-th column of every k-th line, beginning with the " +
   "first: k, in the header `X-Stride`, is the smallest that leaves at most `points` points. `z_mm[line, column]` is the height of the frame's point " +
   "(line * k, column * k) as float32, or NaN where nothing was measured. It lies at `x_mm[column]`, `y_mm[line]`:\n\n" +
-  `\`\`\`python${OVERVIEW_LINES}\`\`\`\n\nThe array is made while it is sent. It is not among the run's files.`;
+  `\`\`\`python${OVERVIEW_LINES}\`\`\`\n\n` +
+  "A float32 has 24 bits: a height of more than 2^23 times the frame's `scale_mm` is rounded. At 1,000,000 mm, as with a large `offset_mm`, heights " +
+  "within 0.06 mm are equal. The frame's `geometry` has the offset, and the NPY keeps every raw value: GET /sensor/frames/{frame_id}/file.npy gives " +
+  "exact heights, of single lines too by `Range`.\n\nThe array is made while it is sent. It is not among the run's files.";
 
 export const PREVIEW_COLOURS =
   "At most 640 pixels on the longer side. A pixel shows the mean height of a block of k x k points, without those that were not measured; k is the " +

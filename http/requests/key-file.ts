@@ -5,6 +5,7 @@ import { nodeFileSystem, realPathOf, replaceKeepingOwner } from "../../storage/d
 import { FileSystemError, isMissing, shortageOf } from "../../storage/disk/file-system-error.js";
 import { readWholeFile } from "../../storage/disk/whole-files.js";
 import type { ServiceLog } from "../log/service-log.js";
+import { sayOnStandardError } from "../log/standard-error.js";
 import { ApiKeys, ApiKeysError, formatKeys, parseKeys, type StoredKey } from "./api-keys.js";
 
 /** How often a running service looks whether its key file has changed. */
@@ -63,7 +64,11 @@ export async function changeKeyFile(
     });
     await replaceKeepingOwner(target, Buffer.from(formatKeys(change(keys))));
   } finally {
-    await nodeFileSystem.unlink(lock);
+    // No failure: the keys are as they were told to be, and who added one must see it.
+    await nodeFileSystem.unlink(lock).catch((error: Error) => {
+      if (!isMissing(error))
+        sayOnStandardError(`inspection-service: remove ${lock}, which is in the way: ${error.message}\n`);
+    });
   }
 }
 

@@ -16,6 +16,7 @@ import type { HeldBodies } from "../replies/held-bodies.js";
 import { isStreamBody, type Reply } from "../replies/reply.js";
 import type { AllowedHosts } from "./allowed-hosts.js";
 import type { ApiKeys } from "./api-keys.js";
+import { BodiesBeingRead } from "./bodies-being-read.js";
 import { CrossOrigin } from "./cross-origin.js";
 import { type IncomingRequest, PipelineRequest } from "./incoming-request.js";
 import { PathRouter } from "./path-router.js";
@@ -64,9 +65,7 @@ const DEFAULTS = {
 /** If compression takes longer, the plain answer is sent: the client would gain nothing by waiting. */
 const COMPRESSION_MS = 2_000;
 
-/** Limit of all request bodies that are being read: 512 of the largest. */
-const READING_LIMIT_BYTES = 32 * 1024 * 1024;
-/** Bodies are small and arrive at once, so there is room again soon. */
+/** When a refused client may ask again. */
 const RETRY_AFTER_SECONDS = 1;
 
 /**
@@ -80,7 +79,7 @@ export class RequestPipeline {
   /** Paths of the routes that open a WebSocket, as declared. */
   readonly socketPaths: readonly string[];
   readonly #bodyParsers = new Map<Route, RequestBodyParser>();
-  #readingBytes = 0;
+  readonly #reading = new BodiesBeingRead();
   #isDraining = false;
   /** The last allowed Host and its base URL: most requests have the same Host. */
   #lastHost: string | undefined;
@@ -192,22 +191,20 @@ export class RequestPipeline {
 
   async #withBody(route: Route, incoming: IncomingRequest, request: PipelineRequest): Promise<Reply> {
     const lengthBytes = Number(incoming.headers.get("content-length"));
-    if (this.#readingBytes + lengthBytes > READING_LIMIT_BYTES) {
-      const busy = new ServiceError("unavailable", "the service is reading too many request bodies at the moment", {
-        retry_after_seconds: RETRY_AFTER_SECONDS,
-      });
-      return refusal(busy, request.traceId);
-    }
-    this.#readingBytes += lengthBytes;
+    const place = this.#reading.enter(lengthBytes, () => request.end());
     let bytes: Uint8Array | undefined;
     try {
       // Not after the deadline: once a request is answered, a server may never report the end of its body.
       bytes = await Promise.race([incoming.readBody(lengthBytes), whenAborted(request.gone())]);
     } finally {
-      this.#readingBytes -= lengthBytes;
+      this.#reading.leave(place);
     }
-    if (bytes === undefined)
-      throw new ServiceError("bad_request", "the request's body ended before its Content-Length");
+    if (bytes === undefined) {
+      if (!place.isOusted) throw new ServiceError("bad_request", "the request's body ended before its Content-Length");
+      const message = "the service is reading too many request bodies at the moment, and this one was slow";
+      const busy = new ServiceError("unavailable", message, { retry_after_seconds: RETRY_AFTER_SECONDS });
+      return refusal(busy, request.traceId);
+    }
     request.body = (this.#bodyParsers.get(route) as RequestBodyParser).parse(bytes);
     return route.handle(request);
   }

@@ -2,6 +2,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { descriptorLimit, nodeFileSystem } from "../../storage/disk/file-system.js";
 import type { StoreFile } from "../../storage/disk/file-system-interface.js";
+import { closeLater } from "../../storage/disk/whole-files.js";
 import { type ConnectionBounds, connectionBounds, openDescriptors } from "../service/descriptor-room.js";
 import type { HttpServerOptions } from "./server-options.js";
 import { hexAddress, openConnections } from "./unacknowledged-bytes.js";
@@ -169,7 +170,7 @@ export class UwsListening {
   }
 
   #giveUpKept(): void {
-    for (const file of this.#kept.splice(0)) void file.close();
+    for (const file of this.#kept.splice(0)) closeLater(file);
   }
 }
 

@@ -4,6 +4,7 @@ import { isMissing, isNoFile } from "../disk/file-system-error.js";
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { type OpenFile, OpenFiles } from "../disk/open-files.js";
 import { withUnreadableAsDamage } from "../disk/unreadable-damage.js";
+import { closeLater } from "../disk/whole-files.js";
 import { StorageError } from "../storage-error.js";
 import { fileEndText, readExtentCrc } from "./extent-crc.js";
 import { VerifiedFile } from "./verified-file.js";
@@ -103,7 +104,7 @@ export class CaptureReader {
       const meanwhile = this.#open.take(path);
       if (meanwhile !== undefined) {
         // Shared, for what was verified of it.
-        void file.close();
+        closeLater(file);
         return meanwhile;
       }
       const open = { file: new VerifiedFile(path, file, this.#nowMs), readers: 1, isEvicted: false };

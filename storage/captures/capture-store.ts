@@ -34,6 +34,7 @@ export class CaptureStore {
   readonly #open: LRUCache<CaptureFile, true>;
   readonly #releases = new Set<Promise<void>>();
   readonly #months = new Map<string, Promise<void>>();
+  readonly #removedMonths = new Set<string>();
   /** Files that this process has created and whose names are not durable yet. Names that existed before are synced with their month. */
   readonly #newNames = new Set<string>();
   /** Descriptors that may be open at once: those kept, and as many again that are being closed. So there is always one that becomes free. */
@@ -94,6 +95,11 @@ export class CaptureStore {
   /** Bytes appended to files of each kind since the store was made. */
   get appendedBytes(): Readonly<Record<CaptureKind, number>> {
     return this.#appendedBytes;
+  }
+
+  /** Months whose folders this store has removed, or is removing, because they were empty. */
+  get removedMonths(): ReadonlySet<string> {
+    return this.#removedMonths;
   }
 
   get failure(): StorageErrorData | null {
@@ -182,10 +188,12 @@ export class CaptureStore {
       const isThere = await this.#syncDirectory(path);
       if (!isThere || !mayRemoveMonth(month)) continue;
       this.#months.delete(month);
+      this.#removedMonths.add(month);
       try {
         await this.#fileSystem.removeDirectory(path);
         hasRemovedMonth = true;
       } catch (error) {
+        this.#removedMonths.delete(month);
         if (!isMissing(error) && !isNotEmpty(error)) kept.push(keptFile(runId, error));
       }
     }

@@ -84,6 +84,17 @@ export class Ballast {
     }
   }
 
+  /** Looks whether somebody has removed the file. Never rejects. */
+  async verifyName(): Promise<void> {
+    if (!this.#isThere) return;
+    try {
+      const status = await this.#fileSystem.statusOf(`${this.#directory}/${NAME}`);
+      if (status?.kind !== "file") this.#isThere = false;
+    } catch {
+      // The disk does not answer: whoever writes to it will say so.
+    }
+  }
+
   /** Gives the room back. False when there was no file. */
   async release(): Promise<boolean> {
     this.#isCancelled = true;

@@ -24,9 +24,9 @@ export const DATA_FORMAT = 1;
 /** The first release of this format. Stores that were written before do not name one. */
 const RELEASE = "1.0";
 
-const FORMAT_FILE = "format.json";
+export const FORMAT_FILE = "format.json";
 const SERVICE = "inspection-results-service";
-const FORMAT_TEXT = `${JSON.stringify({ format: DATA_FORMAT, release: RELEASE, service: SERVICE })}\n`;
+export const FORMAT_TEXT = `${JSON.stringify({ format: DATA_FORMAT, release: RELEASE, service: SERVICE })}\n`;
 const PUT_BACK = `Put that file back from a backup; for a store of this release it holds ${FORMAT_TEXT.trim()}`;
 const LOG_FOLDER = "meta";
 /** A first start makes these before `format.json`, and they are empty until it exists. */

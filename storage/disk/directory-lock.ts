@@ -17,7 +17,7 @@
  */
 import { connect, createServer, type Server } from "node:net";
 import { StorageError } from "../storage-error.js";
-import { FileSystemError, isMissing } from "./file-system-error.js";
+import { FileSystemError, isMissing, shortageOf, wrapped } from "./file-system-error.js";
 import type { FileSystem } from "./file-system-interface.js";
 import { TEMPORARY_SUFFIX } from "./whole-files.js";
 
@@ -25,7 +25,7 @@ export interface DirectoryLock {
   release(): Promise<void>;
   /**
    * Looks whether the lock's entry is still there, and enters again if not. `lost` when another process has taken the directory meanwhile, or when
-   * the directory itself is gone.
+   * the directory itself is gone. After any failure it can be called again.
    */
   restore(): Promise<"intact" | "restored" | "lost">;
 }
@@ -82,19 +82,22 @@ function locked(place: string, processId: number): StorageError {
 async function hold(fileSystem: FileSystem, directory: string) {
   await fileSystem.makeDirectory(directory);
   const open = await fileSystem.openDirectory(directory);
+  let own: Awaited<ReturnType<typeof enter>> | undefined;
+  const leave = async (): Promise<void> => {
+    try {
+      await own?.leave();
+    } finally {
+      await open.close();
+    }
+  };
   try {
-    const own = await acquire(fileSystem, directory, open.shortPath);
+    own = await acquire(fileSystem, directory, open.shortPath);
     const path = `${directory}/${own.entry}`;
-    return {
-      path,
-      identity: (await fileSystem.statusOf(path))?.identity,
-      async leave() {
-        await own.leave();
-        await open.close();
-      },
-    };
+    const status = await fileSystem.statusOf(path);
+    if (status === null) throw new FileSystemError("ENOENT", "stat", path);
+    return { path, identity: status.identity, leave };
   } catch (error) {
-    await open.close();
+    await leave().catch(() => {});
     throw error;
   }
 }
@@ -102,7 +105,14 @@ async function hold(fileSystem: FileSystem, directory: string) {
 async function acquire(fileSystem: FileSystem, directory: string, shortPath: string) {
   for (let attempt = 1; ; attempt++) {
     const own = await enter(fileSystem, shortPath);
-    const rival = await findRival(fileSystem, shortPath, own.entry);
+    let rival: Awaited<ReturnType<typeof findRival>>;
+    try {
+      rival = await findRival(fileSystem, shortPath, own.entry);
+    } catch (error) {
+      // Otherwise the next attempt would meet this entry, and take it for that of another process.
+      await own.leave().catch(() => {});
+      throw error;
+    }
     if (rival === null) {
       own.hold();
       return own;
@@ -132,14 +142,18 @@ async function enter(fileSystem: FileSystem, directory: string) {
   await listen(server, `${path}${TEMPORARY_SUFFIX}`);
   server.unref();
   const leave = async (): Promise<void> => {
-    // The entry goes first: an entry must never refuse a connection while its process may still count on it.
-    await removeEntry(fileSystem, path);
-    await new Promise<void>((resolve) => server.close(() => resolve()));
+    try {
+      // The entry goes first: an entry must never refuse a connection while its process may still count on it.
+      await removeEntry(fileSystem, path);
+    } finally {
+      // An entry that could not be removed is one of the dead from now on.
+      await new Promise<void>((resolve) => server.close(() => resolve()));
+    }
   };
   try {
     await fileSystem.rename(`${path}${TEMPORARY_SUFFIX}`, path);
   } catch (error) {
-    await leave();
+    await leave().catch(() => {});
     throw error;
   }
   return {
@@ -165,7 +179,11 @@ function listen(server: Server, path: string): Promise<void> {
   });
 }
 
-/** Finds another entry whose process lives, preferring one that holds the lock. Removes the entries of dead processes. */
+/**
+ * Finds another entry whose process lives, preferring one that holds the lock. Removes the entries of dead processes.
+ *
+ * @throws FileSystemError
+ */
 async function findRival(fileSystem: FileSystem, directory: string, own: string) {
   let asking: { entry: string; processId: number; state: EntryState } | null = null;
   for (const { name } of await fileSystem.readDirectory(directory)) {
@@ -184,7 +202,7 @@ async function findRival(fileSystem: FileSystem, directory: string, own: string)
 }
 
 function stateOf(path: string): Promise<EntryState> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const socket = connect(path);
     let answer = "";
     socket.setTimeout(ANSWER_TIMEOUT_MS, () => {
@@ -198,6 +216,8 @@ function stateOf(path: string): Promise<EntryState> {
     socket.on("error", (error: NodeJS.ErrnoException) => {
       // Only these two errors mean that nobody listens.
       if (error.code === "ECONNREFUSED" || error.code === "ENOENT") resolve("dead");
+      // Nobody was asked. EAGAIN comes from a process that lives: more ask it than it has answered.
+      else if (shortageOf(error) !== null && error.code !== "EAGAIN") reject(wrapped("connect", path, error));
       // Whatever else fails, the entry counts as alive.
       else resolve(error.code === "ECONNRESET" ? "asking" : "holding");
     });

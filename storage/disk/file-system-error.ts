@@ -64,9 +64,15 @@ const SHORTAGES: ReadonlyMap<unknown, string> = new Map([
   ["no_thread", "no thread can be started"],
 ]);
 
-/** What this process or the machine lacked for a moment, for people; null for any other error. The error may come from any system call. */
+/** True for what V8 and Node throw when the machine has no memory for a buffer, or for WebAssembly, of an allowed size. Node 20 gives no code. */
+export function isOutOfMemory(error: unknown): error is RangeError {
+  return error instanceof RangeError && /allocat|unable to grow|out of memory/i.test(error.message);
+}
+
+/** What this process or the machine lacked for a moment, for people; null for any other error. The error may come from any call. */
 export function shortageOf(error: unknown): string | null {
-  return SHORTAGES.get((error as { code?: unknown } | null | undefined)?.code) ?? null;
+  const code = isOutOfMemory(error) ? "ENOMEM" : (error as { code?: unknown } | null | undefined)?.code;
+  return SHORTAGES.get(code) ?? null;
 }
 
 /** After one of these failed, nobody knows what reached the disk, or whether the descriptor is still open. */
@@ -77,12 +83,13 @@ const UNREPEATABLE_OPERATIONS: ReadonlySet<string> = new Set(["fdatasync", "fsyn
  * operation can be repeated from its start. Never true for a sync, as with `isNoRoom`. The *opening* of a folder that is to be synced is an `open`,
  * which can be repeated.
  */
-export function isShortage(error: unknown): error is FileSystemError {
-  return error instanceof FileSystemError && SHORTAGES.has(error.code) && !UNREPEATABLE_OPERATIONS.has(error.operation);
+export function isShortage(error: unknown): error is Error {
+  if (!(error instanceof FileSystemError)) return isOutOfMemory(error);
+  return SHORTAGES.has(error.code) && !UNREPEATABLE_OPERATIONS.has(error.operation);
 }
 
 /** True when the operation can be repeated as soon as the system has what it lacked: room, descriptors or memory. */
-export function isRepeatable(error: unknown): error is FileSystemError {
+export function isRepeatable(error: unknown): error is Error {
   return isNoRoom(error) || isShortage(error);
 }
 
@@ -102,6 +109,6 @@ export async function translated<T>(operation: string, path: string, promise: Pr
 
 /** An error of the system as a `FileSystemError`. */
 export function wrapped(operation: string, path: string, error: unknown): FileSystemError {
-  const code = (error as NodeJS.ErrnoException).code;
+  const code = isOutOfMemory(error) ? "ENOMEM" : (error as NodeJS.ErrnoException).code;
   return new FileSystemError(typeof code === "string" ? code : "EIO", operation, path);
 }

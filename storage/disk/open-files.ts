@@ -1,5 +1,7 @@
 import { LRUCache } from "lru-cache";
 import { descriptorLimit } from "./file-system.js";
+import type { StoreFile } from "./file-system-interface.js";
+import { closeLater } from "./whole-files.js";
 
 /** More open files are of no use: what is read again and again lies in fewer. */
 const MOST = 64;
@@ -14,7 +16,7 @@ export const KEPT_FILES = Math.min(MOST, Math.max(LEAST, Math.floor((descriptorL
 
 /** An open file, or what is made of one, with the count of those who read it. */
 export interface OpenFile {
-  readonly file: { close(): unknown };
+  readonly file: Pick<StoreFile, "close">;
   readers: number;
   /** Not kept any more: closed as soon as nobody reads it. */
   isEvicted: boolean;
@@ -47,5 +49,5 @@ export class OpenFiles<Key extends string | number, File extends OpenFile> exten
 }
 
 function closeUnused({ file, readers, isEvicted }: OpenFile): void {
-  if (isEvicted && readers === 0) void file.close();
+  if (isEvicted && readers === 0) closeLater(file);
 }

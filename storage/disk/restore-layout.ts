@@ -1,11 +1,12 @@
-import type { DataDirectory } from "./data-directory.js";
+import { type DataDirectory, FORMAT_FILE, FORMAT_TEXT } from "./data-directory.js";
 import type { FileSystem } from "./file-system-interface.js";
+import { replaceFile } from "./whole-files.js";
 
 /**
- * Makes folders of a data directory again that somebody has removed while the service runs. It does not make the log's folder: an empty one would
- * hide at the next start that the log was lost.
+ * Makes folders of a data directory again, and the file that names its format, if somebody has removed them while the service runs. It does not make
+ * the log's folder: an empty one would hide at the next start that the log was lost.
  *
- * @returns the folders that it made
+ * @returns the paths of what it made
  * @throws FileSystemError
  */
 export async function restoreLayout(
@@ -19,5 +20,10 @@ export async function restoreLayout(
     restored.push(folder);
   }
   if (restored.length > 0) await fileSystem.syncDirectory(path);
+  const format = `${path}/${FORMAT_FILE}`;
+  if ((await fileSystem.statusOf(format))?.kind !== "file") {
+    await replaceFile(fileSystem, path, FORMAT_FILE, new TextEncoder().encode(FORMAT_TEXT));
+    restored.push(format);
+  }
   return restored;
 }

@@ -63,6 +63,11 @@ export async function withFile<T>(
   }
 }
 
+/** Closes a file that was only read, without waiting for it. If that fails, nothing is lost. */
+export function closeLater(file: Pick<StoreFile, "close">): void {
+  file.close().catch(() => {});
+}
+
 /** Reads a whole file; for small ones. */
 export function readWholeFile(fileSystem: FileSystem, path: string): Promise<Uint8Array> {
   return withFile(fileSystem, path, async (file) => {

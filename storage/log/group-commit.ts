@@ -29,7 +29,8 @@ export class LogGroup {
   /** Sequence number of the last record that is not a mark; 0 when there is none. */
   lastDataSequence = 0;
   lastTimeUs = 0;
-  #bytes = new Uint8Array(INITIAL_BYTES);
+  readonly #initial = new Uint8Array(INITIAL_BYTES);
+  #bytes = this.#initial;
   #view = new DataView(this.#bytes.buffer);
   #salt = 0;
   #claim = 0;
@@ -44,13 +45,13 @@ export class LogGroup {
     this.lastSequence = firstSequence - 1;
   }
 
-  /** Empties the group and frees a large buffer. */
+  /** Empties the group and frees a large buffer. It allocates nothing. */
   clear(): void {
     this.length = 0;
     this.lastDataSequence = 0;
     this.lastTimeUs = 0;
     this.#needs = null;
-    if (this.#bytes.length > KEPT_BYTES) this.#resize(INITIAL_BYTES);
+    if (this.#bytes.length > KEPT_BYTES) this.#use(this.#initial);
   }
 
   get endOffset(): number {
@@ -61,10 +62,11 @@ export class LogGroup {
     return this.#needs ?? NO_NEEDS;
   }
 
+  /** @throws RangeError when there is no memory for it; then nothing was added */
   add(sequence: number, durableUpTo: number, { type, flags = 0, timeUs, index, body, needs }: RecordInput): void {
     const at = this.length;
     const length = recordLength(index.length, body.length);
-    if (at + length > this.#bytes.length) this.#resize(Math.max(2 * this.#bytes.length, at + length));
+    if (at + length > this.#bytes.length) this.#grow(Math.max(2 * this.#bytes.length, at + length));
     const bytes = this.#bytes;
     const bodyAt = at + RECORD_HEADER_BYTES + index.length;
     bytes.set(index, at + RECORD_HEADER_BYTES);
@@ -95,9 +97,13 @@ export class LogGroup {
     return this.#bytes.subarray(0, this.length);
   }
 
-  #resize(sizeBytes: number): void {
+  #grow(sizeBytes: number): void {
     const bytes = new Uint8Array(sizeBytes);
     bytes.set(this.#bytes.subarray(0, this.length));
+    this.#use(bytes);
+  }
+
+  #use(bytes: Uint8Array<ArrayBuffer>): void {
     this.#bytes = bytes;
     this.#view = new DataView(bytes.buffer);
   }

@@ -1,4 +1,3 @@
-import type { FileSystemError } from "../disk/file-system-error.js";
 import { StorageError } from "../storage-error.js";
 import type { LogFailure } from "./log-options.js";
 
@@ -21,7 +20,7 @@ export function failed(failure: LogFailure): StorageError {
  *
  * @param noRoom what refused the last records when the log's owner stopped
  */
-export function endError(failure: LogFailure | null, noRoom: FileSystemError | null): StorageError | null {
+export function endError(failure: LogFailure | null, noRoom: Error | null): StorageError | null {
   if (failure !== null) return failed(failure);
   if (noRoom === null) return null;
   const { message } = noRoom;

@@ -80,6 +80,8 @@ export interface LogOptions {
   openingState(): RecordContent;
   /** Gets everything that the log holds, in order. The next batch is read when it resolves. */
   onRecords(batch: CommittedBatch): Promise<void> | void;
+  /** Called before a group of so many bytes is written, so that `onCommitted` need not allocate. If it throws for lack of memory, the group waits. */
+  beforeWrite?(lengthBytes: number): void;
   /** Called for each group when it is committed, in order, before the promises of `whenCommitted` resolve. Must not throw. */
   onCommitted?(batch: CommittedBatch): void;
   /** Called when a write or sync failed. Called again if another fails after a failure that was only for lack of room. */

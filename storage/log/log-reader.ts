@@ -2,7 +2,7 @@ import { isMissing } from "../disk/file-system-error.js";
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { type OpenFile, OpenFiles } from "../disk/open-files.js";
 import { withUnreadableAsDamage } from "../disk/unreadable-damage.js";
-import { readFully, readFullySync } from "../disk/whole-files.js";
+import { closeLater, readFully, readFullySync } from "../disk/whole-files.js";
 import { StorageError } from "../storage-error.js";
 import type { LogRecord, RecordLocation } from "./committed-batch.js";
 import {
@@ -201,7 +201,7 @@ export class LogReader {
       const count = readFullySync(file, bytes, 0);
       return this.#opened(location, file, bytes.subarray(0, count));
     } catch (error) {
-      void file.close();
+      closeLater(file);
       throw error;
     }
   }

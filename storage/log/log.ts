@@ -1,4 +1,4 @@
-import { type FileSystemError, isRepeatable } from "../disk/file-system-error.js";
+import { isRepeatable } from "../disk/file-system-error.js";
 import { endedWithoutRoom, FAILS_WITHOUT_ROOM, type WriteRoom } from "../disk/retried-writes.js";
 import { randomSalt, recoverLog } from "../recovery/recovery.js";
 import type { RecoveryReport } from "../recovery/recovery-report.js";
@@ -7,14 +7,13 @@ import { assertRecordInput, LogGroup } from "./group-commit.js";
 import { endError, failed, logFailure } from "./log-failure.js";
 import type { Durability, Durable, LogFailure, LogOptions, RecordInput } from "./log-options.js";
 import { LogTimers } from "./log-timers.js";
-import { LOG_RECORD_TYPE } from "./record-format.js";
+import { MARK } from "./record-format.js";
 import { RecordWaits } from "./record-waits.js";
-import { createSegment, encodeSegmentStart, type WritableSegment, writeOrCutBack } from "./segment.js";
+import { createSegment, encodeSegmentStart, type Rotation, type WritableSegment, writeOrCutBack } from "./segment.js";
 
 const DEFAULT_SEGMENT_BYTES = 64 * 1024 * 1024;
 /** Room for several of the largest records, and for a second of a fast disk. */
 const DEFAULT_MAXIMUM_PENDING_BYTES = 256 * 1024 * 1024;
-const MARK = { type: LOG_RECORD_TYPE.mark, index: new Uint8Array(0), body: new Uint8Array(0) };
 
 /**
  * The log: one writer, group commit. `append` encodes a record straight into the bytes of the next group; while one group is written and synced, the
@@ -42,9 +41,9 @@ export class Log {
   readonly #room: WriteRoom;
   #segment: WritableSegment;
   /** Takes appended records. It belongs to the segment and the offset that it was begun for. */
-  #filling: LogGroup;
+  #filling = new LogGroup();
   /** Is being written, or is empty. */
-  #writing: LogGroup;
+  #writing = new LogGroup();
   #nextSequence: number;
   #committedSequence: number;
   #durableSequence: number;
@@ -55,7 +54,7 @@ export class Log {
   #lastTimeUs: number;
   #failure: LogFailure | null = null;
   /** Set when the owner stops on a full disk and nothing more can be written, although all that was appended is committed. */
-  #noRoom: FileSystemError | null = null;
+  #noRoom: Error | null = null;
   #closing: Promise<void> | null = null;
   #isScheduled = false;
   /** Resolves when the commits under way are done. */
@@ -80,9 +79,7 @@ export class Log {
     this.#claimedSequence = recovered.claimedSequence;
     this.#lastDataSequence = recovered.lastDataSequence;
     this.#lastTimeUs = recovered.report.lastTimeUs;
-    this.#filling = new LogGroup();
     this.#filling.begin(recovered.segment.salt, recovered.segment.endOffset, this.#nextSequence);
-    this.#writing = new LogGroup();
     this.#armIdleTimer();
   }
 
@@ -120,7 +117,7 @@ export class Log {
    * Adds a record to the next group.
    *
    * @returns its sequence number
-   * @throws StorageError `log_failed`, `log_closed`, `log_overloaded`, `record_too_large`; then nothing was appended
+   * @throws StorageError `log_failed`, `log_closed`, `log_overloaded`, `record_too_large`, RangeError without memory; then nothing was appended
    */
   append(input: RecordInput): number {
     if (this.#noRoom !== null) this.#fail(this.#noRoom);
@@ -214,9 +211,10 @@ export class Log {
   }
 
   #append(input: RecordInput): number {
+    // First, because it throws when there is no memory. A number that is taken and not used would look like a lost record.
+    this.#filling.add(this.#nextSequence, this.#durableSequence, input);
     const sequence = this.#nextSequence++;
     if (input.timeUs > this.#lastTimeUs) this.#lastTimeUs = input.timeUs;
-    this.#filling.add(sequence, this.#durableSequence, input);
     if (this.#running === null && !this.#isScheduled) {
       this.#isScheduled = true;
       // Everything that arrives in this turn of the event loop goes into the same group.
@@ -253,18 +251,11 @@ export class Log {
   }
 
   async #commitGroup(): Promise<void> {
-    const group = this.#filling;
     const segment = this.#segment;
-    const rotation = group.endOffset >= this.#segmentBytes ? this.#planRotation(group) : null;
-    this.#filling = this.#writing;
-    this.#writing = group;
-    if (rotation === null) this.#filling.begin(segment.salt, group.endOffset, this.#nextSequence);
-    else this.#filling.begin(rotation.salt, rotation.start.length, this.#nextSequence);
-
+    const { group, rotation } = await this.#room.attempt(async () => this.#takeGroup());
     const isFull = this.#durability === "full";
     if (group.needs.size > 0) {
-      const settled = [...group.needs].map((need) => (isFull ? need.makeDurable() : need.whenWritten()));
-      await Promise.all(settled);
+      await Promise.all([...group.needs].map((need) => (isFull ? need.makeDurable() : need.whenWritten())));
     }
     const claim = this.#durableSequence;
     const bytes = group.seal(claim);
@@ -295,30 +286,40 @@ export class Log {
     if (rotation !== null) await this.#rotate(rotation);
   }
 
+  /** The group that was filled; the other one is filled from now on. Nothing has changed when there is no memory for the next segment's start. */
+  #takeGroup(): { group: LogGroup; rotation: Rotation | null } {
+    if (this.#failure !== null) throw failed(this.#failure);
+    const group = this.#filling;
+    const rotation = group.endOffset >= this.#segmentBytes ? this.#planRotation(group) : null;
+    [this.#filling, this.#writing] = [this.#writing, group];
+    const { salt } = rotation ?? this.#segment;
+    this.#filling.begin(salt, rotation?.start.length ?? group.endOffset, this.#nextSequence);
+    return { group, rotation };
+  }
+
   async #write(segment: WritableSegment, bytes: Uint8Array, offset: number): Promise<void> {
     // A sync may have failed while this write waited for room.
     if (this.#failure !== null) throw failed(this.#failure);
+    this.#options.beforeWrite?.(bytes.length);
     await writeOrCutBack(segment, bytes, offset);
   }
 
   /** Plans the next segment when its predecessor's last group begins to be written, so that the opening state covers everything appended so far. */
-  #planRotation(group: LogGroup): { base: number; salt: number; start: Uint8Array } {
-    const salt = (this.#options.createSalt ?? randomSalt)();
-    const base = group.lastSequence + 1;
-    const openingState = this.#options.openingState();
-    return { base, salt, start: encodeSegmentStart({ base, salt, openingState, timeUs: this.#lastTimeUs }) };
+  #planRotation({ lastSequence }: LogGroup): Rotation {
+    const { createSalt = randomSalt, openingState } = this.#options;
+    const plan = { base: lastSequence + 1, salt: createSalt() };
+    return { ...plan, start: encodeSegmentStart({ ...plan, openingState: openingState(), timeUs: this.#lastTimeUs }) };
   }
 
-  async #rotate(rotation: { base: number; salt: number; start: Uint8Array }): Promise<void> {
+  async #rotate({ base, salt, start }: Rotation): Promise<void> {
     await this.#syncAll();
     if (this.#failure !== null) return;
     const { fileSystem, directory } = this.#options;
-    const closed = this.#segment;
-    const { base, salt, start } = rotation;
+    const closed = this.#segment.file;
     // This can be repeated: until it succeeds, only the segment's start has been written, which is the same each time.
     this.#segment = await this.#room.attempt(() => createSegment(fileSystem, directory, base, salt, start));
-    this.#claimedSequence = rotation.base - 1;
-    await closed.file.close();
+    this.#claimedSequence = base - 1;
+    await closed.close();
   }
 
   /** Makes everything committed durable. There is one sync at a time, because the segment's file must not be closed during one. Never rejects. */
@@ -375,7 +376,7 @@ export class Log {
    * Ends writing when the owner stops and there is no room for a mark or the next segment. All appended records are on the disk, so this is no
    * failure, unless somebody appends another record.
    */
-  #endWithoutRoom(error: FileSystemError): void {
+  #endWithoutRoom(error: Error): void {
     this.#noRoom = error;
     this.#timers.clear();
     this.#filling.clear();

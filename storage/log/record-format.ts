@@ -39,6 +39,9 @@ export const LOG_RECORD_TYPE = {
   mark: 2,
 } as const;
 
+/** A mark, but for its time. */
+export const MARK = { type: LOG_RECORD_TYPE.mark, index: new Uint8Array(0), body: new Uint8Array(0) };
+
 export const RECORD_FLAG_MUST_UNDERSTAND = 1;
 export const RECORD_VERSION = 1;
 export const RECORD_HEADER_BYTES = 48;

@@ -168,6 +168,13 @@ export interface SegmentPlan {
   timeUs: number;
 }
 
+/** The segment that comes next; `start` is its first bytes. */
+export interface Rotation {
+  base: number;
+  salt: number;
+  start: Uint8Array;
+}
+
 /** Header and opening state: the first bytes of a new segment. */
 export function encodeSegmentStart(plan: SegmentPlan): Uint8Array {
   const { base, salt, openingState, timeUs } = plan;

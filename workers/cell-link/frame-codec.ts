@@ -155,27 +155,30 @@ export interface FrameParserOptions {
   /** A message announces a payload. No memory is taken for it yet. It may close the parser. */
   onPayloadAnnounced?(): void;
   /**
-   * Asked when the first byte of a payload has come, before memory is taken for it, and again before its message is delivered. False holds
-   * the stream there until `proceed`. Default: always true.
+   * How large the buffer of a payload may be of which `filledBytes` have come: asked when one more byte comes and the buffer is full. The answer
+   * `filledBytes` holds the stream there until `proceed`. Default: the whole length.
    */
-  mayTakePayload?(lengthBytes: number, stage: "begin" | "deliver"): boolean;
+  payloadRoom?(lengthBytes: number, filledBytes: number): number;
+  /** Asked before a message with a payload is delivered. False holds the stream there until `proceed`. Default: true. */
+  mayDeliverPayload?(): boolean;
 }
 
 /**
  * Takes a stream in chunks of any size and gives its frames. When `push` returns, the caller may use the chunk again. The bytes of a
- * payload are copied once, into a buffer of their size; nothing grows by concatenation.
+ * payload are copied into a buffer, which grows in the few steps that its user allows; nothing grows by concatenation.
  *
  * Memory of one parser: at most a header, one body (1 MiB and padding) and one payload (64 MiB). Memory for a payload is taken when its
- * header and body are good, its first byte has come, and it may be taken. While the parser is held, it also keeps what was pushed behind
- * that place, so its user must stop reading.
+ * header and body are good, its first byte has come, and as far as its user allows. While the parser is held, it also keeps what was pushed
+ * behind that place, so its user must stop reading.
  */
 export class FrameParser {
   readonly #onFrame: (frame: Frame) => void;
   readonly #buffers: FrameParserOptions["buffers"];
   readonly #onPayloadAnnounced: () => void;
-  readonly #mayTakePayload: NonNullable<FrameParserOptions["mayTakePayload"]>;
-  /** Where the stream is held: before a payload, or before a whole one is delivered; null if it is not. */
-  #held: "begin" | "deliver" | null = null;
+  readonly #payloadRoom: NonNullable<FrameParserOptions["payloadRoom"]>;
+  readonly #mayDeliverPayload: NonNullable<FrameParserOptions["mayDeliverPayload"]>;
+  /** Where the stream is held: at the end of a payload's buffer, or before a whole payload is delivered; null if it is not. */
+  #held: "room" | "deliver" | null = null;
   /** What was pushed behind the place where it is held. */
   #rest: Uint8Array = NO_BYTES;
   #state: "header" | "body" | "payload" | "closed" = "header";
@@ -190,17 +193,17 @@ export class FrameParser {
   #sequence = 0;
   #bodyLength = 0;
   #payloadLength = 0;
-  /** Memory for the payload is taken. */
-  #hasBegun = false;
   /** Body of a frame that is spread over several chunks, with its padding until the body is whole. */
   #bodyScratch: Uint8Array = NO_BYTES;
+  /** Empty until its first byte comes. */
   #payload: Uint8Array = NO_BYTES;
 
   constructor(options: FrameParserOptions) {
     this.#onFrame = options.onFrame;
     this.#buffers = options.buffers;
     this.#onPayloadAnnounced = () => options.onPayloadAnnounced?.();
-    this.#mayTakePayload = (lengthBytes, stage) => options.mayTakePayload?.(lengthBytes, stage) ?? true;
+    this.#payloadRoom = (lengthBytes, filledBytes) => options.payloadRoom?.(lengthBytes, filledBytes) ?? lengthBytes;
+    this.#mayDeliverPayload = () => options.mayDeliverPayload?.() ?? true;
   }
 
   /**
@@ -234,19 +237,17 @@ export class FrameParser {
   /** Goes on where the stream was held, if it may now. @returns as `push` */
   proceed(): BadFrame | undefined {
     const held = this.#held;
-    if (held === null || !this.#mayTakePayload(this.#payloadLength, held)) return this.#fault;
+    if (held === null || !(held === "room" ? this.#growPayload() : this.#mayDeliverPayload())) return this.#fault;
     const rest = this.#rest;
     this.#held = null;
     this.#rest = NO_BYTES;
-    if (held === "begin") this.#beginPayload();
-    else this.#endPayload();
+    if (held === "deliver") this.#endPayload();
     return rest.length === 0 ? this.#fault : this.push(rest);
   }
 
   /** Ends reading, and releases the buffer of a payload that is not whole. */
   close(): void {
-    if (this.#hasBegun) this.#buffers.release(this.#payload);
-    this.#hasBegun = false;
+    if (this.#payload.length > 0) this.#buffers.release(this.#payload);
     this.#state = "closed";
     this.#held = null;
     this.#rest = NO_BYTES;
@@ -330,25 +331,28 @@ export class FrameParser {
     this.#onPayloadAnnounced();
   }
 
-  #beginPayload(): void {
-    this.#payload = this.#buffers.take(this.#payloadLength);
-    this.#hasBegun = true;
+  /** @returns whether there is room for more */
+  #growPayload(): boolean {
+    const room = this.#payloadRoom(this.#payloadLength, this.#filled);
+    if (room <= this.#filled) return false;
+    const smaller = this.#payload;
+    this.#payload = this.#buffers.take(room);
+    this.#payload.set(smaller);
+    if (smaller.length > 0) this.#buffers.release(smaller);
+    return true;
   }
 
   #readPayload(bytes: Buffer, offset: number): number {
-    if (!this.#hasBegun) {
-      if (!this.#mayTakePayload(this.#payloadLength, "begin")) {
-        this.#held = "begin";
-        return offset;
-      }
-      this.#beginPayload();
+    if (this.#filled === this.#payload.length && !this.#growPayload()) {
+      this.#held = "room";
+      return offset;
     }
-    const end = Math.min(bytes.length, offset + this.#payloadLength - this.#filled);
+    const end = Math.min(bytes.length, offset + this.#payload.length - this.#filled);
     this.#payload.set(bytes.subarray(offset, end), this.#filled);
     this.#filled += end - offset;
     if (this.#filled === this.#payloadLength) {
       this.#filled = 0;
-      if (this.#mayTakePayload(this.#payloadLength, "deliver")) this.#endPayload();
+      if (this.#mayDeliverPayload()) this.#endPayload();
       else this.#held = "deliver";
     }
     return end;
@@ -357,7 +361,6 @@ export class FrameParser {
   #endPayload(): void {
     const payload = this.#payload;
     this.#payload = NO_BYTES;
-    this.#hasBegun = false;
     this.#deliver(this.#bodyScratch, payload);
   }
 

@@ -40,8 +40,8 @@ export interface LinkServerOptions {
   places?: LinkPlaces;
   /** Called for an error of the service itself. */
   report(error: unknown, producer: string | null): void;
-  /** Called when wrong tokens came from an address: `count` since the last call. */
-  wrongTokens?(address: string, count: number): void;
+  /** Called when a wrong token came from an address. */
+  wrongToken?(address: string): void;
 }
 
 /** The service's side of the cell link. It listens, keeps one session for each producer, and bounds the memory of all sessions. */
@@ -76,7 +76,7 @@ export class LinkServer {
     this.#places = options.places ?? linkPlaces(descriptorLimit());
     const { socket, tcp } = this.#places;
     this.#strangers = { socket: new Strangers(socket.strangers), tcp: new Strangers(tcp.strangers) };
-    this.#wrongTokens = new TokenFailures(options.timers, (address, count) => options.wrongTokens?.(address, count));
+    this.#wrongTokens = new TokenFailures(options.timers);
     this.#host = {
       intake: options.intake,
       buffers: new PayloadBuffers(),
@@ -84,7 +84,10 @@ export class LinkServer {
       mayTakePayloads: () => !this.#arePayloadsHeld,
       hasPlace: (session, name) => this.#hasPlace(session, name),
       entered: (session, producer) => this.#entered(session, producer),
-      wrongToken: (address) => this.#wrongTokens.failed(address),
+      wrongToken: (address) => {
+        this.#wrongTokens.failed(address);
+        options.wrongToken?.(address);
+      },
       hasAnswers: (session) => this.#answering.add(session),
       ended: (session) => this.#ended(session),
       report: options.report,
@@ -112,18 +115,22 @@ export class LinkServer {
     }
     await clearPath(path);
     const server = this.#createServer(null);
+    let identity: string | undefined;
     try {
       await listen(server, () => {
         server.listen(path);
         // The socket is bound now, and no connection was accepted yet.
         if (server.listening) restrictToOwner(path);
       });
+      identity = (await nodeFileSystem.statusOf(path))?.identity;
     } catch (error) {
+      // It may listen already, and the next attempt would take it for another process.
+      server.close();
       throw unusable(path, (error as Error).message);
     }
     if (this.#isClosed) server.close();
     this.#servers.push(server);
-    this.#socket = { path, server, identity: (await nodeFileSystem.statusOf(path))?.identity };
+    this.#socket = { path, server, identity };
   }
 
   /**

@@ -7,7 +7,7 @@ export interface ProducerProgress {
   readonly taken: number;
   /** Last number whose record is committed: what may be acknowledged. */
   readonly committed: number;
-  /** The last number taken from each of its newest instances. */
+  /** The last number taken from each instance that is remembered. */
   readonly instances: ReadonlyMap<string, number>;
   /** The stored refusals, by number. */
   readonly refusals: ReadonlyMap<number, { readonly refusal: Refusal }>;

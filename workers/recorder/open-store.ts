@@ -16,7 +16,7 @@ import type { RecorderState } from "./recorder-state.js";
 const MAXIMUM_LOG_PENDING_BYTES = 1024 * 1024 * 1024;
 
 export interface OpenStoreOptions
-  extends Pick<LogOptions, "durability" | "segmentBytes" | "timers" | "onCommitted" | "onFailure"> {
+  extends Pick<LogOptions, "durability" | "segmentBytes" | "timers" | "beforeWrite" | "onCommitted" | "onFailure"> {
   fileSystem: FileSystem;
   directory: DataDirectory;
   room: WriteRoom;

@@ -230,7 +230,7 @@ export class RecorderServices {
         disk: () => guards.room.row,
         recorderFailure: () => status.failure,
         retentionFault: () => upkeep.retentionFault,
-        lockFault: () => guards.watch.lockFault,
+        logFault: () => guards.watch.logFault,
         clockFault: () => clockFault(this.#clock.lastUs, environment.wallUs()),
         shortage: () => guards.shortage.fault,
         placeFault: () => guards.watch.placeFault,

@@ -14,7 +14,7 @@
  * | components | `LIMITS.components` | some 300 each |
  * | webhooks | `LIMITS.webhooks` | their settings and secrets |
  * | deliveries that have not come to their end | what receivers do not take in time | some 500 each |
- * | producers, refusals | `LIMITS.producers`, `LIMITS.refusalsPerProducer`, `LIMITS.refusalBytes` | see producer-table.ts |
+ * | producers, instances, refusals | `LIMITS.producers`, `LIMITS.instances`, `LIMITS.refusalBytes` | see producer-table.ts |
  *
  * Ended run with a serial number of its own and one frame: some 80 bytes, 80 MB for a million.
  *

@@ -179,6 +179,7 @@ export class Recorder {
         this.#stream.send(batch);
         return this.#stream.caughtUp();
       },
+      beforeWrite: (lengthBytes) => this.#stream.reserve(lengthBytes),
       onCommitted: (batch) => this.#committed(batch),
       onFailure: (failure) => this.#status.storeFailed(failure),
       line: this.#log.line,

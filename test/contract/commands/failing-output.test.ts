@@ -48,7 +48,7 @@ t.test("a command whose output is lost does not exit 0, and says so in a line", 
     t.equal(code, 1, args.join(" "));
     t.match(stderr, /^inspection-service: stdout cannot be written \(ENOSPC\)[^\n]*\n$/, args.join(" "));
   }
-  for (const args of [["check", "--data", data, "--json"], add, ["--help"]]) {
+  for (const args of [["check", "--data", data, "--json"], ["inspect", "--data", data], add, ["--help"]]) {
     const { code, stderr } = await runWithout("gone", args);
     t.equal(code, 1, `${args.join(" ")}, of which nobody reads`);
     t.equal(stderr, "");

@@ -2,7 +2,9 @@
 import { readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
+import { lockDirectory } from "../../../storage/disk/directory-lock.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { LOOK_INTERVAL_MS } from "../../../workers/recorder/upkeep/store-watch.js";
 import { CALLS, type Call, ShortFileSystem } from "../../helpers/disk/short-file-system.js";
 import { MarkdownPage } from "../../helpers/documents/markdown-page.js";
 import {
@@ -13,7 +15,9 @@ import {
   PROGRAM_ID,
   programPut,
 } from "../../helpers/link/link-messages.js";
-import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
+import { listOf } from "../../helpers/list-of.js";
+import { type HarnessOptions, RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
+import { outOfMemory, ShortMemory } from "../../helpers/short-memory.js";
 
 const CODES = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ENOBUFS"];
 /** Calls without which nothing can be recorded: they wait, and what was taken with them. The others hold up nobody. */
@@ -22,10 +26,10 @@ const EVENTS = 12;
 
 type Recording = Awaited<ReturnType<typeof recording>>;
 
-async function recording(t: Test) {
+async function recording(t: Test, more: HarnessOptions = {}) {
   const short = new ShortFileSystem();
   const directory = temporaryDirectory(t);
-  const options = { fileSystem: short.fileSystem, segmentBytes: 1_500 };
+  const options = { fileSystem: short.fileSystem, segmentBytes: 1_500, ...more };
   const recorder = await RecorderHarness.start(t, directory, options);
   const producer = await recorder.connect("controller");
   await producer.accept(programPut());
@@ -61,8 +65,14 @@ function notes(recorder: RecorderHarness, runId: string): number {
   return recorder.run(runId).eventLog.filter(({ eventType }) => eventType === "note").length;
 }
 
-function runEvent(runId: string, at: number) {
-  return { type: "event.add", run_id: runId, event_type: "note", data: { at, text: "x".repeat(400) } };
+/** Of the months that a test removes health tells, and of nothing else. */
+function isWell(recorder: RecorderHarness, key: string): boolean {
+  const { status, detail } = recorder.row(key);
+  return status === "healthy" || /^since [^;]*captures removed or replaced [^;]*$/.test(detail ?? "");
+}
+
+function runEvent(runId: string, at: number, length = 400) {
+  return { type: "event.add", run_id: runId, event_type: "note", data: { at, text: "x".repeat(length) } };
 }
 
 /** Lets what waits be tried again until the condition holds; gives the numbers that were acknowledged meanwhile. */
@@ -108,9 +118,8 @@ for (const call of CALLS) {
         short.missing = { call, code };
         work(one, run);
         if (WAITS.has(call)) {
-          await recorder.until(() => recorder.row("recorder").status === "degraded");
           const detail = new RegExp(`^since \\d{4}-.* has no .* left \\(${call} .*: ${code}\\); what was taken waits`);
-          t.match(recorder.row("recorder").detail, detail, `${call} ${code}`);
+          await recorder.until(() => detail.test(recorder.row("recorder").detail ?? ""));
           const refusals = short.refusals;
           t.same(await drive(one, () => short.refusals >= refusals + 3), [], `${call} ${code}: no acknowledgement`);
           t.notOk(isDone());
@@ -120,7 +129,7 @@ for (const call of CALLS) {
         t.not(recorder.row("log").status, "down");
         short.missing = null;
         await drive(one, isDone);
-        await drive(one, () => ["recorder", "log", "disk"].every((key) => recorder.row(key).status === "healthy"));
+        await drive(one, () => ["recorder", "log", "disk"].every((key) => isWell(recorder, key)));
         await one.producer.accept({ type: "run.fail", id: run.runId, error_message: "enough" });
       }
       t.equal(await recorder.stop(), null);
@@ -133,6 +142,107 @@ for (const call of CALLS) {
     },
   );
 }
+
+t.test(
+  "the lock is made again whatever its calls lacked before, and nobody is said to have taken the directory",
+  async (t) => {
+    for (const call of ["stat", "mkdir", "open", "rename", "readdir"] as const) {
+      const one = await recording(t);
+      const { recorder, short } = one;
+      const lock = join(one.directory, "lock");
+      const lookUntil = async (condition: (detail: string) => boolean): Promise<void> => {
+        while (!condition(recorder.row("recorder").detail ?? "")) {
+          recorder.timers.advance(LOOK_INTERVAL_MS);
+          await new Promise((resolve) => setImmediate(resolve));
+        }
+      };
+      for (const code of CODES) {
+        rmSync(lock, { recursive: true });
+        short.missing = { call, code };
+        const fault = new RegExp(`the lock in .* cannot be .* again: ${call} [^;]*: ${code}`);
+        await lookUntil((detail) => fault.test(detail));
+        short.missing = null;
+        await lookUntil(() => recorder.row("recorder").status === "healthy");
+        t.match(recorder.row("log"), { status: "healthy" }, `${call} ${code}`);
+        t.equal(readdirSync(lock).length, 1, "one entry, and none is left of the failed attempts");
+      }
+      await t.rejects(lockDirectory(nodeFileSystem, lock), { code: "directory_locked" });
+      t.equal(await recorder.stop(), null);
+      t.same(readdirSync(lock), []);
+    }
+  },
+);
+
+t.test("a batch that finds no memory on its way to the view waits, and is written and answered then", async (t) => {
+  const memory = new ShortMemory(t);
+  // The view gives no memory back.
+  const one = await recording(t, { takesBatches: false });
+  const { recorder, producer } = one;
+  const run = await beginRun(one);
+  const { batchBytes } = recorder;
+  await producer.accept(runEvent(run.runId, 1, 1_000));
+  // A record just above a power of two: on its way to the view it needs twice the memory that anything before needs.
+  const length = 2 ** 16 + 8 - (recorder.batchBytes - batchBytes - 1_000);
+  // The log's own buffers become large enough.
+  for (let at = 2; at <= 4; at++) await producer.accept(runEvent(run.runId, at, length));
+  const sequence = producer.message(runEvent(run.runId, 5, length));
+  memory.leastRefusedBytes = 2 ** 17;
+  await recorder.until(() => recorder.row("recorder").status === "degraded");
+  t.match(recorder.row("recorder").detail, /no memory left \(Array buffer allocation failed\); what was taken waits/);
+  const { refusals } = memory;
+  t.same(await drive(one, () => memory.refusals >= refusals + 3), [], "no acknowledgement");
+  t.equal(notes(recorder, run.runId), 4);
+  memory.leastRefusedBytes = Number.POSITIVE_INFINITY;
+  const answer = producer.next();
+  for (; notes(recorder, run.runId) < 5; recorder.timers.advance(500))
+    await new Promise((resolve) => setImmediate(resolve));
+  t.match(await answer, { kind: "ack", sequence });
+  await drive(one, () => ["recorder", "log", "disk"].every((key) => recorder.row(key).status === "healthy"));
+  t.equal(await recorder.stop(), null);
+});
+
+t.test("a message that finds no memory is refused, comes again, and leaves no hole in the log", async (t) => {
+  const memory = new ShortMemory(t);
+  const one = await recording(t, { segmentBytes: 64 * 1024 * 1024 });
+  const { recorder, producer } = one;
+  const run = await beginRun(one);
+  producer.message(runEvent(run.runId, 1, 200_000));
+  memory.leastRefusedBytes = 100_000;
+  t.match(await producer.rest(), listOf({ kind: "refuse", sequence: 0, body: { code: "unavailable" } }));
+  t.match(recorder.row("recorder"), {
+    status: "degraded",
+    detail: /no memory left \(Array buffer allocation failed\)/,
+  });
+  memory.leastRefusedBytes = Number.POSITIVE_INFINITY;
+  const again = await recorder.connect("controller");
+  await again.accept(runEvent(run.runId, 1, 200_000));
+  while (recorder.row("recorder").status !== "healthy") recorder.timers.advance(500);
+  t.equal(await recorder.stop(), null);
+  const next = await restarted(t, one);
+  t.equal(notes(next, run.runId), 1);
+  t.match(next.row("log"), { status: "healthy" });
+  await next.stop();
+});
+
+t.test("an acknowledgement that finds no memory ends its connection; the next one is told", async (t) => {
+  const one = await recording(t);
+  const { recorder, producer } = one;
+  const run = await beginRun(one);
+  const { alloc } = Buffer;
+  t.teardown(() => Object.assign(Buffer, { alloc }));
+  const sequence = producer.message(runEvent(run.runId, 1));
+  Object.assign(Buffer, {
+    alloc: () => {
+      throw outOfMemory();
+    },
+  });
+  t.same(await producer.rest(), []);
+  Object.assign(Buffer, { alloc });
+  const again = await recorder.connect("controller");
+  t.match(again.welcome, { committed: sequence });
+  await again.accept(runEvent(run.runId, 2));
+  t.not(recorder.row("recorder").status, "down");
+});
 
 t.test("a stop while something waits is a clean one, and what was acknowledged is there", async (t) => {
   for (const call of WAITS) {

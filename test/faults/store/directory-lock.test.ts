@@ -1,11 +1,12 @@
 import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
-import { connect } from "node:net";
+import { connect, Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import t from "tap";
 import { openDataDirectory } from "../../../storage/disk/data-directory.js";
 import { lockDirectory } from "../../../storage/disk/directory-lock.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import { checkStore } from "../../../storage/repair/check-store.js";
 import { startHelper } from "../../helpers/process/child-lines.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
@@ -82,6 +83,85 @@ t.test("whose lock was removed takes it again, unless another process has the di
   await own.release();
   await t.rejects(openDataDirectory({ path, creates: true }), { code: "directory_locked" });
   await holder.end("SIGKILL");
+});
+
+t.test("no failure while a removed lock is made again leaves an entry that the next attempt meets", async (t) => {
+  const path = temporaryDirectory(t);
+  const failing = { calls: new Set<string>(), failed: 0 };
+  const fail = (call: string): void => {
+    if (!failing.calls.has(call)) return;
+    failing.failed++;
+    throw new FileSystemError("EMFILE", call, "lock");
+  };
+  let stats = 0;
+  const fileSystem: typeof nodeFileSystem = {
+    ...nodeFileSystem,
+    openDirectory: async (folder) => {
+      fail("open");
+      return nodeFileSystem.openDirectory(folder);
+    },
+    rename: async (from, to) => {
+      fail("rename");
+      await nodeFileSystem.rename(from, to);
+    },
+    readDirectory: async (folder) => {
+      fail("readdir");
+      return nodeFileSystem.readDirectory(folder);
+    },
+    unlink: async (file) => {
+      fail("unlink");
+      await nodeFileSystem.unlink(file);
+    },
+    // The third is that of the new entry.
+    statusOf: async (file) => {
+      if (++stats === 3) fail("stat");
+      return nodeFileSystem.statusOf(file);
+    },
+  };
+  const lock = await lockDirectory(fileSystem, `${path}/lock`);
+  for (const calls of [["open"], ["rename"], ["readdir"], ["stat"], ["readdir", "unlink"], ["stat", "unlink"]]) {
+    rmSync(`${path}/lock`, { recursive: true });
+    for (let nth = 0; nth < 3; nth++) {
+      Object.assign(failing, { calls: new Set(calls), failed: 0 });
+      stats = 0;
+      await t.rejects(lock.restore(), { code: "EMFILE" }, calls.join());
+      t.equal(failing.failed, calls.length);
+    }
+    failing.calls.clear();
+    t.equal(await lock.restore(), "restored", calls.join());
+    t.equal(await lock.restore(), "intact");
+    t.equal(readdirSync(`${path}/lock`).length, 1);
+    await t.rejects(lockDirectory(nodeFileSystem, `${path}/lock`), { code: "directory_locked" });
+  }
+  // What it had before goes with it, even if the old entry cannot be removed.
+  rmSync(`${path}/lock`, { recursive: true });
+  failing.calls.add("unlink");
+  await t.rejects(lock.restore(), { code: "EMFILE" });
+  failing.calls.clear();
+  t.equal(await lock.restore(), "intact");
+  await lock.release();
+  t.same(readdirSync(`${path}/lock`), []);
+});
+
+t.test("whom nobody could ask does not count as alive", async (t) => {
+  const path = temporaryDirectory(t);
+  const holder = startHelper("disk/lock-holder-process", [path]);
+  t.equal(await holder.line(0), "held");
+  await holder.end("SIGKILL");
+  const { connect: original } = Socket.prototype;
+  t.teardown(() => Object.assign(Socket.prototype, { connect: original }));
+  for (const code of ["EMFILE", "ENFILE", "ENOMEM", "ENOBUFS"]) {
+    Object.assign(Socket.prototype, {
+      connect(this: Socket) {
+        setImmediate(() => this.destroy(Object.assign(new Error(code), { code })));
+        return this;
+      },
+    });
+    await t.rejects(openDataDirectory({ path, creates: true }), { code, operation: "connect" });
+    t.equal(readdirSync(`${path}/lock`).length, 1, "only the dead one's");
+  }
+  Object.assign(Socket.prototype, { connect: original });
+  await (await openDataDirectory({ path, creates: true })).release();
 });
 
 t.test("a directory that was moved away gets no lock at its old place", async (t) => {

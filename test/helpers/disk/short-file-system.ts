@@ -19,7 +19,7 @@ export const CALLS = [
 ] as const;
 export type Call = (typeof CALLS)[number];
 
-/** The machine's file system, which has nothing left for the call that a test names. Its lock and `/proc` are left alone. */
+/** The machine's file system, which has nothing left for the call that a test names. Of `/proc` only the lock's short path counts. */
 export class ShortFileSystem {
   /** What fails, and with what code; null: nothing. */
   missing: { call: Call; code: string } | null = null;
@@ -50,6 +50,10 @@ export class ShortFileSystem {
     removeDirectory: async (path) => {
       this.#refuse("rmdir", path);
       await nodeFileSystem.removeDirectory(path);
+    },
+    openDirectory: async (path) => {
+      this.#refuse("open", path);
+      return nodeFileSystem.openDirectory(path);
     },
     readDirectory: async (path) => {
       this.#refuse("readdir", path);
@@ -109,7 +113,7 @@ export class ShortFileSystem {
   }
 
   #refuse(call: Call, path: string): void {
-    if (this.missing?.call !== call || /\/lock(?:\/|$)/.test(path) || path.startsWith("/proc/")) return;
+    if (this.missing?.call !== call || /^\/proc\/(?!self\/fd\/)/.test(path)) return;
     this.refusals++;
     throw new FileSystemError(this.missing.code, call, path);
   }

@@ -11,7 +11,8 @@ const [httpPort, linkPort, linkPath, largeRun] = process.argv.slice(2) as [strin
 
 const IDLE = 300;
 const SLOW_HEADS = 40;
-const STALLED_UPLOADS = 80;
+/** More than there is room for. Each of the few beyond it pushes another one out, at every redial. */
+const STALLED_UPLOADS = 514;
 const STALLED_READERS = 10;
 const HEAVY_READERS = 12;
 const WITHOUT_HELLO_ON_SOCKET = 30;
@@ -23,6 +24,8 @@ const REFUSALS_AT_ONCE = 10;
 const REDIAL_MS = 50;
 const SLOW_BYTE_MS = 500;
 const LARGEST_PAYLOAD_BYTES = 64 * 1024 * 1024;
+/** How much of it comes. */
+const BEGUN_PAYLOAD_BYTES = [0, 1, 100_000, 2 * 1024 * 1024];
 
 const counts: Record<string, number> = {};
 /** Connections that are open now, by what they do. */
@@ -116,7 +119,7 @@ function wrongToken(socket: Socket): void {
   sendFrame(socket, { kind: "hello", sequence: 0, body });
 }
 
-/** Says hello, then announces the largest payload and sends none of it. */
+/** Says hello, then announces the largest payload and sends little of it. */
 function announcedPayload(socket: Socket, at: number): void {
   const producer = `announcing-${at}`;
   sendFrame(socket, { kind: "hello", sequence: 0, body: { protocol: 1, producer, instance: randomUUID() } });
@@ -125,6 +128,7 @@ function announcedPayload(socket: Socket, at: number): void {
     const announced = Buffer.from(head as Uint8Array);
     announced.writeUInt32LE(LARGEST_PAYLOAD_BYTES, 20);
     socket.write(announced);
+    socket.write(Buffer.alloc(BEGUN_PAYLOAD_BYTES[at % BEGUN_PAYLOAD_BYTES.length] as number));
   });
 }
 

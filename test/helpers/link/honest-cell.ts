@@ -7,6 +7,7 @@ import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } fr
 
 const RUN_EVERY_MS = 250;
 const READ_EVERY_MS = 25;
+const WRITE_EVERY_MS = 500;
 const CHECKS = 5;
 const CAPTURE_EVERY = 4;
 const LINES = 200;
@@ -28,6 +29,7 @@ export class HonestCell {
   #receiver: Receiver | undefined;
   #isOver = false;
   #running: Promise<unknown> | undefined;
+  #webhookId = "";
   /** Runs of which every message was acknowledged, in order. */
   readonly acknowledgedRuns: string[] = [];
   /** From the time at which a read was due to its whole answer. */
@@ -45,17 +47,19 @@ export class HonestCell {
   async prepare(): Promise<void> {
     this.#receiver = await startReceiver();
     await this.#producer.deliver(programPut());
-    const { status } = await this.ask("POST", "/webhooks", {
+    const { status, body } = await this.ask("POST", "/webhooks", {
       ...{ name: "honest", url: this.#receiver.url, subscribed_events: ["ProgramCompleted"] },
     });
     if (status !== 201) throw new Error(`POST /webhooks: ${status}`);
+    this.#webhookId = JSON.parse(body.toString()).id;
   }
 
-  /** Plays runs and reads at their pace, until `stop`. */
+  /** Plays runs, reads and writes at their pace, until `stop`. */
   begin(): void {
     this.#running = Promise.all([
       this.#atPace(RUN_EVERY_MS, () => this.playRun()),
       this.#atPace(READ_EVERY_MS, (at) => this.#read(at)),
+      this.#atPace(WRITE_EVERY_MS, () => this.#write()),
     ]);
   }
 
@@ -134,6 +138,11 @@ export class HonestCell {
     const { status } = await this.ask("GET", path);
     this.readMs.push(performance.now() - dueMs);
     if (status !== 200) this.faults.push(`GET ${path}: ${status}`);
+  }
+
+  async #write(): Promise<void> {
+    const { status } = await this.ask("PATCH", `/webhooks/${this.#webhookId}`, { name: "honest" });
+    if (status !== 200) this.faults.push(`PATCH /webhooks: ${status}`);
   }
 
   /** Begins one each time it is due, whether or not those before have ended, and waits for all. */

@@ -190,8 +190,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "a segment begins before what precedes it is synced",
     file: "storage/log/log.js",
-    find: "async #rotate(rotation) {\n        await this.#syncAll();",
-    replace: "async #rotate(rotation) {",
+    find: "async #rotate({ base, salt, start }) {\n        await this.#syncAll();",
+    replace: "async #rotate({ base, salt, start }) {",
     killer: CRASHES,
   },
   {

@@ -136,7 +136,7 @@ export function stateAnswers(state: RecorderState, written: StateWriter) {
     return [
       name,
       producer?.taken,
-      [...(producer?.instances ?? [])],
+      [...(producer?.instances ?? [])].sort(),
       [...(producer?.refusals ?? [])].map(([sequence, stored]) => [sequence, stored.refusal]),
     ];
   });

@@ -1,9 +1,14 @@
 import t from "tap";
-import { DEMO_OPTIONS, SERVE_OPTIONS } from "../../../http/commands/command-options.js";
+import {
+  DEMO_OPTIONS,
+  KEYS_ADD_OPTIONS,
+  PRODUCERS_REMOVE_OPTIONS,
+  SERVE_OPTIONS,
+} from "../../../http/commands/command-options.js";
 import { environmentName, type OptionSources, resolveOptions } from "../../../http/commands/resolve-options.js";
 import { listOf } from "../../helpers/list-of.js";
 
-const KNOWN = new Set(Object.keys(DEMO_OPTIONS));
+const KNOWN = new Set(Object.keys({ ...DEMO_OPTIONS, ...KEYS_ADD_OPTIONS }));
 
 function sources(
   flags: OptionSources["flags"] = {},
@@ -193,6 +198,18 @@ t.test("what others set in variables of our prefix is ignored with a line", asyn
     t.match(await warned(environment, { config: "f.json" }), { port: 7 }, "the file has its turn");
     t.strictSame(await warned(environment, { port: "9" }), { port: 9, lines: [] });
     await t.rejects(resolve({ port: link }), { name: "UsageError" }, "on the command line it is meant");
+  }
+  for (const [declarations, link] of [
+    [KEYS_ADD_OPTIONS, "/web/inspection"],
+    [PRODUCERS_REMOVE_OPTIONS, "/project_web_1/inspection"],
+  ] as const) {
+    const lines: string[] = [];
+    const given = (environment: OptionSources["environment"], flags: OptionSources["flags"] = {}) =>
+      resolveOptions(declarations, { ...sources(flags, environment), warn: (line) => lines.push(line) });
+    t.match(await given({ INSPECTION_NAME: link }), { name: null }, "Docker's link names no key and no producer");
+    t.match(lines, listOf(/^INSPECTION_NAME is ignored: "/));
+    t.match(await given({ INSPECTION_NAME: "press-7" }), { name: "press-7" });
+    t.match(await given({ INSPECTION_NAME: link }, { name: "press-7" }), { name: "press-7" });
   }
   for (const wrong of ["80 ", "tcp", "http://10.0.0.1:80", "tcp:10.0.0.1", " tcp://x", "-1", "65536"]) {
     await t.rejects(

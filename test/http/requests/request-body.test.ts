@@ -208,22 +208,3 @@ onEveryFront(
     t.same(lines, [], "no failure of the service");
   },
 );
-
-onEveryFront(
-  t,
-  "bodies that are being read are bounded in all, and let others in when they are done",
-  async (t, serve) => {
-    const { port } = await serve(t, HANDLERS);
-    const head = `POST /things HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${LIMITS.httpBodyBytes}\r\n\r\n`;
-    const waiting = await Promise.all(Array.from({ length: 512 }, () => RawConnection.open(port)));
-    for (const connection of waiting) connection.send(head);
-    let refused = await rawRequest(port, post('{"name":"n"}'));
-    while (refused?.status === 201) refused = await rawRequest(port, post('{"name":"n"}'));
-    t.equal(refused?.status, 503);
-    t.match(refused?.json(), { code: "unavailable", retryable: true, params: { retry_after_seconds: 1 } });
-    t.equal(refused?.headers["retry-after"], "1");
-    for (const connection of waiting) connection.close();
-    while ((await rawRequest(port, post('{"name":"n"}')))?.status !== 201) await eventLoopTurn();
-    t.pass("there is room again");
-  },
-);

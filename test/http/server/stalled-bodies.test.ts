@@ -1,12 +1,14 @@
-import t, { type Test } from "tap";
+import t from "tap";
 import { jsonReply } from "../../../http/replies/reply.js";
+import { BodiesBeingRead } from "../../../http/requests/bodies-being-read.js";
 import { declaredBody } from "../../helpers/http/declared-body.js";
 import { onEveryFront, until } from "../../helpers/http/handler-server.js";
-import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
+import { RawConnection, type RawResponse, rawRequest } from "../../helpers/http/raw-http.js";
 
-/** Together more than the 32 MiB of bodies that may be read at a time: the last are refused. */
+/** Together more than the 32 MiB of bodies that may be read at a time: the first must make room. */
 const CLIENTS = 590;
 const BODY_BYTES = 60_000;
+const FIT = Math.floor((32 * 1024 * 1024) / BODY_BYTES);
 
 const things = {
   "POST /things": { body: declaredBody({ type: "object" }), handle: () => jsonReply({ taken: true }, 201) },
@@ -20,38 +22,80 @@ async function honestUpload(port: number): Promise<number | undefined> {
   return (await rawRequest(port, upload("{}".padEnd(BODY_BYTES))))?.status;
 }
 
-/** Clients that announce a body and send a part of it at most, with the status that each of them gets. */
-async function stall(t: Test, port: number): Promise<{ clients: RawConnection[]; answers: (number | undefined)[] }> {
-  const clients = await Promise.all(Array.from({ length: CLIENTS }, () => RawConnection.open(port)));
+/** A client that announces a body and sends a part of it at most. */
+async function stall(port: number, at: number): Promise<RawConnection> {
+  const client = await RawConnection.open(port);
+  client.send(upload("{".repeat(at % 7)));
+  return client;
+}
+
+onEveryFront(t, "a body that stalls makes room for others; else it is told so at the deadline", async (t, serve) => {
+  // Long enough to open all connections on a busy machine before the first body's deadline.
+  const { port } = await serve(t, things, { deadlineMs: 4_000 });
+  const clients = await Promise.all(Array.from({ length: CLIENTS }, (_, at) => stall(port, at)));
   t.teardown(async () => {
     for (const client of clients) client.close();
   });
-  const answers: (number | undefined)[] = [];
-  for (const [at, client] of clients.entries()) {
-    client.send(upload("{".repeat(at % 7)));
-    void client.response().then((answer) => answers.push(answer?.status));
-  }
-  return { clients, answers };
-}
-
-onEveryFront(t, "a body that stalls gives its room back at the deadline", async (t, serve) => {
-  // Long enough to open all connections on a busy machine before the first body's deadline.
-  const { port } = await serve(t, things, { deadlineMs: 4_000 });
-  const { clients, answers } = await stall(t, port);
-  t.equal(await honestUpload(port), 503, "the room is taken");
+  const answers: RawResponse[] = [];
+  for (const client of clients) void client.response().then((answer) => answer !== undefined && answers.push(answer));
+  t.equal(await honestUpload(port), 201, "beside as many as there is room for");
   await until(() => answers.length === CLIENTS);
-  t.same(new Set(answers), new Set([503]), "each was told");
-  t.equal(await honestUpload(port), 201, "there is room again, while the clients are still there");
+  const isAtDeadline = (answer: RawResponse) => "deadline_ms" in (answer.json() as { params: object }).params;
+  const [early, late] = [answers.filter((one) => !isAtDeadline(one)), answers.filter(isAtDeadline)];
+  t.equal(early.length, CLIENTS + 1 - FIT, "no more than had to go");
+  t.match(early[0]?.json(), { code: "unavailable", retryable: true, params: { retry_after_seconds: 1 } });
+  t.equal(early[0]?.headers["retry-after"], "1");
+  t.match(late[0]?.json(), { code: "unavailable", params: { deadline_ms: 4_000 } });
   await Promise.all(clients.map(({ closed }) => closed));
   t.equal(await honestUpload(port), 201);
 });
 
-onEveryFront(t, "a body whose client leaves gives its room back at once", async (t, serve) => {
+onEveryFront(t, "an upload is taken while others stall theirs, again and again", async (t, serve) => {
   const { port } = await serve(t, things);
-  const { clients } = await stall(t, port);
-  t.equal(await honestUpload(port), 503, "the room is taken");
-  for (const client of clients) client.close();
-  let status: number | undefined;
-  while (status !== 201) status = await honestUpload(port);
-  t.equal(status, 201);
+  let isOver = false;
+  let end = () => {};
+  const over = new Promise<void>((resolve) => {
+    end = resolve;
+  });
+  let stalled = 0;
+  const hostile = Array.from({ length: CLIENTS }, async (_, at) => {
+    while (!isOver) {
+      const client = await stall(port, at);
+      stalled++;
+      // Until it is refused, it holds what it can.
+      await Promise.race([client.closed, over]);
+      client.close();
+    }
+  });
+  await until(() => stalled >= CLIENTS);
+  const statuses = new Set<number | undefined>();
+  for (let nth = 0; nth < 30; nth++) statuses.add(await honestUpload(port));
+  isOver = true;
+  end();
+  await Promise.all(hostile);
+  t.same(statuses, new Set([201]));
+  t.ok(stalled > CLIENTS, `${stalled} stalled`);
+});
+
+t.test("the oldest bodies make room, and no more than must; who has left takes none", async (t) => {
+  const bodies = new BodiesBeingRead(100);
+  const ousted: string[] = [];
+  const enter = (name: string, lengthBytes: number) => bodies.enter(lengthBytes, () => ousted.push(name));
+  const a = enter("a", 40);
+  const b = enter("b", 40);
+  enter("c", 20);
+  t.same(ousted, []);
+  bodies.leave(a);
+  bodies.leave(a);
+  enter("d", 40);
+  t.same(ousted, [], "a has left");
+  enter("e", 50);
+  t.same(ousted, ["b", "c"]);
+  t.ok(b.isOusted);
+  t.notOk(a.isOusted);
+  bodies.leave(b);
+  enter("f", 10);
+  t.same(ousted, ["b", "c"], "what had to go gives its room back once");
+  enter("g", 1_000);
+  t.same(ousted, ["b", "c", "d", "e", "f"], "one alone may be larger than all");
 });

@@ -30,11 +30,12 @@ t.test("a shortage anywhere in an answer makes it 503, which can be tried again,
   const log = { isLevelEnabled: () => false } as unknown as ServiceLog;
   const pipeline = new RequestPipeline({ routes: [], baseUrl: undefined, log, onShortage });
   const errors = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ENOBUFS", "no_thread"].map((code) =>
-    Object.assign(new Error(), { code }),
+    Object.assign(new Error(code), { code }),
   );
+  errors.push(Object.assign(new RangeError("Array buffer allocation failed"), { code: undefined }) as never);
   for (const error of errors) {
     const { status, headers, body } = pipeline.failure(error, {} as IncomingRequest, "t");
-    t.same([status, headers?.[0]?.[0]], [503, "Retry-After"], error.code);
+    t.same([status, headers?.[0]?.[0]], [503, "Retry-After"], error.message);
     t.match(JSON.parse(Buffer.from(body as Uint8Array).toString()), { code: "unavailable", retryable: true });
   }
   t.same(seen, errors);

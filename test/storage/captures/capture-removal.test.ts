@@ -43,9 +43,11 @@ t.test("a file or a month that cannot be removed is told, and holds up no other"
   });
   t.same(disk.fork("drop", random).paths(), [stuck], "the others are gone, durably");
   t.equal(store.failure, null);
+  t.same([...store.removedMonths], []);
   disk.onOperation = () => undefined;
   t.same(await store.removeCaptures([ids[1]!, october], () => true), { files: 1, kept: [] });
   t.same(await disk.readDirectory(CAPTURES), []);
+  t.same([...store.removedMonths].sort(), ["202610", "202611"]);
   await store.close();
 });
 

@@ -102,19 +102,23 @@ t.test("a producer that does not read its answers is not read either", async (t)
   t.equal(pongs, count, "every one is answered in the end");
 });
 
-t.test("large payloads wait for room in order; small ones and other producers do not; silence frees it", async (t) => {
+t.test("large payloads wait for room; small ones and other producers do not; silence frees it", async (t) => {
   const recorder = await RecorderHarness.start(t, temporaryDirectory(t));
+  const bystander = await recorder.connect("bystander");
   const holders: RawProducer[] = [];
   const begin = { kind: "message", sequence: 1, body: { type: "x" }, payload: new Uint8Array(8) } as const;
   const head = Buffer.from(encodeFrame(begin)[0] as Uint8Array);
   head.writeUInt32LE(LIMITS.linkPayloadBytes, 20);
-  for (let i = 0; i < LIMITS.linkClaimedPayloadBytes / LIMITS.linkPayloadBytes; i++) {
-    const holder = await recorder.connect(`holder-${i}`);
-    holder.write(Buffer.concat([head, new Uint8Array(1)]));
+  // The first has the half of all room that is the oldest's, the second has come far enough to have the other half.
+  for (const bytes of [LIMITS.linkUnclaimedPayloadBytes + 1, LIMITS.linkPayloadBytes / 2 + 1]) {
+    const holder = await recorder.connect(`holder-${bytes}`);
+    await new Promise<void>((resolve) => {
+      holder.socket.write(Buffer.concat([head, new Uint8Array(bytes)]), () => resolve());
+    });
+    for (let nth = 0; nth < 3; nth++) await bystander.untilPong();
     holders.push(holder);
   }
   const late = await recorder.connect("late");
-  const bystander = await recorder.connect("bystander");
   const [lateHead, latePayload] = encodeFrame({ ...begin, payload: new Uint8Array(8 * MIB) }) as [
     Uint8Array,
     Uint8Array,

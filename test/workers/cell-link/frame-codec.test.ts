@@ -189,7 +189,8 @@ t.test("a stream that is held stands still before a payload, at any cut, and goe
           seen.push([sequence, payload.reduce((sum, byte) => sum + byte, 0)]);
         },
         buffers: new PayloadBuffers(0),
-        mayTakePayload: () => mayTake,
+        payloadRoom: (lengthBytes, filledBytes) => (mayTake ? Math.min(lengthBytes, 2 * filledBytes + 1) : filledBytes),
+        mayDeliverPayload: () => mayTake,
       });
       for (let at = 0; at < stream.length; at += cut) {
         if (at + cut > heldFrom) mayTake = false;

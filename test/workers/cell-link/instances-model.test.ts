@@ -14,6 +14,8 @@ import { sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 31);
 const HISTORIES = sized(1_500, 10_000);
+/** Histories with many more instances than a cell has, in which each sends now and then. */
+const CROWDED = { share: 0.02, instances: 40, steps: 200 };
 const KINDS: readonly ProducerKind[] = ["client", "client", "plain", "plain", "without instance"];
 
 /** One or two names, each with any number of instances, over a service that crashes. */
@@ -30,15 +32,19 @@ class History {
   readonly #abandoned = new Set<number>();
   readonly #owners = new Map<number, ModelProducer>();
   #instances = 0;
+  readonly #isCrowded: boolean;
 
   constructor(random: Random) {
     this.#random = random;
     this.#service = new ModelService(this.#durable, random);
-    for (let count = random.integer(1, 4); count > 0; count--) this.#begin();
+    this.#isCrowded = random.chance(CROWDED.share);
+    const begun = this.#isCrowded ? CROWDED.instances : random.integer(1, 4);
+    for (let count = begun; count > 0; count--) this.#begin();
   }
 
   async play(): Promise<void> {
-    for (let steps = this.#random.integer(5, 30); steps > 0; steps--) {
+    const steps = this.#isCrowded ? CROWDED.steps : this.#random.integer(5, 30);
+    for (let step = 0; step < steps; step++) {
       this.#step();
       if (this.#random.chance(0.7)) await settled();
     }
@@ -47,8 +53,6 @@ class History {
   }
 
   #begin(): void {
-    // As many as a name's instances are known.
-    if (this.#instances >= LIMITS.instancesPerProducer) return;
     const nth = this.#instances++;
     const name = this.#random.chance(0.8) ? "shared" : "other";
     const answered = (key: number, answer: string): void => {
@@ -118,9 +122,14 @@ class History {
   }
 
   #successor(producer: ModelProducer): ModelProducer {
-    return new ModelProducer("plain", producer.name, instanceOf(100 + this.#instances), (key, answer) => {
-      this.#answers.set(key, answer);
-    });
+    return new ModelProducer(
+      "plain",
+      producer.name,
+      instanceOf(LIMITS.instancesPerProducer + this.#instances),
+      (key, answer) => {
+        this.#answers.set(key, answer);
+      },
+    );
   }
 
   /** All who can send again do, one after the other. */

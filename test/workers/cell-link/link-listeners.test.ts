@@ -1,8 +1,12 @@
-import { existsSync, renameSync, statSync, writeFileSync } from "node:fs";
+import fs, { existsSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { syncBuiltinESMExports } from "node:module";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
+import { LOOK_INTERVAL_MS } from "../../../workers/recorder/upkeep/store-watch.js";
 import { RawProducer, refusedHello } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
@@ -73,6 +77,48 @@ t.test("a socket's path: stale ones are replaced, others respected, long ones re
   await t.rejects(RecorderHarness.start(t, data("d"), { cellSocketPath: long }), {
     message: /109 bytes.*107.*--cell-socket/,
   });
+});
+
+t.test("a socket that listens again, and then fails, is not taken for another process's", async (t) => {
+  const recorder = await RecorderHarness.start(t, temporaryDirectory(t));
+  const { path } = recorder.address;
+  const look = async (status: string): Promise<void> => {
+    while (recorder.row("recorder").status !== status) {
+      recorder.timers.advance(LOOK_INTERVAL_MS);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  const { statusOf } = nodeFileSystem;
+  const { chmodSync } = fs;
+  t.teardown(() => {
+    Object.assign(nodeFileSystem, { statusOf });
+    Object.assign(fs, { chmodSync });
+    syncBuiltinESMExports();
+  });
+  for (const call of ["stat", "chmod"]) {
+    rmSync(path);
+    const isNew = () => existsSync(path);
+    if (call === "stat") {
+      nodeFileSystem.statusOf = async (of) => {
+        if (of === path && isNew()) throw new FileSystemError("ENOMEM", "stat", path);
+        return statusOf(of);
+      };
+    } else {
+      fs.chmodSync = () => {
+        throw Object.assign(new Error("ENOMEM"), { code: "ENOMEM" });
+      };
+      syncBuiltinESMExports();
+    }
+    await look("degraded");
+    t.match(recorder.row("recorder").detail, /producers cannot connect: .*cell\.sock: .*ENOMEM/, call);
+    t.equal(isNew(), false, "nobody connects to a socket that is not watched");
+    Object.assign(nodeFileSystem, { statusOf });
+    Object.assign(fs, { chmodSync });
+    syncBuiltinESMExports();
+    await look("healthy");
+    await (await recorder.connect(call)).accept({ type: "component.put", key: call, status: "healthy" });
+    t.equal(statSync(path).mode & 0o777, 0o600);
+  }
 });
 
 t.test("more connections than the limit are refused, and end frees a place", async (t) => {

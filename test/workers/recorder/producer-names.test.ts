@@ -110,3 +110,23 @@ t.test("a hello without a message takes no place for ever; few names are no faul
   await recorder.until(() => recorder.lines.filter(({ message }) => message === "producer disconnected").length === 30);
   t.match(recorder.row("recorder"), { status: "healthy", detail: "0 producers connected" });
 });
+
+t.test("a producer that reconnects in a loop, and any number of names, make a bounded number of lines", async (t) => {
+  const recorder = await RecorderHarness.start(t, temporaryDirectory(t));
+  const told = (what: string) => recorder.lines.filter(({ message }) => message === `producer ${what}`);
+  for (let nth = 0; nth < 40; nth++) await (await recorder.connect("looping")).close();
+  const last = await recorder.connect("looping");
+  t.match(told("connected"), listOf({ fields: { producer: "looping", committed: 0 } }), "the first at once");
+  recorder.timers.advance(10_000);
+  t.match(told("connected").slice(1), listOf({ level: "info", fields: { producer: "looping", count: 40 } }));
+  recorder.timers.advance(20_000);
+  t.equal(told("connected").length, 2, "no more without cause");
+  t.ok(told("disconnected").length <= 2);
+  const before = recorder.lines.length;
+  for (let nth = 0; nth < 200; nth++) await (await recorder.connect(`name-${nth}`)).close();
+  await last.close();
+  recorder.timers.advance(10_000);
+  t.ok(recorder.lines.length - before < 110, `${recorder.lines.length - before} lines`);
+  const others = recorder.lines.filter(({ fields }) => (fields.count as number) > 40);
+  t.match(others, listOf({ fields: { producer: undefined } }, { fields: { producer: undefined } }));
+});

@@ -12,7 +12,7 @@ t.test("the dispatcher is degraded while deliveries wait to be read, down when i
     ...{ logFailure: () => null, disk: () => ({ status: "healthy", detail: null }), recorderFailure: () => null },
     ...{
       retentionFault: () => null,
-      lockFault: () => null,
+      logFault: () => null,
       clockFault: () => null,
       shortage: () => null,
       placeFault: () => null,

@@ -5,6 +5,8 @@ import { createRandom } from "../../../core/random.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import { LOG_RECORD_TYPE } from "../../../storage/log/record-format.js";
 import { encodeRefusal } from "../../../storage/records/change-record.js";
+import { encodeOpeningState } from "../../../workers/recorder/opening-state.js";
+import { ProducerTable } from "../../../workers/recorder/producers/producer-table.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
 import {
   frameBegin,
@@ -69,16 +71,17 @@ t.test("an opening state carries producers, refusals, the clock and the last run
 t.test("of a name's instances the newest are known, in whatever order the log says it", (t) => {
   const refusal = { code: "not_found", message: "", params: {} } as const;
   const random = createRandom(SEED);
-  const records = Array.from({ length: 300 }, (_, at) => {
-    const origin = { producer: "p", sequence: at + 1, instance: instanceOf(random.integer(0, 40)) };
+  const records = Array.from({ length: 4_000 }, (_, at) => {
+    const origin = { producer: "p", sequence: at + 1, instance: instanceOf(random.integer(0, 1_500)) };
     return { ...encodeRefusal(origin, refusal), timeUs: at, origin };
   });
   const last = new Map(records.map(({ origin }) => [origin.instance, origin.sequence]));
   const newest = [...last].sort(([, a], [, b]) => a - b).slice(-LIMITS.instancesPerProducer);
   t.ok(last.size > newest.length);
-  const instances = (state: RecorderState) => [...(state.producers.get("p")?.instances ?? [])];
+  const instances = (state: RecorderState) =>
+    [...(state.producers.get("p")?.instances ?? [])].sort(([, a], [, b]) => a - b);
   t.strictSame(instances(replayed(records, [])), newest);
-  for (let round = 0; round < 20; round++) {
+  for (let round = 0; round < 5; round++) {
     const shuffled = records.map((record) => ({ record, key: random.integer(0, 1 << 30) }));
     shuffled.sort((a, b) => a.key - b.key);
     t.strictSame(
@@ -91,6 +94,36 @@ t.test("of a name's instances the newest are known, in whatever order the log sa
       newest,
     );
   }
+  t.end();
+});
+
+t.test("the instances of all names are bounded, and so is the opening state; who has most loses its oldest", (t) => {
+  const table = new ProducerTable();
+  const take = (producer: string, instance: number, sequence: number) =>
+    table.take({ producer, sequence, instance: instanceOf(instance) }, 1, null, true);
+  for (let nth = 0; nth < 10; nth++) take("small", nth, nth + 1);
+  const names = Array.from({ length: 200 }, (_, nth) => `${nth}`.padStart(LIMITS.producerCharacters, "n"));
+  for (let nth = 0; nth < LIMITS.instancesPerProducer; nth++) for (const name of names) take(name, nth, 2 ** 40 + nth);
+  const counts = names.map((name) => table.get(name)?.instances.size ?? 0);
+  t.equal(
+    counts.reduce((sum, count) => sum + count, 10),
+    LIMITS.instances,
+  );
+  t.ok(Math.max(...counts) - Math.min(...counts) <= 1, "all alike");
+  t.equal(table.get("small")?.instances.size, 10);
+  const newest = instanceOf(LIMITS.instancesPerProducer - 1);
+  t.ok(names.every((name) => table.get(name)?.instances.has(newest)));
+  const entries = table.entries();
+  const bytes = encodeOpeningState({ lastTimeUs: 0, lastRunId: null, producers: entries }).length;
+  t.ok(bytes < 10 * 1024 * 1024, `${bytes} bytes`);
+  const again = new ProducerTable();
+  for (const place of ["empty", "filled"]) {
+    again.restore(entries);
+    t.ok(JSON.stringify(again.entries()) === JSON.stringify(entries), `restored where it was ${place}`);
+  }
+  table.forget(names[0] as string);
+  for (let nth = 0; nth < LIMITS.instancesPerProducer; nth++) take("new", nth, nth + 1);
+  t.ok((table.get("new")?.instances.size ?? 0) >= (counts[0] as number) - 1, "what was forgotten has left its room");
   t.end();
 });
 

@@ -1,5 +1,5 @@
 /** How tasks fail, as data that crosses threads. */
-import { FileSystemError, isShortage } from "../../../storage/disk/file-system-error.js";
+import { FileSystemError, isOutOfMemory, isShortage } from "../../../storage/disk/file-system-error.js";
 import { StorageError } from "../../../storage/storage-error.js";
 
 export interface TaskErrorData {
@@ -21,14 +21,9 @@ export const OUT_OF_MEMORY = "out_of_memory";
 export function taskFailure(error: unknown): TaskErrorData {
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof StorageError) return { code: error.code, message };
+  if (isOutOfMemory(error)) return { code: OUT_OF_MEMORY, message };
   if (isShortage(error)) return { code: RESOURCE_SHORTAGE, message };
   if (error instanceof FileSystemError) return { code: "file_system_failed", message };
-  if (isOutOfMemory(error)) return { code: OUT_OF_MEMORY, message };
   if (error instanceof RangeError) return { code: "too_large", message };
   return { code: "task_failed", message };
-}
-
-/** True for what V8 and Node throw when the machine has no memory for a buffer, or for WebAssembly, of an allowed size. */
-export function isOutOfMemory(error: unknown): boolean {
-  return error instanceof RangeError && /allocat|unable to grow|out of memory/i.test(error.message);
 }

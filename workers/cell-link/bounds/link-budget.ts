@@ -1,8 +1,10 @@
 /** Memory for a payload that is being read. */
 export interface PayloadClaim {
-  readonly bytes: number;
-  /** False while the connection waits for room, its socket paused. */
-  granted: boolean;
+  /** Bytes that it has. */
+  bytes: number;
+  /** Bytes that it waits for, its socket paused; 0 while it does not wait. */
+  wantedBytes: number;
+  readonly onRoom: () => void;
 }
 
 /** A connection that waits until there is room for messages. */
@@ -15,8 +17,9 @@ export interface WaitingConnection {
  *
  * - Messages that were taken and are not committed yet. They drain by themselves. While there are too many, connections are paused, and
  *   go on in the order in which they began to wait.
- * - Payloads that are being read. Each claims all of its memory before it is read: if each began with some memory, all could wait for
- *   each other. Claims are granted in order, so that a large one is not passed over again and again.
+ * - Payloads that are being read. The oldest claim gets all of its memory at once, from a half of the limit that is its alone. So one can
+ *   always go on, and all of them do in the end. The others share the second half, and each gets twice what it has filled: a payload that is
+ *   announced and does not come holds little.
  */
 export class LinkBudget {
   readonly #pendingLimitBytes: number;
@@ -24,7 +27,8 @@ export class LinkBudget {
   #pendingBytes = 0;
   #claimedBytes = 0;
   #waitingConnections: WaitingConnection[] = [];
-  #waitingClaims: { claim: PayloadClaim; onGranted: () => void }[] = [];
+  /** Oldest first. */
+  readonly #claims = new Set<PayloadClaim>();
 
   constructor(limits: { pendingLimitBytes: number; claimLimitBytes: number }) {
     this.#pendingLimitBytes = limits.pendingLimitBytes;
@@ -35,7 +39,7 @@ export class LinkBudget {
     return this.#pendingBytes;
   }
 
-  /** Bytes of the granted claims. */
+  /** Bytes of all claims. */
   get claimedBytes(): number {
     return this.#claimedBytes;
   }
@@ -46,7 +50,8 @@ export class LinkBudget {
   }
 
   get hasWaitingClaims(): boolean {
-    return this.#waitingClaims.length > 0;
+    for (const { wantedBytes } of this.#claims) if (wantedBytes > 0) return true;
+    return false;
   }
 
   /** A message was taken. */
@@ -76,38 +81,46 @@ export class LinkBudget {
     this.#waitingConnections = this.#waitingConnections.filter((other) => other !== waiting);
   }
 
-  /** Claims memory for a payload. If it is not granted at once, `onGranted` is called later. */
-  claim(bytes: number, onGranted: () => void): PayloadClaim {
-    const claim: PayloadClaim = { bytes, granted: false };
-    if (this.#waitingClaims.length === 0 && this.#fits(bytes)) {
-      claim.granted = true;
-      this.#claimedBytes += bytes;
-    } else {
-      this.#waitingClaims.push({ claim, onGranted });
-    }
+  /** Begins a claim, which has nothing yet. @param onRoom called when there is room for what it waits for: it then asks again */
+  claim(onRoom: () => void): PayloadClaim {
+    const claim = { bytes: 0, wantedBytes: 0, onRoom };
+    this.#claims.add(claim);
     return claim;
+  }
+
+  /**
+   * Asks for memory for a payload of which `filledBytes` have come.
+   *
+   * @returns how large its buffer may be; `filledBytes` if it must wait
+   */
+  grow(claim: PayloadClaim, lengthBytes: number, filledBytes: number): number {
+    const bytes = claim === this.#oldest ? lengthBytes : Math.min(lengthBytes, 2 * filledBytes);
+    if (!this.#fits(claim, bytes)) {
+      claim.wantedBytes = bytes;
+      return filledBytes;
+    }
+    this.#claimedBytes += bytes - claim.bytes;
+    claim.bytes = bytes;
+    claim.wantedBytes = 0;
+    return bytes;
   }
 
   /** Ends a claim: the payload is whole and its message is added, or its connection is gone. */
   end(claim: PayloadClaim): void {
-    if (claim.granted) this.#claimedBytes -= claim.bytes;
-    else this.#waitingClaims = this.#waitingClaims.filter((waiting) => waiting.claim !== claim);
-    this.#grant();
-  }
-
-  /** A claim above the limit is granted if it is the only one. */
-  #fits(bytes: number): boolean {
-    return this.#claimedBytes === 0 || this.#claimedBytes + bytes <= this.#claimLimitBytes;
-  }
-
-  #grant(): void {
-    for (;;) {
-      const [next] = this.#waitingClaims;
-      if (next === undefined || !this.#fits(next.claim.bytes)) return;
-      this.#waitingClaims.shift();
-      next.claim.granted = true;
-      this.#claimedBytes += next.claim.bytes;
-      next.onGranted();
+    this.#claims.delete(claim);
+    this.#claimedBytes -= claim.bytes;
+    for (const waiting of this.#claims) {
+      if (waiting.wantedBytes > 0 && this.#fits(waiting, waiting.wantedBytes)) waiting.onRoom();
     }
+  }
+
+  get #oldest(): PayloadClaim | undefined {
+    return this.#claims.values().next().value;
+  }
+
+  #fits(claim: PayloadClaim, bytes: number): boolean {
+    const oldest = this.#oldest;
+    if (oldest === undefined || claim === oldest) return true;
+    return this.#claimedBytes - oldest.bytes - claim.bytes + bytes <= this.#claimLimitBytes / 2;
   }
 }

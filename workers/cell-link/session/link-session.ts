@@ -55,7 +55,6 @@ export class LinkSession {
   // Time is counted in the server's ticks, so that a tick that comes late, because the service was busy, counts only once.
   #ticks = 0;
   #silentTicks = 0;
-  #claimTicks = 0;
   #unreadTicks = 0;
 
   /** @param options.token what it must show over TCP; null over the Unix socket */
@@ -75,7 +74,7 @@ export class LinkSession {
       budget: host.budget,
       buffers: host.buffers,
       pauses: this.#pauses,
-      onPayloadGranted: () => this.takeHeldPayload(),
+      onPayloadRoom: () => this.takeHeldPayload(),
     });
     this.#parser = new FrameParser({
       onFrame: (frame) => this.#receive(frame),
@@ -83,7 +82,8 @@ export class LinkSession {
       onPayloadAnnounced: () => {
         if (this.#phase === "hello") this.#payloadBeforeHello = true;
       },
-      mayTakePayload: (lengthBytes, stage) => this.#mayTakePayload(lengthBytes, stage),
+      payloadRoom: (lengthBytes, filledBytes) => this.#payloadRoom(lengthBytes, filledBytes),
+      mayDeliverPayload: () => this.#mayTakePayload(),
     });
     socket.on("data", (chunk) => this.#read(chunk));
     socket.on("drain", () => {
@@ -185,13 +185,10 @@ export class LinkSession {
       return;
     }
     if (this.#ticks >= SLOWED_TICKS) this.#pauses.resume("token");
-    if (this.#phase === "hello" && this.#ticks * 1000 >= LIMITS.linkHelloTimeoutMs) {
-      this.close();
-      return;
-    }
+    const isHelloLate = this.#phase === "hello" && this.#ticks * 1000 >= LIMITS.linkHelloTimeoutMs;
     // Silence counts only while the service listens.
     if (!this.#pauses.isPaused) this.#silentTicks++;
-    if (this.#silentTicks * 1000 >= LIMITS.linkSilenceTimeoutMs) {
+    if (isHelloLate || this.#silentTicks * 1000 >= LIMITS.linkSilenceTimeoutMs) {
       this.close();
       return;
     }
@@ -199,14 +196,7 @@ export class LinkSession {
       this.close();
       return;
     }
-    if (this.#memory.isPayloadGranted && !this.#pauses.isPaused) this.#claimTicks++;
-    // A payload that trickles in holds its memory; that is harmless until others wait for it.
-    if (this.#isPayloadSlow() && this.#host.budget.hasWaitingClaims) this.close();
-  }
-
-  #isPayloadSlow(): boolean {
-    const countedMs = this.#claimTicks * 1000 - LIMITS.linkSlowPayload.graceMs;
-    return this.#parser.payloadFilledBytes < (countedMs / 1000) * LIMITS.linkSlowPayload.bytesPerSecond;
+    if (!this.#pauses.isPaused && this.#memory.isPayloadSlow(this.#parser.payloadFilledBytes)) this.close();
   }
 
   #read(chunk: Buffer): void {
@@ -369,16 +359,23 @@ export class LinkSession {
     this.#host.hasAnswers(this);
   }
 
-  #mayTakePayload(lengthBytes: number, stage: "begin" | "deliver"): boolean {
+  #mayTakePayload(): boolean {
     // The service holds no bytes for a connection that has not said hello.
-    if (this.#phase === "hello" || !this.#host.mayTakePayloads()) return false;
-    if (stage === "deliver" || lengthBytes <= LIMITS.linkUnclaimedPayloadBytes) return true;
-    this.#claimTicks = 0;
-    return this.#memory.claim(lengthBytes);
+    return this.#phase !== "hello" && this.#host.mayTakePayloads();
+  }
+
+  #payloadRoom(lengthBytes: number, filledBytes: number): number {
+    return this.#mayTakePayload() ? this.#memory.payloadRoom(lengthBytes, filledBytes) : filledBytes;
   }
 
   #send(frame: FrameToSend): void {
-    for (const part of encodeFrame(frame)) this.#socket.write(part);
+    try {
+      for (const part of encodeFrame(frame)) this.#socket.write(part);
+    } catch (error) {
+      // Most likely there is no memory for the frame. The next connection is told what was committed.
+      this.#host.report(error, this.#producer?.name ?? null);
+      this.close();
+    }
     if (this.#socket.writableLength > LIMITS.linkUnreadAnswerBytes) this.#pauses.pause("unread answers");
   }
 

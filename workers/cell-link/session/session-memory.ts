@@ -9,8 +9,8 @@ export interface SessionMemoryOptions {
   budget: LinkBudget;
   buffers: PayloadBuffers;
   pauses: SessionPauses;
-  /** Memory for the payload that was held back is granted. */
-  onPayloadGranted(): void;
+  /** There is memory for the payload that was held back. */
+  onPayloadRoom(): void;
 }
 
 /** The memory that one connection holds: messages that are not committed, and the payload that is being read. */
@@ -21,6 +21,9 @@ export class SessionMemory {
   #pendingCount = 0;
   /** The memory for the payload that is being read. */
   #claim: PayloadClaim | undefined;
+  /** Since it last got memory; and how many bytes had come by then. */
+  #claimSeconds = 0;
+  #claimedAtBytes = 0;
   /** Its place among the connections that wait while the link as a whole is full. */
   #waiting: WaitingConnection | undefined;
 
@@ -31,10 +34,6 @@ export class SessionMemory {
   /** Messages that were taken and are not committed. */
   get pendingCount(): number {
     return this.#pendingCount;
-  }
-
-  get isPayloadGranted(): boolean {
-    return this.#claim?.granted === true;
   }
 
   /** Counts a message that is taken. @returns its bytes, for `TakenMessage` */
@@ -55,10 +54,26 @@ export class SessionMemory {
     budget.release(bytes);
   }
 
-  /** Claims memory for a payload, unless it has a claim. @returns whether it is granted */
-  claim(lengthBytes: number): boolean {
-    this.#claim ??= this.#options.budget.claim(lengthBytes, () => this.#options.onPayloadGranted());
-    return this.#claim.granted;
+  /** Takes memory for a payload, or more of it. @returns how large its buffer may be; `filledBytes` if it must wait */
+  payloadRoom(lengthBytes: number, filledBytes: number): number {
+    const { budget, onPayloadRoom } = this.#options;
+    if (filledBytes < LIMITS.linkUnclaimedPayloadBytes) return Math.min(lengthBytes, LIMITS.linkUnclaimedPayloadBytes);
+    this.#claim ??= budget.claim(onPayloadRoom);
+    this.#claimSeconds = 0;
+    this.#claimedAtBytes = filledBytes;
+    return budget.grow(this.#claim, lengthBytes, filledBytes);
+  }
+
+  /**
+   * Called once for each second in which the connection was read.
+   *
+   * @returns whether the payload that is being read holds memory that others wait for, and comes too slowly
+   */
+  isPayloadSlow(filledBytes: number): boolean {
+    if (this.#claim === undefined) return false;
+    const countedSeconds = ++this.#claimSeconds - LIMITS.linkSlowPayload.graceSeconds;
+    const isSlow = filledBytes - this.#claimedAtBytes < countedSeconds * LIMITS.linkSlowPayload.bytesPerSecond;
+    return isSlow && this.#options.budget.hasWaitingClaims;
   }
 
   /** The payload that was claimed for is whole. */
@@ -78,7 +93,7 @@ export class SessionMemory {
     const { budget, pauses } = this.#options;
     // The payload being read does not count as pending: a message above the limit is let in alone.
     if (this.#pendingBytes > LIMITS.linkConnectionPendingBytes) pauses.pause("own messages");
-    if (isPayloadHeld) pauses.pause(this.#claim?.granted === false ? "payload room" : "disk room");
+    if (isPayloadHeld) pauses.pause((this.#claim?.wantedBytes ?? 0) > 0 ? "payload room" : "disk room");
     if (!budget.isFull || this.#waiting !== undefined) return;
     pauses.pause("all messages");
     this.#waiting = budget.waitForRoom(() => {

@@ -13,14 +13,23 @@ export class BatchMemory {
   /** Unused memory, by the power of two of its capacity. */
   readonly #kept: ArrayBuffer[][] = [];
   #keptBytes = 0;
+  /** For the next copy. */
+  #reserved: ArrayBuffer | null = null;
 
   get keptBytes(): number {
     return this.#keptBytes;
   }
 
+  /** Takes the memory for the next copy, which has so many bytes, unless it was taken already. @throws RangeError when there is none */
+  reserve(lengthBytes: number): void {
+    this.#reserved ??= this.#take(lengthBytes);
+  }
+
   /** A copy of the bytes, at the start of a buffer of its own that may be larger. */
   copyOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-    const copy = new Uint8Array(this.#take(bytes.length), 0, bytes.length);
+    const memory = this.#reserved ?? this.#take(bytes.length);
+    this.#reserved = null;
+    const copy = new Uint8Array(memory, 0, bytes.length);
     copy.set(bytes);
     return copy;
   }

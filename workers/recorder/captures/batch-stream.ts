@@ -36,6 +36,11 @@ export class BatchStream {
     return this.#isBehind;
   }
 
+  /** Takes the memory for the next batch, which has so many bytes. @throws RangeError when there is none */
+  reserve(lengthBytes: number): void {
+    this.#memory.reserve(lengthBytes);
+  }
+
   /** Sends a copy of the batch, because its bytes belong to the log. A hint's bytes are sent themselves: nobody reads them again. */
   send(batch: CommittedBatch): void {
     const bytes = batch.isHint ? (batch.bytes as Uint8Array<ArrayBuffer>) : this.#memory.copyOf(batch.bytes);

@@ -1,13 +1,14 @@
+import { CountedLines } from "../../../core/counted-lines.js";
 import { LIMITS } from "../../../core/limits.js";
 import { clockFault } from "../../../core/service-clock.js";
 import type { Timers } from "../../../core/timers.js";
 import { LinkServer } from "../../cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../../cell-link/message-intake.js";
 import type { RecordWriter } from "../record-writer.js";
-import type { RecorderOptions, RecorderReady } from "../recorder-messages.js";
+import type { LogLine, RecorderOptions, RecorderReady } from "../recorder-messages.js";
 import type { RecorderState } from "../recorder-state.js";
 import type { RunEndings } from "../run-endings.js";
-import type { LogLines } from "../status/log-lines.js";
+import { causeOf, type LogLines } from "../status/log-lines.js";
 import type { RecordingStatus } from "../status/recording-status.js";
 import { SharedNames } from "./shared-names.js";
 
@@ -36,20 +37,25 @@ export class ProducerLink implements MessageIntake {
   readonly server: LinkServer;
   readonly #options: ProducerLinkOptions;
   readonly #sharedNames: SharedNames;
+  /** Lines that any connection can cause. */
+  readonly #lines: CountedLines<LogLine>;
 
   constructor(options: ProducerLinkOptions) {
     this.#options = options;
-    const { timers, noteShortage, line, report, onChange } = options;
+    const { timers, noteShortage, line, onChange } = options;
     this.#sharedNames = new SharedNames(timers, onChange);
+    this.#lines = new CountedLines(timers, ({ level, message, fields }, count) => {
+      line(level, message, count === undefined ? fields : { ...fields, count });
+    });
     this.server = new LinkServer({
       intake: this,
       timers,
       report: (error, producer) => {
-        // A producer whose connection could not be accepted tries again and again: one line for all attempts is enough.
-        if (producer === null && noteShortage(error)) return;
-        report("a message could not be taken", error, { producer });
+        // A producer that was refused for it tries again and again: one line for all attempts is enough.
+        if (noteShortage(error)) return;
+        this.#line("error", "a message could not be taken", producer ?? "", { producer, cause: causeOf(error) });
       },
-      wrongTokens: (address, count) => line("warn", "wrong token for the cell link", { address, refused: count }),
+      wrongToken: (address) => this.#line("warn", "wrong token for the cell link", address, { address }),
     });
   }
 
@@ -84,6 +90,7 @@ export class ProducerLink implements MessageIntake {
   async close(): Promise<void> {
     await this.server.close();
     this.#sharedNames.stop();
+    this.#lines.flush();
   }
 
   get unavailable(): string | null {
@@ -127,9 +134,9 @@ export class ProducerLink implements MessageIntake {
   }
 
   connected({ name, committed }: ProducerProgress): void {
-    const { endings, line, onChange } = this.#options;
+    const { endings, onChange } = this.#options;
     endings.producerBack(name);
-    line("info", "producer connected", { producer: name, committed });
+    this.#line("info", "producer connected", name, { producer: name, committed });
     onChange();
   }
 
@@ -140,14 +147,19 @@ export class ProducerLink implements MessageIntake {
   }
 
   disconnected({ name, committed }: ProducerProgress): void {
-    const { state, endings, line, onChange } = this.#options;
+    const { state, endings, onChange } = this.#options;
     state().producers.forgetUnused(name);
     endings.producerAway(name);
-    line("info", "producer disconnected", { producer: name, committed });
+    this.#line("info", "producer disconnected", name, { producer: name, committed });
     onChange();
   }
 
   take(message: IncomingMessage): void {
     this.#options.writer().take(message);
+  }
+
+  /** @param cause the name or address whose lines are counted. A line that stands for several has no fields. */
+  #line(level: LogLine["level"], message: string, cause: string, fields: LogLine["fields"]): void {
+    this.#lines.write(message, cause, (isToldApart) => ({ level, message, fields: isToldApart ? fields : {} }));
   }
 }

@@ -18,12 +18,10 @@ export interface Producer {
   /** Last number whose record is committed: what may be acknowledged. */
   committed: number;
   /**
-   * The last number taken from each instance, newest instance last. Only the `LIMITS.instancesPerProducer` instances with the highest
-   * numbers are kept, so the result does not depend on the order in which the log is read.
+   * The last number taken from each instance. Only the `LIMITS.instancesPerProducer` instances with the highest numbers are kept: those that
+   * sent last, in whatever order the log is read.
    */
   readonly instances: Map<string, number>;
-  /** The last of `instances`; null if there are none. */
-  newestInstance: string | null;
   /** Time of its last record, UTC in microseconds. */
   lastUsedUs: number;
   /** By sequence number, oldest first; at most the last `LIMITS.refusalsPerProducer`. */
@@ -59,12 +57,13 @@ function isRefusalEntry(value: unknown): boolean {
 
 /**
  * Producers by name, with their sequence numbers and stored refusals. This is what makes a resend harmless. Bounded by
- * `LIMITS.producers`, `LIMITS.refusalsPerProducer` and `LIMITS.refusalBytes`: about 200 bytes a producer, 100 bytes an instance, and
- * twice its JSON for a refusal.
+ * `LIMITS.producers`, `LIMITS.instances`, `LIMITS.refusalsPerProducer` and `LIMITS.refusalBytes`: about 200 bytes a producer, 100 bytes an
+ * instance, and twice its JSON for a refusal.
  */
 export class ProducerTable {
   readonly #producers = new Map<string, Producer>();
   #refusalBytes = 0;
+  #instances = 0;
 
   get size(): number {
     return this.#producers.size;
@@ -89,7 +88,7 @@ export class ProducerTable {
     producer.taken = Math.max(producer.taken, sequence);
     producer.lastUsedUs = Math.max(producer.lastUsedUs, timeUs);
     if (committed) producer.committed = producer.taken;
-    if (instance !== undefined) noteInstance(producer, instance, sequence);
+    if (instance !== undefined) this.#noteInstance(producer, instance, sequence);
     if (refusal !== null) this.#storeRefusal(producer, sequence, refusal);
   }
 
@@ -109,6 +108,7 @@ export class ProducerTable {
     const producer = this.#producers.get(name);
     if (producer === undefined) return;
     while (producer.refusals.size > 0) this.#dropOldest(producer);
+    this.#instances -= producer.instances.size;
     this.#producers.delete(name);
   }
 
@@ -139,10 +139,11 @@ export class ProducerTable {
   restore(entries: readonly ProducerEntry[]): void {
     this.#producers.clear();
     this.#refusalBytes = 0;
+    this.#instances = 0;
     for (const [name, taken, refusals, instances, lastUsedUs] of entries) {
       this.take({ producer: name, sequence: taken }, lastUsedUs, null, true);
       const producer = this.#producers.get(name) as Producer;
-      for (const [instance, sequence] of instances) noteInstance(producer, instance, sequence);
+      for (const [instance, sequence] of instances) this.#noteInstance(producer, instance, sequence);
       for (const [sequence, refusal] of refusals) {
         this.#storeRefusal(producer, sequence, refusal);
       }
@@ -150,7 +151,7 @@ export class ProducerTable {
   }
 
   #add(name: string): Producer {
-    const progress = { name, taken: 0, committed: 0, instances: new Map(), newestInstance: null };
+    const progress = { name, taken: 0, committed: 0, instances: new Map() };
     const producer: Producer = { ...progress, lastUsedUs: 0, refusals: new Map(), refusalBytes: 0 };
     this.#producers.set(name, producer);
     return producer;
@@ -164,10 +165,38 @@ export class ProducerTable {
     if (producer.refusals.size > LIMITS.refusalsPerProducer) this.#dropOldest(producer);
     while (this.#refusalBytes > LIMITS.refusalBytes) {
       // The producer with the most refusals loses one: a producer gone wild costs the others nothing.
-      let most = producer;
-      for (const other of this.#producers.values()) if (other.refusalBytes > most.refusalBytes) most = other;
-      this.#dropOldest(most);
+      this.#dropOldest(this.#most(producer, ({ refusalBytes }) => refusalBytes));
     }
+  }
+
+  #noteInstance(producer: Producer, instance: string, sequence: number): void {
+    const { instances } = producer;
+    const before = instances.get(instance);
+    instances.set(instance, Math.max(before ?? 0, sequence));
+    if (before !== undefined) return;
+    this.#instances++;
+    if (instances.size > LIMITS.instancesPerProducer) this.#dropOldestInstance(producer);
+    else if (this.#instances > LIMITS.instances)
+      this.#dropOldestInstance(this.#most(producer, ({ instances }) => instances.size));
+  }
+
+  #dropOldestInstance({ instances }: Producer): void {
+    let oldest = "";
+    let oldestSequence = Number.POSITIVE_INFINITY;
+    for (const [instance, sequence] of instances) {
+      if (sequence >= oldestSequence) continue;
+      oldest = instance;
+      oldestSequence = sequence;
+    }
+    instances.delete(oldest);
+    this.#instances--;
+  }
+
+  /** The producer that has most of something; `one` if none has more than it. */
+  #most(one: Producer, of: (producer: Producer) => number): Producer {
+    let most = one;
+    for (const other of this.#producers.values()) if (of(other) > of(most)) most = other;
+    return most;
   }
 
   #dropOldest(producer: Producer): void {
@@ -178,24 +207,4 @@ export class ProducerTable {
       return;
     }
   }
-}
-
-/** Keeps the instances ordered by their last numbers, and drops the oldest beyond the limit. */
-function noteInstance(producer: Producer, instance: string, sequence: number): void {
-  const { instances } = producer;
-  const before = instances.get(instance) ?? 0;
-  if (before >= sequence) return;
-  if (instance !== producer.newestInstance) {
-    // Instances with higher numbers go behind it again. That happens only in a replay, which may come back to lower numbers.
-    instances.delete(instance);
-    const later = [...instances].filter(([, last]) => last > sequence);
-    for (const [one] of later) instances.delete(one);
-    instances.set(instance, sequence);
-    for (const [one, last] of later) instances.set(one, last);
-    if (later.length === 0) producer.newestInstance = instance;
-    const [oldest] = instances.keys();
-    if (instances.size > LIMITS.instancesPerProducer && oldest !== undefined) instances.delete(oldest);
-    return;
-  }
-  instances.set(instance, sequence);
 }

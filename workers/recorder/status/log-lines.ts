@@ -15,8 +15,11 @@ export function logLines(send: (message: RecorderToFront) => void): LogLines {
   return {
     line,
     report(what, error, fields) {
-      const cause = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      line("error", what, { ...fields, cause });
+      line("error", what, { ...fields, cause: causeOf(error) });
     },
   };
+}
+
+export function causeOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

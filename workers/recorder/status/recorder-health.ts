@@ -17,13 +17,13 @@ export interface HealthSources {
   recorderFailure(): string | null;
   /** What keeps retention from removing captures; null if nothing does. */
   retentionFault(): string | null;
-  /** What happened to the directory's lock; null while it is intact. */
-  lockFault(): string | null;
+  /** What happened to the directory's lock or to full segments; null while they are intact. */
+  logFault(): string | null;
   /** What is wrong with the clock; null if nothing is. */
   clockFault(): string | null;
   /** Which resource the process or the machine is short of, and since when; null if none. */
   shortage(): string | null;
-  /** What happened to the link's socket or to a folder of the data directory; null while they are intact. */
+  /** What happened to the link's socket or to something in the data directory; null while all is in place. */
   placeFault(): string | null;
   /** Number of runs that lost records in the log. */
   damagedRuns: number;
@@ -71,7 +71,7 @@ export class RecorderHealth {
     const failure = this.#sources.logFailure();
     if (failure !== null) return row("log", "down", `since ${failure.params.since}: ${failure.message}`);
     const { recovery, openedAt, earlierDamage } = this.#sources;
-    const faults = [foundByOpening(recovery, openedAt), foundEarlier(earlierDamage), this.#sources.lockFault()].filter(
+    const faults = [foundByOpening(recovery, openedAt), foundEarlier(earlierDamage), this.#sources.logFault()].filter(
       (one) => one !== null,
     );
     return faults.length === 0 ? row("log", "healthy", null) : row("log", "degraded", faults.join("; "));

@@ -269,6 +269,8 @@ export class DiskRoom implements WriteRoom {
         // Even when the disk shows no more room than before: it does not show a quota.
         this.#wakeAll();
         this.#restoreBallast();
+        // If somebody has removed it, the next look makes it again.
+        void this.#ballast?.verifyName();
         this.#arm();
       });
     }, delayMs);

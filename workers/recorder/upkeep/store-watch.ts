@@ -1,3 +1,4 @@
+import { counted } from "../../../core/counted.js";
 import { since } from "../../../core/health.js";
 import type { Timers } from "../../../core/timers.js";
 import type { CaptureStore } from "../../../storage/captures/capture-store.js";
@@ -5,10 +6,17 @@ import type { LockedDataDirectory } from "../../../storage/disk/data-directory.j
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { restoreLayout } from "../../../storage/disk/restore-layout.js";
 import type { Log } from "../../../storage/log/log.js";
+import { segmentBaseOf } from "../../../storage/log/segment.js";
 import type { LogLine } from "../recorder-messages.js";
 
-/** One look costs a few calls of stat. */
+/** One look costs some calls of stat, and one that lists the months of captures. */
 export const LOOK_INTERVAL_MS = 5_000;
+/** The log's folder can have thousands of names, so it is listed once in so many looks: once a minute. */
+export const LOOKS_PER_LIST = 12;
+
+const MONTH = /^\d{6}$/;
+/** Where something can be missing. */
+type Place = "lock" | "socket" | "layout" | "captures" | "segments";
 
 export interface StoreWatchOptions {
   timers: Timers;
@@ -16,7 +24,7 @@ export interface StoreWatchOptions {
   fileSystem: FileSystem;
   directory: Omit<LockedDataDirectory, "release">;
   log(): Pick<Log, "verifyName"> | undefined;
-  captures: Pick<CaptureStore, "verifyNames">;
+  captures: Pick<CaptureStore, "verifyNames" | "removedMonths">;
   /** Listens again if the cell link's socket file was removed or replaced. @returns true if it was; throws if it cannot listen */
   restoreSocket(): Promise<boolean>;
   /** Called when health may have changed. */
@@ -31,27 +39,47 @@ export interface StoreWatchOptions {
 export class StoreWatch {
   readonly #options: StoreWatchOptions;
   #timer: unknown = null;
-  #lockFault: string | null = null;
-  #socketFault: string | null = null;
-  #capturesFault: string | null = null;
-  #layoutFault: string | null = null;
+  #looks = 0;
+  #lostLock: string | null = null;
+  readonly #faults = new Map<Place, { sinceUs: number; message: string }>();
   /** Identity of the captures folder at the first look. */
   #capturesIdentity: string | undefined;
+  /** The folders of the months, and their identities when they were first seen. */
+  readonly #months = new Map<string, string>();
+  /** The names of all segments that were seen. */
+  readonly #segments = new Set<string>();
   #isStopped = false;
 
   constructor(options: StoreWatchOptions) {
     this.#options = options;
   }
 
-  /** What is wrong with the directory's lock, for people; null if nothing is. It never goes away: a second service may have opened the directory. */
-  get lockFault(): string | null {
-    return this.#lockFault;
+  /**
+   * What is wrong with the directory's lock or with full segments, for people; null if nothing is. That the lock was lost never goes away: a second
+   * service may have opened the directory.
+   */
+  get logFault(): string | null {
+    return joined([this.#lostLock, this.#faultOf("segments")]);
   }
 
-  /** What is wrong with the socket or a folder, for people; null if nothing is. */
+  /** What else is not in place, for people; null if all is. */
   get placeFault(): string | null {
-    const faults = [this.#socketFault, this.#capturesFault, this.#layoutFault].filter((one) => one !== null);
-    return faults.length === 0 ? null : faults.join("; ");
+    return joined((["lock", "socket", "captures", "layout"] as const).map((place) => this.#faultOf(place)));
+  }
+
+  #faultOf(place: Place): string | null {
+    const fault = this.#faults.get(place);
+    return fault === undefined ? null : since(fault.sinceUs, fault.message);
+  }
+
+  /** @param message what is wrong there now, for people; null: nothing */
+  #found(place: Place, message: string | null): void {
+    const { wallUs, line } = this.#options;
+    const before = this.#faults.get(place);
+    if (message === null) this.#faults.delete(place);
+    else this.#faults.set(place, { sinceUs: before?.sinceUs ?? wallUs(), message });
+    if (message !== null && before === undefined)
+      line("error", "a part of the store is not in its place", { cause: message });
   }
 
   async start(): Promise<void> {
@@ -76,8 +104,10 @@ export class StoreWatch {
     await this.#lookAtLock();
     await this.lookAtFiles();
     if (this.#isStopped) return;
+    const isListed = this.#looks++ % LOOKS_PER_LIST === 0;
     await this.#lookAtSocket();
     await this.#lookAtFolders();
+    if (isListed) await this.#lookAtSegments();
     // The clock may have become wrong, or right, without any other event.
     if (!this.#isStopped) this.#options.onChange();
   }
@@ -90,54 +120,91 @@ export class StoreWatch {
 
   async #lookAtLock(): Promise<void> {
     const { directory, wallUs, onChange, line } = this.#options;
-    if (this.#lockFault !== null) return;
+    if (this.#lostLock !== null) return;
     let found: Awaited<ReturnType<typeof directory.restoreLock>>;
     try {
       found = await directory.restoreLock();
-    } catch {
-      // If the disk does not answer, the disk's row of health says so.
-      return;
+    } catch (error) {
+      const cause = (error as Error).message;
+      return this.#found("lock", `the lock in ${directory.path}/lock cannot be looked at, or made again: ${cause}`);
     }
+    this.#found("lock", null);
     if (found === "intact" || this.#isStopped) return;
     if (found === "restored") return line("warn", "the lock of the data directory was removed: it was made again", {});
-    this.#lockFault = since(
+    this.#lostLock = since(
       wallUs(),
       `the lock in ${directory.path}/lock was removed, and another process may have opened this directory: stop it, and restart the service`,
     );
-    line("error", "the lock of the data directory is lost", { cause: this.#lockFault });
+    line("error", "the lock of the data directory is lost", { cause: this.#lostLock });
     onChange();
   }
 
   async #lookAtSocket(): Promise<void> {
-    const { restoreSocket, line, wallUs } = this.#options;
+    const { restoreSocket, line } = this.#options;
     try {
       if (await restoreSocket()) line("warn", "the cell link's socket was removed or replaced: it was made again", {});
-      this.#socketFault = null;
+      this.#found("socket", null);
     } catch (error) {
-      if (this.#socketFault !== null) return;
-      this.#socketFault = since(wallUs(), `producers cannot connect: ${(error as Error).message}`);
-      line("error", "the cell link's socket was removed or replaced", { cause: this.#socketFault });
+      this.#found("socket", `producers cannot connect: ${(error as Error).message}`);
     }
   }
 
   async #lookAtFolders(): Promise<void> {
-    const { fileSystem, directory, line, wallUs } = this.#options;
+    const { fileSystem, directory, line } = this.#options;
     try {
-      for (const folder of await restoreLayout(fileSystem, directory)) {
-        line("warn", "a folder of the data directory was removed: it was made again", { folder });
+      for (const path of await restoreLayout(fileSystem, directory)) {
+        line("warn", "a part of the data directory was removed: it was made again", { path });
       }
-      this.#layoutFault = null;
-      const identity = (await fileSystem.statusOf(directory.capturesPath))?.identity;
-      this.#capturesIdentity ??= identity;
-      if (identity === this.#capturesIdentity) this.#capturesFault = null;
-      else {
-        this.#capturesFault ??= since(
-          wallUs(),
-          `the folder ${directory.capturesPath} was removed or replaced: new captures are stored, but those it held are missing until it is back`,
-        );
-      }
+      this.#found("layout", null);
+      this.#found("captures", await this.#missingCaptures());
     } catch (error) {
-      this.#layoutFault ??= since(wallUs(), `a folder of the data directory is missing: ${(error as Error).message}`);
+      this.#found("layout", `a part of the data directory is missing: ${(error as Error).message}`);
     }
   }
+
+  async #missingCaptures(): Promise<string | null> {
+    const { fileSystem, directory, captures } = this.#options;
+    const path = directory.capturesPath;
+    const identityOf = async (folder: string) => (await fileSystem.statusOf(folder))?.identity;
+    const identity = await identityOf(path);
+    this.#capturesIdentity ??= identity;
+    if (identity !== this.#capturesIdentity)
+      return `the folder ${path} was removed or replaced: new captures are stored, but those it held are missing until it is back`;
+    // A start reads nothing for this: it would have to fail with a disk that cannot list the months.
+    for (const { name } of this.#looks === 0 ? [] : await fileSystem.readDirectory(path)) {
+      const found = MONTH.test(name) && !this.#months.has(name) ? await identityOf(`${path}/${name}`) : undefined;
+      if (found !== undefined) this.#months.set(name, found);
+    }
+    const missing: string[] = [];
+    for (const [month, seen] of this.#months) {
+      const isInPlace = (await identityOf(`${path}/${month}`)) === seen;
+      // Retention may have removed it meanwhile, because it was empty.
+      if (captures.removedMonths.has(month)) this.#months.delete(month);
+      else if (!isInPlace) missing.push(month);
+    }
+    if (missing.length === 0) return null;
+    const folders = counted(missing.length, "folder");
+    return `${folders} of ${path} removed or replaced (${missing.join(", ")}): the captures that were there are missing until they are back`;
+  }
+
+  async #lookAtSegments(): Promise<void> {
+    const { fileSystem, directory } = this.#options;
+    let names: Set<string>;
+    try {
+      names = new Set((await fileSystem.readDirectory(directory.metaPath)).map(({ name }) => name));
+    } catch {
+      // The folder of the newest segment is gone, or the disk does not answer: others say so.
+      return;
+    }
+    for (const name of names) if (segmentBaseOf(name) !== undefined) this.#segments.add(name);
+    const missing = [...this.#segments].filter((name) => !names.has(name));
+    const segments = counted(missing.length, "segment");
+    const message = `${segments} of the log removed (first ${missing[0]}): what was recorded there cannot be read, and is lost at the next start, until the file is back`;
+    this.#found("segments", missing.length === 0 ? null : message);
+  }
+}
+
+function joined(faults: readonly (string | null)[]): string | null {
+  const all = faults.filter((one) => one !== null);
+  return all.length === 0 ? null : all.join("; ");
 }

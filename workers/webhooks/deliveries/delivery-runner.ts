@@ -1,4 +1,5 @@
 import type { Delivery, DeliveryAttempt } from "../../../core/webhook/delivery.js";
+import { shortageOf } from "../../../storage/disk/file-system-error.js";
 import type { RecordWaits } from "../../../storage/log/record-waits.js";
 import type { DeliveryJob } from "../dispatcher/dispatcher-messages.js";
 import { jobOf, nextAction, notReadError, stopsDelivery, webhookDeleted } from "./delivery-action.js";
@@ -166,9 +167,18 @@ export class DeliveryRunner {
       return;
     }
     const { delivery, history, payload } = found.content;
+    let bytes: Uint8Array;
+    try {
+      bytes = payloadBytes(payload);
+    } catch (error) {
+      const reason = shortageOf(error);
+      if (reason === null) throw error;
+      this.happens(tracked, { event: "not_read", reason });
+      return;
+    }
     this.#unreadable.remove(deliveryId);
     const testPayload = delivery.runId === null ? payload : null;
-    Object.assign(tracked, { delivery, history, testPayload, payload: payloadBytes(payload) });
+    Object.assign(tracked, { delivery, history, testPayload, payload: bytes });
     this.happens(tracked, { event: "loaded" });
   }
 

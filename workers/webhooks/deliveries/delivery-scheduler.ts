@@ -72,10 +72,11 @@ export class DeliveryScheduler {
     if (!requests.admits(webhookId, answer)) return undefined;
     const timeUs = tick();
     const { delivery, payload } = testDelivery(kept.webhook, source(), timeUs, newId);
+    const bytes = payloadBytes(payload);
     const sequence = append({ kind: "delivery_put", delivery, history: [], payload }, timeUs);
     this.#runner.lastSequence = sequence;
     const tracked = this.#runner.track(delivery.id, webhookId, "unseen", delivery);
-    Object.assign(tracked, { sequence, testPayload: payload, payload: payloadBytes(payload) });
+    Object.assign(tracked, { sequence, testPayload: payload, payload: bytes });
     // The client knows the webhook, not the delivery. If the webhook is deleted meanwhile, it is not found.
     const request = requests.add(tracked, (outcome) => {
       const isDeleted = "error" in outcome && outcome.error.data.code === "webhook_deleted";

@@ -1,4 +1,5 @@
 import { LIMITS } from "../../../core/limits.js";
+import { isOutOfMemory } from "../../../storage/disk/file-system-error.js";
 
 /** The bytes of events whose deliveries wait. The deliveries of one event share them, and so do both threads. */
 export class EventPayloads {
@@ -9,12 +10,16 @@ export class EventPayloads {
     return this.#keptBytes;
   }
 
-  /** Keeps an event's payload, if there is room, until so many deliveries have ended. */
+  /** Keeps an event's payload, if there is room and memory, until so many deliveries have ended. What is not kept is read again. */
   keep(eventId: string, text: string, deliveries: number): void {
     const length = Buffer.byteLength(text);
     if (this.#keptBytes + length > LIMITS.keptPayloadBytes) return;
-    this.#events.set(eventId, { bytes: payloadBytes(text), deliveries });
-    this.#keptBytes += length;
+    try {
+      this.#events.set(eventId, { bytes: payloadBytes(text), deliveries });
+      this.#keptBytes += length;
+    } catch (error) {
+      if (!isOutOfMemory(error)) throw error;
+    }
   }
 
   get(eventId: string): Uint8Array | null {

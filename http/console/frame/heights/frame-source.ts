@@ -5,7 +5,7 @@ import { FrameProblem, problemOf } from "./frame-problem.js";
 import { FrameField } from "./height-field.js";
 import { heightInMm } from "./height-in-mm.js";
 import { HEADER_BYTES, NpyError, readNpyHeader } from "./npy.js";
-import { OVERVIEW_POINTS, readOverview } from "./overview.js";
+import { losesSteps, OVERVIEW_POINTS, readOverview } from "./overview.js";
 import { type ReadBytes, RowStore } from "./row-store.js";
 
 /** Requests a path of the service, with the page's key. Rejects if the answer is not a 2xx. */
@@ -59,10 +59,10 @@ function rangeReader(get: Get, path: string, what: string): ReadBytes {
 export async function openFrame(get: Get, frameId: string, signal: AbortSignal): Promise<OpenFrame> {
   const base = `/sensor/frames/${encodeURIComponent(frameId)}`;
   const npyPath = `${base}/file.npy`;
-  const range = { Range: `bytes=0-${HEADER_BYTES - 1}` };
+  const head = { Range: `bytes=0-${HEADER_BYTES - 1}` };
   // Asked for together with the frame: the picture is there sooner by a round trip.
   const heights = Promise.all([
-    readBytes(get, npyPath, "the heights", signal, range),
+    readBytes(get, npyPath, "the heights", signal, head),
     readBytes(get, `${base}/overview.npy?points=${OVERVIEW_POINTS}`, "the heights", signal),
   ]);
   heights.catch(() => {});
@@ -71,11 +71,12 @@ export async function openFrame(get: Get, frameId: string, signal: AbortSignal):
     const [start, served] = await withRemoval(get, frame, signal, () => heights);
     const header = readNpyHeader(start.bytes);
     if (header.lines === 0 || header.width === 0) throw new FrameProblem("This frame has no points.");
-    const read = rangeReader(get, npyPath, "the heights");
-    const rows = new RowStore(header, (...bytes) => withRemoval(get, frame, bytes[2], () => read(...bytes)));
+    const range = rangeReader(get, npyPath, "the heights");
+    const rows = new RowStore(header, (...bytes) => withRemoval(get, frame, bytes[2], () => range(...bytes)));
     const grid = gridOf(frame.geometry, header);
     const toMm = heightInMm(frame.geometry.height);
-    const overview = readOverview(served.bytes, served.response.headers, grid);
+    const read = readOverview(served.bytes, served.response.headers, grid);
+    const overview = { ...read, isRounded: losesSteps(read.zMm, frame.geometry.height) };
     return { frame, rows, field: new FrameField(grid, overview, rows, toMm) };
   } catch (error) {
     if (error instanceof NpyError) throw new FrameProblem(`The heights cannot be read: ${error.message}.`);

@@ -82,7 +82,8 @@ export class DifferenceField implements HeightField {
       const line = firstLine + Math.floor(at / width) * stride;
       difference[at] = overviewHeight(other.overview, column, line) - (zMm[at] as number);
     }
-    this.overview = { ...here.overview, zMm: difference };
+    const isRounded = here.overview.isRounded === true || other.overview.isRounded === true;
+    this.overview = { ...here.overview, zMm: difference, isRounded };
   }
 
   get linesInMemory(): number {
@@ -104,5 +105,6 @@ export class DifferenceField implements HeightField {
 export function heightAt(field: HeightField, column: number, line: number): { zMm: number; isExact: boolean } {
   const full = field.line(line);
   if (full !== undefined) return { zMm: full.zMm(column), isExact: true };
-  return { zMm: overviewHeight(field.overview, column, line), isExact: field.overview.stride === 1 };
+  const { stride, isRounded } = field.overview;
+  return { zMm: overviewHeight(field.overview, column, line), isExact: stride === 1 && isRounded !== true };
 }

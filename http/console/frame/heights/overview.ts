@@ -1,3 +1,4 @@
+import type { HeightPlane } from "../answers.js";
 import type { FrameGrid } from "./frame-grid.js";
 import { NpyError, readNpy } from "./npy.js";
 
@@ -10,6 +11,8 @@ export interface Overview {
   readonly stride: number;
   readonly firstColumn: number;
   readonly firstLine: number;
+  /** f32 is too coarse for the steps of these heights: only full lines tell them apart. */
+  readonly isRounded?: boolean;
 }
 
 /** As many as a view has pixels: it comes within a blink, and the lines that are looked at follow. */
@@ -42,6 +45,12 @@ export function readOverview(bytes: Uint8Array, headers: Headers, grid: FrameGri
     );
   }
   return { zMm: values, width, lines, stride, firstColumn, firstLine };
+}
+
+/** Whether f32 loses steps of these heights, as it does where an offset takes them far from zero. */
+export function losesSteps(zMm: Float32Array, { dtype, scale_mm, offset_mm }: HeightPlane): boolean {
+  if (dtype === "f32") return offset_mm !== 0;
+  return zMm.some((z) => Math.abs(z) > 2 ** 23 * Math.abs(scale_mm));
 }
 
 /** z in mm of the overview's point that is nearest to a column and a line of the frame. */

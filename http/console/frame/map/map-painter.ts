@@ -1,10 +1,11 @@
 import { fixed, inUnit, unit } from "../../data/units.js";
 import type { FrameModel } from "../frame-model.js";
 import type { HeightField } from "../heights/height-field.js";
-import { drawHeights, wantedLines } from "./draw-heights.js";
+import { drawHeights } from "./draw-heights.js";
 import { drawOverlay, type Overlay } from "./draw-overlay.js";
 import { gridOfLayer, type HeightLayer, type LuminanceLayer, type MapLayer } from "./map-layer.js";
 import { pixelsPerPoint, type Size, toScreen, type Viewport } from "./viewport.js";
+import { wantedLines } from "./wanted-lines.js";
 
 type Picture = { layer: MapLayer; viewport: Viewport } & Omit<Overlay, "scale">;
 
@@ -73,7 +74,7 @@ export class MapPainter {
   }
 
   #askForLines(size: Size, viewport: Viewport, layer: HeightLayer, model: FrameModel): void {
-    const wanted = wantedLines(size, viewport, layer);
+    const wanted = wantedLines(size, viewport, layer.field);
     const lines = wanted === undefined ? "" : `${wanted.first}-${wanted.end}`;
     if (this.#asked?.lines === lines && this.#asked.field === layer.field) return;
     this.#asked = { field: layer.field, lines };

@@ -3,7 +3,9 @@ import { npyHeader } from "../../../../core/capture/npy-header.js";
 import { sameStepFrame } from "../../../../http/console/frame/compare/same-step.js";
 import { problemOf } from "../../../../http/console/frame/heights/frame-problem.js";
 import { type Get, openFrame } from "../../../../http/console/frame/heights/frame-source.js";
-import { heightAt } from "../../../../http/console/frame/heights/height-field.js";
+import { DifferenceField, heightAt } from "../../../../http/console/frame/heights/height-field.js";
+import { fit } from "../../../../http/console/frame/map/viewport.js";
+import { wantedLines } from "../../../../http/console/frame/map/wanted-lines.js";
 
 const ID = "019b76da-a800-7000-8000-000000000001";
 const FRAME = {
@@ -19,7 +21,11 @@ const refused = (status: number, code: string, isRetryable = false) =>
   Object.assign(new Error("no"), { status, code, isRetryable });
 
 /** A service that answers these paths; any other is 404. Ranges of the NPY are served unless it `ignoresRanges`. */
-function service(answers: Record<string, object | Error>, ignoresRanges = false): { get: Get; asked: string[] } {
+function service(
+  answers: Record<string, object | Error>,
+  ignoresRanges = false,
+  stride = "2",
+): { get: Get; asked: string[] } {
   const asked: string[] = [];
   const get: Get = async (path, { headers }) => {
     const range = new Headers(headers).get("range");
@@ -29,7 +35,7 @@ function service(answers: Record<string, object | Error>, ignoresRanges = false)
     if (!Buffer.isBuffer(answer)) return Response.json(answer);
     const [first, last] = (/=(\d+)-(\d+)$/.exec(range ?? "=0-999999")?.slice(1) ?? []).map(Number);
     const body = range === null || ignoresRanges ? answer : answer.subarray(first, (last as number) + 1);
-    return new Response(new Uint8Array(body), { status: body === answer ? 200 : 206, headers: { "x-stride": "2" } });
+    return new Response(new Uint8Array(body), { status: body === answer ? 200 : 206, headers: { "x-stride": stride } });
   };
   return { get, asked };
 }
@@ -53,6 +59,36 @@ t.test("a frame is opened by its overview; lines follow by ranges", async (t) =>
   const short = await open(service({ ...FILES, "/sensor/frames/ID/file.npy": NPY.subarray(0, -1) }).get);
   const load = short.field.load(0, 2, new AbortController().signal);
   await t.rejects(load, { name: "FrameProblem", message: /broke off/ });
+});
+
+t.test("heights far from zero are those of the full lines, also where the overview has every point", async (t) => {
+  const far = async (height: object) => {
+    const raws = [1, 2, 0, 4];
+    const { scale_mm, offset_mm } = { ...FRAME.geometry.height, ...height };
+    const overview = Float32Array.from(raws, (raw) => (raw === 0 ? Number.NaN : raw * scale_mm + offset_mm));
+    const answers = {
+      ...FILES,
+      "/sensor/frames/ID": {
+        ...FRAME,
+        geometry: { ...FRAME.geometry, height: { ...FRAME.geometry.height, ...height } },
+      },
+      "/sensor/frames/ID/overview.npy": Buffer.concat([npyHeader("f32", 2, 2), Buffer.from(overview.buffer)]),
+    };
+    const { field } = await open(service(answers, false, "1").get);
+    const size = { width: 200, height: 200 };
+    const wanted = wantedLines(size, fit(field.grid, size), field);
+    return { field, wanted };
+  };
+  const near = await far({});
+  t.equal(near.wanted, undefined);
+  t.same(heightAt(near.field, 1, 0), { zMm: 1, isExact: true });
+  const { field, wanted } = await far({ scale_mm: 0.01, offset_mm: 1e6 });
+  t.same(wanted, { first: 0, end: 2 });
+  t.same(heightAt(field, 1, 0), { zMm: Math.fround(1e6 + 0.02), isExact: false });
+  await field.load(0, 2, new AbortController().signal);
+  t.same(heightAt(field, 1, 0), { zMm: 0.02 + 1e6, isExact: true });
+  const difference = new DifferenceField(near.field, (await far({ scale_mm: 0.01, offset_mm: 1e6 })).field);
+  t.notOk(heightAt(difference, 1, 0).isExact);
 });
 
 t.test("retention that removes an open frame is named", async (t) => {

@@ -2,9 +2,11 @@ import { execFileSync } from "node:child_process";
 import {
   copyFileSync,
   existsSync,
+  mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
+  rmdirSync,
   rmSync,
   statSync,
   writeFileSync,
@@ -13,9 +15,10 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { capturePath } from "../../../../storage/captures/capture-path.js";
+import { openDataDirectory } from "../../../../storage/disk/data-directory.js";
 import { lockDirectory } from "../../../../storage/disk/directory-lock.js";
 import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
-import { LOOK_INTERVAL_MS } from "../../../../workers/recorder/upkeep/store-watch.js";
+import { LOOK_INTERVAL_MS, LOOKS_PER_LIST, StoreWatch } from "../../../../workers/recorder/upkeep/store-watch.js";
 import {
   frameBegin,
   frameLines,
@@ -24,6 +27,7 @@ import {
   PROGRAM_ID,
   programPut,
 } from "../../../helpers/link/link-messages.js";
+import { ManualTimers } from "../../../helpers/recorder/manual-timers.js";
 import { RecorderHarness, temporaryDirectory } from "../../../helpers/recorder/recorder-harness.js";
 import { until } from "../../../helpers/store/log-harness.js";
 
@@ -190,6 +194,132 @@ t.test("something else in place of the socket shows in health, until it is gone"
   await (await recorder.connect("another")).close();
 });
 
+t.test("the file that names the format is written again, so that the next start finds it", async (t) => {
+  const { recorder, directory } = await capturing(t);
+  const path = join(directory, "format.json");
+  const text = readFileSync(path, "utf8");
+  rmSync(path);
+  await look(recorder);
+  t.equal(readFileSync(path, "utf8"), text);
+  t.match(recorder.lines.at(-1), { level: "warn", message: /removed: it was made again/, fields: { path } });
+  t.match(recorder.row("recorder"), { status: "healthy" });
+  rmSync(path);
+  mkdirSync(path);
+  await look(recorder);
+  t.match(recorder.row("recorder"), { status: "degraded", detail: /a part of the data directory is missing: rename/ });
+  rmdirSync(path);
+  await look(recorder);
+  t.equal(readFileSync(path, "utf8"), text);
+  await recorder.stop();
+  await (await RecorderHarness.start(t, directory)).stop();
+});
+
+t.test("something else in place of the lock shows in health, until it is gone", async (t) => {
+  const { recorder, directory } = await capturing(t);
+  const lock = join(directory, "lock");
+  rmSync(lock, { recursive: true });
+  writeFileSync(lock, "a file");
+  for (let nth = 0; nth < 2; nth++) await look(recorder);
+  t.match(recorder.row("recorder"), {
+    status: "degraded",
+    detail: /^since \d{4}-.*: the lock in .*\/lock cannot be looked at, or made again: mkdir .*lock: ENOTDIR/,
+  });
+  const told = recorder.lines.filter(({ level }) => level === "error");
+  t.equal(told.length, 1, "one line however long it lasts");
+  t.equal(readFileSync(lock, "utf8"), "a file");
+  rmSync(lock);
+  await look(recorder);
+  t.match(recorder.row("recorder"), { status: "healthy" });
+  t.match(recorder.row("log"), { status: "healthy" });
+  t.equal(readdirSync(lock).length, 1);
+});
+
+t.test("months of captures and full segments that are removed show in health, until they are back", async (t) => {
+  const directory = temporaryDirectory(t);
+  const recorder = await RecorderHarness.start(t, directory, { segmentBytes: 1_000 });
+  const controller = await recorder.connect("controller");
+  for (let nth = 0; nth < 8; nth++) await controller.accept(programPut(nextId()));
+  const [captures, meta] = [join(directory, "captures"), join(directory, "meta")];
+  for (const month of ["202609", "202610"]) mkdirSync(join(captures, month));
+  const list = async (): Promise<void> => {
+    for (let nth = 0; nth < LOOKS_PER_LIST; nth++) await look(recorder);
+  };
+  await list();
+  t.match(recorder.row("recorder"), { status: "healthy" });
+  const away = (folder: string, name: string) => renameSync(join(folder, name), join(directory, `${name}.away`));
+  const back = (folder: string, name: string) => renameSync(join(directory, `${name}.away`), join(folder, name));
+  const segments = readdirSync(meta).filter((name) => name.endsWith(".seg"));
+  t.ok(segments.length > 2);
+  away(captures, "202610");
+  away(meta, segments[1] as string);
+  await look(recorder);
+  t.match(recorder.row("recorder"), {
+    status: "degraded",
+    detail:
+      /^since \d{4}-.*: 1 folder of .*captures removed or replaced \(202610\): the captures that were there are missing/,
+  });
+  // Another folder of that name does not hold them.
+  mkdirSync(join(captures, "202610"));
+  away(captures, "202609");
+  await list();
+  t.match(recorder.row("recorder").detail, /2 folders of .*captures removed or replaced \(202609, 202610\)/);
+  t.match(recorder.row("log"), {
+    status: "degraded",
+    detail: new RegExp(
+      `^since \\d{4}-.*: 1 segment of the log removed \\(first ${segments[1]}\\): what was recorded there`,
+    ),
+  });
+  rmdirSync(join(captures, "202610"));
+  for (const month of ["202609", "202610"]) back(captures, month);
+  back(meta, segments[1] as string);
+  await list();
+  t.match(recorder.row("recorder"), { status: "healthy" });
+  t.match(recorder.row("log"), { status: "healthy" });
+});
+
+t.test("a month that retention has removed is not missed", async (t) => {
+  const directory = temporaryDirectory(t);
+  const dataDirectory = await openDataDirectory({ path: directory, creates: true });
+  t.teardown(() => dataDirectory.release());
+  const month = join(dataDirectory.capturesPath, "202610");
+  mkdirSync(month);
+  const timers = new ManualTimers();
+  const removedMonths = new Set<string>();
+  const lines: string[] = [];
+  const watch = new StoreWatch({
+    ...{ timers, fileSystem: nodeFileSystem, directory: dataDirectory, wallUs: () => 0 },
+    log: () => undefined,
+    captures: { verifyNames: async () => {}, removedMonths },
+    restoreSocket: async () => false,
+    onChange() {},
+    line: (_, message) => lines.push(message),
+  });
+  await watch.start();
+  removedMonths.add("202610");
+  rmdirSync(month);
+  for (let nth = 0; nth < 2; nth++) {
+    timers.advance(LOOK_INTERVAL_MS);
+    await until(() => timers.armed > 0, "the end of the look");
+  }
+  t.equal(watch.placeFault, null);
+  t.same(lines, []);
+  watch.stop();
+});
+
+t.test("the ballast file is made again", async (t) => {
+  const { recorder, directory } = await capturing(t);
+  const path = join(directory, "ballast.bin");
+  const { size } = statSync(path);
+  rmSync(path);
+  const startedMs = performance.now();
+  while (!existsSync(path)) {
+    if (performance.now() - startedMs > 60_000) throw new Error("there is none");
+    await look(recorder);
+  }
+  t.equal(statSync(path).size, size);
+  t.match(recorder.row("disk"), { status: "healthy" });
+});
+
 t.test(
   "folders that are removed are made anew; of captures that are gone health tells until they are back",
   async (t) => {
@@ -229,7 +359,7 @@ t.test(
     await look(recorder);
     t.match(recorder.row("recorder"), {
       status: "degraded",
-      detail: /a folder of the data directory is missing: mkdir .*quarantine/,
+      detail: /a part of the data directory is missing: mkdir .*quarantine/,
     });
     rmSync(join(directory, "quarantine"));
     await look(recorder);

@@ -1,0 +1,45 @@
+/** Limit of all request bodies that are being read: 512 of the largest. */
+const LIMIT_BYTES = 32 * 1024 * 1024;
+
+/** A body that is being read. */
+export interface BodyPlace {
+  readonly lengthBytes: number;
+  readonly oust: () => void;
+  /** It had to make room. */
+  isOusted: boolean;
+}
+
+/**
+ * Bounds the memory of request bodies that have not arrived whole. Where there is no room left, the oldest of them goes: a body is small and
+ * arrives at once, so one that is long under way is slow or stalled. So clients that send no more than a part never lock others out, however
+ * many they are.
+ */
+export class BodiesBeingRead {
+  readonly #limitBytes: number;
+  /** Oldest first. */
+  readonly #places = new Set<BodyPlace>();
+  #bytes = 0;
+
+  constructor(limitBytes = LIMIT_BYTES) {
+    this.#limitBytes = limitBytes;
+  }
+
+  /** @param oust ends the request when its body has to go */
+  enter(lengthBytes: number, oust: () => void): BodyPlace {
+    for (const oldest of this.#places) {
+      if (this.#bytes + lengthBytes <= this.#limitBytes) break;
+      oldest.isOusted = true;
+      this.leave(oldest);
+      oldest.oust();
+    }
+    const place = { lengthBytes, oust, isOusted: false };
+    this.#places.add(place);
+    this.#bytes += lengthBytes;
+    return place;
+  }
+
+  /** The body is whole, or its request has ended. */
+  leave(place: BodyPlace): void {
+    if (this.#places.delete(place)) this.#bytes -= place.lengthBytes;
+  }
+}

@@ -1,0 +1,39 @@
+import t from "tap";
+import { EventPayloads } from "../../../../workers/webhooks/deliveries/event-payloads.js";
+import { ShortMemory } from "../../../helpers/short-memory.js";
+import { SchedulerBench, webhookOf } from "../../../helpers/webhooks/scheduler-bench.js";
+
+t.test("an event for which there is no memory is not kept, and nothing fails", async (t) => {
+  const memory = new ShortMemory(t);
+  const payloads = new EventPayloads();
+  memory.leastRefusedBytes = 10;
+  payloads.keep("large", "x".repeat(20), 1);
+  payloads.keep("small", "x".repeat(5), 1);
+  t.equal(memory.refusals, 1);
+  t.equal(payloads.get("large"), null);
+  t.equal(payloads.get("small")?.length, 5);
+  t.equal(payloads.keptBytes, 5);
+  payloads.ended("large");
+  payloads.ended("small");
+  t.equal(payloads.keptBytes, 0);
+});
+
+t.test("a delivery that was read, and finds no memory, stays pending and is tried again", async (t) => {
+  const memory = new ShortMemory(t);
+  const webhook = webhookOf(1);
+  const bench = SchedulerBench.serving(webhook);
+  memory.leastRefusedBytes = 1_000;
+  bench.emit([webhook], "x".repeat(2_000));
+  bench.settle();
+  bench.answerAllContent();
+  t.equal(bench.jobs.size, 0);
+  t.match(
+    bench.scheduler.fault,
+    /1 delivery waits, because stored data cannot be read: the machine has no memory left/,
+  );
+  memory.leastRefusedBytes = Number.POSITIVE_INFINITY;
+  bench.timers.advance(10_000);
+  bench.answerAllContent();
+  t.equal(bench.jobs.size, 1);
+  t.equal(bench.scheduler.fault, null);
+});
