@@ -226,8 +226,8 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "a record does not wait for its capture",
     file: "storage/log/log.js",
-    find: "await Promise.all(settled);",
-    replace: "void Promise.allSettled(settled);",
+    find: "await Promise.all([...group.needs].map(",
+    replace: "void Promise.allSettled([...group.needs].map(",
     killer: SIMULATION,
   },
   {

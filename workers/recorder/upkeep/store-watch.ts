@@ -155,10 +155,11 @@ export class StoreWatch {
       for (const path of await restoreLayout(fileSystem, directory)) {
         line("warn", "a part of the data directory was removed: it was made again", { path });
       }
+      const missing = await this.#missingCaptures();
       this.#found("layout", null);
-      this.#found("captures", await this.#missingCaptures());
+      this.#found("captures", missing);
     } catch (error) {
-      this.#found("layout", `a part of the data directory is missing: ${(error as Error).message}`);
+      this.#found("layout", `a part of the data directory cannot be looked at, or made again: ${(error as Error).message}`);
     }
   }
 

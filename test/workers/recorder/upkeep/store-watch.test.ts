@@ -206,7 +206,10 @@ t.test("the file that names the format is written again, so that the next start 
   rmSync(path);
   mkdirSync(path);
   await look(recorder);
-  t.match(recorder.row("recorder"), { status: "degraded", detail: /a part of the data directory is missing: rename/ });
+  t.match(recorder.row("recorder"), {
+    status: "degraded",
+    detail: /a part of the data directory cannot be looked at, or made again: rename/,
+  });
   rmdirSync(path);
   await look(recorder);
   t.equal(readFileSync(path, "utf8"), text);
@@ -359,7 +362,7 @@ t.test(
     await look(recorder);
     t.match(recorder.row("recorder"), {
       status: "degraded",
-      detail: /a part of the data directory is missing: mkdir .*quarantine/,
+      detail: /a part of the data directory cannot be looked at, or made again: mkdir .*quarantine/,
     });
     rmSync(join(directory, "quarantine"));
     await look(recorder);
