@@ -159,7 +159,10 @@ export class StoreWatch {
       this.#found("layout", null);
       this.#found("captures", missing);
     } catch (error) {
-      this.#found("layout", `a part of the data directory cannot be looked at, or made again: ${(error as Error).message}`);
+      this.#found(
+        "layout",
+        `a part of the data directory cannot be looked at, or made again: ${(error as Error).message}`,
+      );
     }
   }
 
