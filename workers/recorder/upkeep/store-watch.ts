@@ -174,7 +174,7 @@ export class StoreWatch {
     this.#capturesIdentity ??= identity;
     if (identity !== this.#capturesIdentity)
       return `the folder ${path} was removed or replaced: new captures are stored, but those it held are missing until it is back`;
-    // A start reads nothing for this: it would have to fail with a disk that cannot list the months.
+    // The months are listed at the first look: a start does not wait for it.
     for (const { name } of this.#looks === 0 ? [] : await fileSystem.readDirectory(path)) {
       const found = MONTH.test(name) && !this.#months.has(name) ? await identityOf(`${path}/${name}`) : undefined;
       if (found !== undefined) this.#months.set(name, found);
