@@ -84,6 +84,11 @@ export class CaptureFile implements Durable {
     return extent;
   }
 
+  /** Gives back the place of the last appends, which no record will name: the next append writes over it. */
+  takeBack(lengthBytes: number): void {
+    this.#endOffset -= lengthBytes;
+  }
+
   async whenWritten(): Promise<void> {
     if (this.#writes.size > 0) await Promise.all(this.#writes);
     this.#host.assertWorking();

@@ -260,16 +260,23 @@ export class RecordWriter {
     payload?: Pick<MessagePayload, "file" | "lengthBytes">,
   ): number {
     const { log, endAppended, spend } = this.#options;
-    const record = encodeChanges(origin, changes, this.#runAfter(changes[0], timeUs));
-    const { type, index, body } = record;
     const needs = payload?.file;
-    const sequence = log.append(
-      needs === undefined ? { type, timeUs, index, body } : { type, timeUs, index, body, needs },
-    );
+    const storedBytes = needs === undefined ? 0 : (payload?.lengthBytes ?? 0);
+    let sequence: number;
+    let recordBytes: number;
+    try {
+      const { type, index, body } = encodeChanges(origin, changes, this.#runAfter(changes[0], timeUs));
+      sequence = log.append(needs === undefined ? { type, timeUs, index, body } : { type, timeUs, index, body, needs });
+      recordBytes = recordLength(index.length, body.length);
+    } catch (error) {
+      // The log has no memory or no room now. The bytes come again, and must not make the file longer each time.
+      needs?.takeBack(storedBytes);
+      throw error;
+    }
     if (changes[0]?.kind === "run_ended") endAppended(changes[0].run, sequence);
     this.#state.apply(origin, changes, timeUs);
     this.#tellEmitted(changes, timeUs, sequence);
-    spend(recordLength(index.length, body.length) + (needs === undefined ? 0 : (payload?.lengthBytes ?? 0)));
+    spend(recordBytes + storedBytes);
     return sequence;
   }
 

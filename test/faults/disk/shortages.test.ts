@@ -1,9 +1,11 @@
 /** The tables of workers/recorder/README.md: what becomes of each call that fails for want of descriptors or memory. */
-import { readdirSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
+import { capturePath } from "../../../storage/captures/capture-path.js";
 import { lockDirectory } from "../../../storage/disk/directory-lock.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { Log } from "../../../storage/log/log.js";
 import { LOOK_INTERVAL_MS } from "../../../workers/recorder/upkeep/store-watch.js";
 import { CALLS, type Call, ShortFileSystem } from "../../helpers/disk/short-file-system.js";
 import { MarkdownPage } from "../../helpers/documents/markdown-page.js";
@@ -68,7 +70,7 @@ function notes(recorder: RecorderHarness, runId: string): number {
 /** Of the months that a test removes health tells, and of nothing else. */
 function isWell(recorder: RecorderHarness, key: string): boolean {
   const { status, detail } = recorder.row(key);
-  return status === "healthy" || /^since [^;]*captures removed or replaced [^;]*$/.test(detail ?? "");
+  return status === "healthy" || /^since [^;]*missing or replaced in [^;]*captures [^;]*$/.test(detail ?? "");
 }
 
 function runEvent(runId: string, at: number, length = 400) {
@@ -223,6 +225,33 @@ t.test("a message that finds no memory is refused, comes again, and leaves no ho
   t.match(next.row("log"), { status: "healthy" });
   await next.stop();
 });
+
+t.test(
+  "a payload whose record finds no memory leaves nothing in the capture file, however often it comes",
+  async (t) => {
+    const one = await recording(t);
+    const { recorder, directory } = one;
+    const run = await beginRun(one);
+    let { producer } = one;
+    const { append } = Log.prototype;
+    t.teardown(() => Object.assign(Log.prototype, { append }));
+    for (let nth = 1; nth <= 3; nth++) {
+      Object.assign(Log.prototype, {
+        append: () => {
+          throw outOfMemory();
+        },
+      });
+      producer.message(frameLines(run.frameId, 0, 2), new Uint8Array(2 * LINE_BYTES).fill(nth));
+      t.match(await producer.rest(), listOf({ kind: "refuse", body: { code: "unavailable" } }));
+      Object.assign(Log.prototype, { append });
+      producer = await recorder.connect("controller");
+    }
+    await producer.accept(frameLines(run.frameId, 0, 2), new Uint8Array(2 * LINE_BYTES).fill(7));
+    t.equal(await recorder.stop(), null);
+    const stored = readFileSync(join(directory, "captures", capturePath(run.runId, "capture")));
+    t.same(stored, Buffer.alloc(2 * LINE_BYTES, 7));
+  },
+);
 
 t.test("an acknowledgement that finds no memory ends its connection; the next one is told", async (t) => {
   const one = await recording(t);
