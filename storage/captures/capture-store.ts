@@ -186,15 +186,18 @@ export class CaptureStore {
       const path = `${this.#capturesPath}/${month}`;
       // Also when every file was gone: whoever removed it may have crashed before this sync.
       const isThere = await this.#syncDirectory(path);
-      if (!isThere || !mayRemoveMonth(month)) continue;
-      this.#months.delete(month);
+      if (!mayRemoveMonth(month)) continue;
+      // Also when somebody else removed the folder: nothing in it is missed any more.
       this.#removedMonths.add(month);
+      this.#months.delete(month);
+      if (!isThere) continue;
       try {
         await this.#fileSystem.removeDirectory(path);
         hasRemovedMonth = true;
       } catch (error) {
+        if (isMissing(error)) continue;
         this.#removedMonths.delete(month);
-        if (!isMissing(error) && !isNotEmpty(error)) kept.push(keptFile(runId, error));
+        if (!isNotEmpty(error)) kept.push(keptFile(runId, error));
       }
     }
     if (hasRemovedMonth) await this.#syncDirectory(this.#capturesPath);

@@ -51,6 +51,21 @@ t.test("a file or a month that cannot be removed is told, and holds up no other"
   await store.close();
 });
 
+t.test("a month whose folder somebody else removed counts as removed too, once no run can fall into it", async (t) => {
+  const disk = await createCaptureDisk();
+  const store = openCaptures(disk);
+  const ids = [runId(Date.UTC(2026, 9, 1)), runId(Date.UTC(2026, 10, 1))];
+  for (const id of ids) {
+    await storeCaptures(store, id, random.bytes(10));
+    await disk.unlink(capturesOf(id));
+  }
+  await disk.removeDirectory(`${CAPTURES}/202610`);
+  await disk.removeDirectory(`${CAPTURES}/202611`);
+  t.same(await store.removeCaptures(ids, (month) => month === "202610"), { files: 0, kept: [] });
+  t.same([...store.removedMonths], ["202610"]);
+  await store.close();
+});
+
 t.test("a failed sync of a removal ends the store, as any does", async (t) => {
   for (const syncs of [0, 1]) {
     const disk = await createCaptureDisk();

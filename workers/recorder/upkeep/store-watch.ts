@@ -173,7 +173,7 @@ export class StoreWatch {
     const identity = await identityOf(path);
     this.#capturesIdentity ??= identity;
     if (identity !== this.#capturesIdentity)
-      return `the folder ${path} was removed or replaced: new captures are stored, but those it held are missing until it is back`;
+      return `the folder ${path} was removed or replaced: new captures are stored, but those it held are missing until it is back (after putting back a copy, restart the service)`;
     // The months are listed at the first look: a start does not wait for it.
     for (const { name } of this.#looks === 0 ? [] : await fileSystem.readDirectory(path)) {
       const found = MONTH.test(name) && !this.#months.has(name) ? await identityOf(`${path}/${name}`) : undefined;
@@ -188,7 +188,7 @@ export class StoreWatch {
     }
     if (missing.length === 0) return null;
     const folders = counted(missing.length, "folder");
-    return `${folders} of ${path} removed or replaced (${missing.join(", ")}): the captures that were there are missing until they are back`;
+    return `${folders} missing or replaced in ${path} (${missing.join(", ")}): so are the captures that were there, until the folders are back (after putting back copies, restart the service)`;
   }
 
   async #lookAtSegments(): Promise<void> {
@@ -203,7 +203,7 @@ export class StoreWatch {
     for (const name of names) if (segmentBaseOf(name) !== undefined) this.#segments.add(name);
     const missing = [...this.#segments].filter((name) => !names.has(name));
     const segments = counted(missing.length, "segment");
-    const message = `${segments} of the log removed (first ${missing[0]}): what was recorded there cannot be read, and is lost at the next start, until the file is back`;
+    const message = `${segments} of the log missing (first ${missing[0]}): what was recorded there cannot be read; put every file back before the next start`;
     this.#found("segments", missing.length === 0 ? null : message);
   }
 }
