@@ -3,8 +3,11 @@ import type { Timers } from "./timers.js";
 /** Least time between two lines of the same kind and cause. */
 const WINDOW_MS = 10_000;
 
-/** Most kinds and causes that are counted apart; further causes share one line for each kind. */
+/** Most causes of a kind that are counted apart; further ones share one line. */
 const TOLD_APART = 100;
+
+/** Key of the window that further causes share. */
+const OTHERS = null;
 
 /** Ten seconds of one kind and cause, after its first line was written. */
 interface Window<Line> {
@@ -22,7 +25,8 @@ interface Window<Line> {
 export class CountedLines<Line> {
   readonly #write: (line: Line, count: number | undefined) => void;
   readonly #timers: Timers;
-  readonly #windows = new Map<string, Window<Line>>();
+  /** Windows by cause, by kind. The code knows few kinds. */
+  readonly #kinds = new Map<string, Map<string | null, Window<Line>>>();
 
   /** @param write writes a line; with a count it stands for as many */
   constructor(timers: Timers, write: (line: Line, count: number | undefined) => void) {
@@ -36,12 +40,13 @@ export class CountedLines<Line> {
    * @param line called only for a line that may be written; `isToldApart` is false for one that stands for several causes
    */
   write(kind: string, cause: string, line: (isToldApart: boolean) => Line): void {
-    const own = `${kind} ${cause}`;
-    const isToldApart = this.#windows.has(own) || this.#windows.size < TOLD_APART;
-    const key = isToldApart ? own : `${kind} of others`;
-    const window = this.#windows.get(key);
+    const windows = this.#kinds.get(kind) ?? new Map<string | null, Window<Line>>();
+    this.#kinds.set(kind, windows);
+    const isToldApart = windows.has(cause) || windows.size < TOLD_APART;
+    const key = isToldApart ? cause : OTHERS;
+    const window = windows.get(key);
     if (window === undefined) {
-      this.#begin(key);
+      this.#begin(windows, key);
       this.#write(line(true), undefined);
       return;
     }
@@ -51,23 +56,25 @@ export class CountedLines<Line> {
 
   /** Writes the counts so far. */
   flush(): void {
-    for (const { count, line, timer } of this.#windows.values()) {
-      this.#timers.clear(timer);
-      if (line !== undefined) this.#write(line, count);
+    for (const windows of this.#kinds.values()) {
+      for (const { count, line, timer } of windows.values()) {
+        this.#timers.clear(timer);
+        if (line !== undefined) this.#write(line, count);
+      }
     }
-    this.#windows.clear();
+    this.#kinds.clear();
   }
 
-  #begin(key: string): void {
-    const timer = this.#timers.set(() => this.#end(key), WINDOW_MS);
-    this.#windows.set(key, { count: 0, line: undefined, timer });
+  #begin(windows: Map<string | null, Window<Line>>, key: string | null): void {
+    const timer = this.#timers.set(() => this.#end(windows, key), WINDOW_MS);
+    windows.set(key, { count: 0, line: undefined, timer });
   }
 
-  #end(key: string): void {
-    const { count, line } = this.#windows.get(key) as Window<Line>;
-    this.#windows.delete(key);
+  #end(windows: Map<string | null, Window<Line>>, key: string | null): void {
+    const { count, line } = windows.get(key) as Window<Line>;
+    windows.delete(key);
     if (line === undefined) return;
-    this.#begin(key);
+    this.#begin(windows, key);
     this.#write(line, count);
   }
 }

@@ -83,10 +83,13 @@ t.test("any number of addresses make a bounded number of lines", async (t) => {
   const { lines, timers, refuse } = refusalLog();
   for (let i = 0; i < 20_000; i++) refuse("404", `2001:db8::${i.toString(16)}`, "/");
   t.equal(lines.length, 101);
+  for (let i = 0; i < 2; i++) refuse("401", "10.0.0.7", "/");
   timers.advance(10_000);
-  t.equal(lines.length, 102);
-  t.match(lines.at(-1), { count: 19_899 });
-  t.notOk("remote_address" in (lines.at(-1) ?? {}), "of several addresses it names none");
+  const [others, ofAnotherKind] = lines.slice(102);
+  t.match(others, { count: 19_899 });
+  t.notOk("remote_address" in (others ?? {}), "of several addresses it names none");
+  t.match(ofAnotherKind, { remote_address: "10.0.0.7", count: 1 }, "lines of another kind keep their names");
+  t.equal(lines.length, 104);
 });
 
 t.test("what was counted is told when the service ends", async (t) => {
