@@ -64,8 +64,10 @@ const SHORTAGES: ReadonlyMap<unknown, string> = new Map([
   ["no_thread", "no thread can be started"],
 ]);
 
-/** True for what V8 and Node throw when the machine has no memory for a buffer, or for WebAssembly, of an allowed size. Node 20 gives no code. */
-export function isOutOfMemory(error: unknown): error is RangeError {
+/** True for what V8 and Node throw when the machine has no memory for a buffer, or for WebAssembly, of an allowed size. Only Node gives a code. */
+export function isOutOfMemory(error: unknown): error is Error {
+  if (!(error instanceof Error)) return false;
+  if ((error as NodeJS.ErrnoException).code === "ERR_MEMORY_ALLOCATION_FAILED") return true;
   return error instanceof RangeError && /allocat|unable to grow|out of memory/i.test(error.message);
 }
 
