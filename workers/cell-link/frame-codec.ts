@@ -167,9 +167,9 @@ export interface FrameParserOptions {
  * Takes a stream in chunks of any size and gives its frames. When `push` returns, the caller may use the chunk again. The bytes of a
  * payload are copied into a buffer, which grows in the few steps that its user allows; nothing grows by concatenation.
  *
- * Memory of one parser: at most a header, one body (1 MiB and padding) and one payload (64 MiB). Memory for a payload is taken when its
- * header and body are good, its first byte has come, and as far as its user allows. While the parser is held, it also keeps what was pushed
- * behind that place, so its user must stop reading.
+ * Memory of one parser: at most a header, one body (1 MiB and padding) and one payload (64 MiB; while its buffer grows,
+ * also the smaller one before it). Memory for a payload is taken when its header and body are good, its first byte has come, and as far as its
+ * user allows. While the parser is held, it also keeps what was pushed behind that place, so its user must stop reading.
  */
 export class FrameParser {
   readonly #onFrame: (frame: Frame) => void;

@@ -19,7 +19,7 @@ export interface Producer {
   committed: number;
   /**
    * The last number taken from each instance. Only the `LIMITS.instancesPerProducer` instances with the highest numbers are kept: those that
-   * sent last, in whatever order the log is read.
+   * sent last, in whatever order the log is read. Beyond `LIMITS.instances` of all producers, the producer with the most loses its oldest.
    */
   readonly instances: Map<string, number>;
   /** Time of its last record, UTC in microseconds. */
