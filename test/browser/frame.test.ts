@@ -12,7 +12,7 @@ import {
   type TakenFrame,
   withOutliers,
 } from "../helpers/browser/frame-cell.js";
-import { FrameView, near, numberIn, text } from "../helpers/browser/frame-view.js";
+import { colourAt, FrameView, isGreyAt, near, numberIn, text } from "../helpers/browser/frame-view.js";
 import { pythonWith, runPython } from "../helpers/captures/python-checker.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 import { hasSharedData } from "../helpers/shared-data.js";
@@ -73,6 +73,12 @@ t.test("the maps of a frame", inBrowser, async (t) => {
 
   await t.test("a height that is pointed at becomes exact when its line comes", () => waitForLines(view));
 
+  await t.test("so does the height beside it, of the same place in another frame", (t) =>
+    readBeside(t, view, small, large),
+  );
+
+  await view.open(large.frameId);
+
   await t.test("lines that cannot be read are said to be missing", () => missLines(view, large));
 
   await t.test("the range of the colours is set by fields and by percentiles", (t) => setRange(t, view, small));
@@ -102,23 +108,6 @@ t.test("the maps of a frame", inBrowser, async (t) => {
   t.same(faults, []);
 });
 
-/** Red, green and blue of the map there. */
-async function colourAt(page: Page, x: number, y: number, canvas = ".map canvas"): Promise<number[]> {
-  return page.evaluate<number[]>(`(() => {
-    const canvas = document.querySelector("${canvas}");
-    const box = canvas.getBoundingClientRect();
-    const context = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
-    context.drawImage(canvas, box.left - ${x}, box.top - ${y});
-    return [...context.getImageData(0, 0, 1, 1).data.subarray(0, 3)];
-  })()`);
-}
-
-/** Whether the map is grey there. */
-async function isGreyAt(page: Page, x: number, y: number): Promise<boolean> {
-  const colour = await colourAt(page, x, y);
-  return Math.max(...colour) - Math.min(...colour) < 20;
-}
-
 /** Zooms in by the wheel until every point has pixels of its own. */
 async function zoomTo(view: FrameView, frame: typeof LARGE, column: number, line: number): Promise<void> {
   await view.page.mouse.move(...(await view.screenPlace(frame, column, line)));
@@ -138,18 +127,51 @@ async function movePoint(view: FrameView, column: number, line: number): Promise
   }
 }
 
+/** Holds back the lines of a frame. @returns what lets them come */
+async function holdLines(page: Page, npy: RegExp): Promise<() => Promise<void>> {
+  const held: Route[] = [];
+  let isReleased = false;
+  await page.route(npy, (route) => void (isReleased || isHead(route.request()) ? route.continue() : held.push(route)));
+  return async () => {
+    isReleased = true;
+    for (const route of held) await route.continue();
+    await page.unroute(npy);
+  };
+}
+
 async function waitForLines(view: FrameView): Promise<void> {
   const { page } = view;
-  const held: Route[] = [];
-  await page.route(NPY, (route) => void (isHead(route.request()) ? route.continue() : held.push(route)));
+  const release = await holdLines(page, NPY);
   await page.reload();
   await view.untilPainted();
   await page.mouse.move(...(await view.screenPlace(LARGE, 1500, 400)));
   await page.waitForSelector('.readout [data-exact="false"]');
-  await page.route(NPY, (route) => route.continue());
-  for (const route of held) await route.continue();
+  await release();
   await view.untilExact();
-  await page.unroute(NPY);
+}
+
+async function readBeside(t: Test, view: FrameView, small: TakenFrame, large: TakenFrame): Promise<void> {
+  const { page } = view;
+  const release = await holdLines(page, new RegExp(`${large.frameId}/file\\.npy$`));
+  await view.open(small.frameId, `view=side&with=${large.frameId}`);
+  await page.locator("canvas[data-painted]").nth(1).waitFor();
+  const box = (await page.locator(".map").first().boundingBox()) as {
+    x: number;
+    y: number;
+    width: number;
+    height: number;
+  };
+  await page.mouse.move(box.x + box.width / 2 + 20, box.y + box.height / 2 + 10);
+  await page.waitForSelector('[data-value="z there"] [data-exact="false"]');
+  await release();
+  await page.waitForSelector('[data-value="z there"] [data-exact="true"]');
+  const { x, y, z, "z there": there, Δz: difference } = await view.readout();
+  const expected = surface(
+    Math.round(((x as number) + 10) / LARGE.xPitchMm),
+    Math.round(((y as number) - 5) / LARGE.yPitchMm),
+  );
+  near(t, there, expected, "z there");
+  near(t, difference, expected - (z as number), "Δz");
 }
 
 async function missLines({ page }: FrameView, { frameId }: TakenFrame): Promise<void> {

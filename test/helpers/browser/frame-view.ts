@@ -73,3 +73,20 @@ export function near(t: Pick<Test, "ok">, value: number | undefined, expected: n
 export async function text(page: Page, selector: string): Promise<string> {
   return (await page.locator(selector).first().textContent()) ?? "";
 }
+
+/** Red, green and blue of the map there. */
+export async function colourAt(page: Page, x: number, y: number, canvas = ".map canvas"): Promise<number[]> {
+  return page.evaluate<number[]>(`(() => {
+    const canvas = document.querySelector("${canvas}");
+    const box = canvas.getBoundingClientRect();
+    const context = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+    context.drawImage(canvas, box.left - ${x}, box.top - ${y});
+    return [...context.getImageData(0, 0, 1, 1).data.subarray(0, 3)];
+  })()`);
+}
+
+/** Whether the map is grey there. */
+export async function isGreyAt(page: Page, x: number, y: number): Promise<boolean> {
+  const colour = await colourAt(page, x, y);
+  return Math.max(...colour) - Math.min(...colour) < 20;
+}
