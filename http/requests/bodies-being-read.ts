@@ -11,8 +11,8 @@ export interface BodyPlace {
 
 /**
  * Bounds the memory of request bodies that have not arrived whole. Where there is no room left, the oldest of them goes: a body is small and
- * arrives at once, so one that is long under way is slow or stalled. So clients that send only a part do not lock others out. An honest body is
- * hit only if it is still under way when others have announced as much as there is room for.
+ * arrives at once, so one that is long under way is slow or stalled. So clients that send only a part do not lock others out. An honest body
+ * has to go only if it has not arrived before others announce as much as there is room for.
  */
 export class BodiesBeingRead {
   readonly #limitBytes: number;

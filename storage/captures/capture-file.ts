@@ -84,7 +84,7 @@ export class CaptureFile implements Durable {
     return extent;
   }
 
-  /** Gives back the place of the last appends, which no record will name: the next append writes over it. */
+  /** Gives back the place of the last appends, so many bytes, which no record will name. The next append writes over it. */
   takeBack(lengthBytes: number): void {
     this.#endOffset -= lengthBytes;
   }

@@ -64,7 +64,7 @@ const SHORTAGES: ReadonlyMap<unknown, string> = new Map([
   ["no_thread", "no thread can be started"],
 ]);
 
-/** True for what V8 and Node throw when the machine has no memory for a buffer, or for WebAssembly, of an allowed size. Only Node gives a code. */
+/** True for what V8 and Node throw when the machine has no memory for a buffer, or for WebAssembly, of an allowed size. Errors of V8 have no code. */
 export function isOutOfMemory(error: unknown): error is Error {
   if (!(error instanceof Error)) return false;
   if ((error as NodeJS.ErrnoException).code === "ERR_MEMORY_ALLOCATION_FAILED") return true;

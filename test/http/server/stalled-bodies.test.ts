@@ -42,7 +42,7 @@ onEveryFront(t, "a body that stalls makes room for others; else it is told so at
   await until(() => answers.length === CLIENTS);
   const isAtDeadline = (answer: RawResponse) => "deadline_ms" in (answer.json() as { params: object }).params;
   const [early, late] = [answers.filter((one) => !isAtDeadline(one)), answers.filter(isAtDeadline)];
-  // On a machine so slow that the first deadline comes while others connect, fewer had to.
+  // Fewer have to go on a slow machine, where the first deadline comes while clients still connect.
   t.ok(early.length > 0 && early.length <= CLIENTS + 1 - FIT, "no more than had to go");
   t.match(early[0]?.json(), { code: "unavailable", retryable: true, params: { retry_after_seconds: 1 } });
   t.equal(early[0]?.headers["retry-after"], "1");

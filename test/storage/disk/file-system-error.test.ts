@@ -14,7 +14,7 @@ t.test(
   async (t) => {
     const errors = [
       new RangeError("Array buffer allocation failed"),
-      // Of Node, whose versions differ in the class.
+      // With a code they come from Node, whose sources name the class Error.
       Object.assign(new RangeError("Failed to allocate memory"), { code: "ERR_MEMORY_ALLOCATION_FAILED" }),
       Object.assign(new Error("Failed to allocate memory"), { code: "ERR_MEMORY_ALLOCATION_FAILED" }),
       new RangeError("WebAssembly.Memory(): could not allocate memory"),

@@ -126,7 +126,7 @@ t.test("a producer that reconnects in a loop, and any number of names, make a bo
   for (let nth = 0; nth < 200; nth++) await (await recorder.connect(`name-${nth}`)).close();
   await last.close();
   recorder.timers.advance(10_000);
-  // Of each of the two kinds a hundred names, and what the others share: the first line, and one with their count.
+  // There are two kinds of line. Of each, a hundred names have their own line; the others share a first line, and one with their count.
   t.ok(recorder.lines.length - before <= 2 * 102, `${recorder.lines.length - before} lines`);
   const others = recorder.lines.filter(({ fields }) => (fields.count as number) > 40);
   t.match(others, listOf({ fields: { producer: undefined } }, { fields: { producer: undefined } }));

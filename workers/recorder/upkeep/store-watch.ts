@@ -1,4 +1,3 @@
-import { counted } from "../../../core/counted.js";
 import { since } from "../../../core/health.js";
 import type { Timers } from "../../../core/timers.js";
 import type { CaptureStore } from "../../../storage/captures/capture-store.js";
@@ -187,8 +186,7 @@ export class StoreWatch {
       else if (!isInPlace) missing.push(month);
     }
     if (missing.length === 0) return null;
-    const folders = counted(missing.length, "folder");
-    return `${folders} missing or replaced in ${path} (${missing.join(", ")}): so are the captures that were there, until the folders are back (after putting back copies, restart the service)`;
+    return `folders in ${path} were removed or replaced (${missing.join(", ")}): the captures that were there are missing until they are back (after putting back copies, restart the service)`;
   }
 
   async #lookAtSegments(): Promise<void> {
@@ -202,8 +200,7 @@ export class StoreWatch {
     }
     for (const name of names) if (segmentBaseOf(name) !== undefined) this.#segments.add(name);
     const missing = [...this.#segments].filter((name) => !names.has(name));
-    const segments = counted(missing.length, "segment");
-    const message = `${segments} of the log missing (first ${missing[0]}): what was recorded there cannot be read; put every file back before the next start`;
+    const message = `segments of the log were removed (${missing.length}, first ${missing[0]}): what was recorded there cannot be read; put every file back before the next start`;
     this.#found("segments", missing.length === 0 ? null : message);
   }
 }

@@ -256,18 +256,17 @@ t.test("months of captures and full segments that are removed show in health, un
   await look(recorder);
   t.match(recorder.row("recorder"), {
     status: "degraded",
-    detail:
-      /^since \d{4}-.*: 1 folder missing or replaced in .*captures \(202610\): so are the captures that were there/,
+    detail: /^since \d{4}-.*: folders in .*captures were removed or replaced \(202610\): the captures that were there/,
   });
   // Another folder of that name does not hold them.
   mkdirSync(join(captures, "202610"));
   away(captures, "202609");
   await list();
-  t.match(recorder.row("recorder").detail, /2 folders missing or replaced in .*captures \(202609, 202610\)/);
+  t.match(recorder.row("recorder").detail, /folders in .*captures were removed or replaced \(202609, 202610\)/);
   t.match(recorder.row("log"), {
     status: "degraded",
     detail: new RegExp(
-      `^since \\d{4}-.*: 1 segment of the log missing \\(first ${segments[1]}\\): what was recorded there`,
+      `^since \\d{4}-.*: segments of the log were removed \\(1, first ${segments[1]}\\): what was recorded there`,
     ),
   });
   rmdirSync(join(captures, "202610"));

@@ -41,7 +41,7 @@ t.test("a month that retention has removed is not missed; one that somebody else
   await nextLook();
   rmdirSync(month);
   await nextLook();
-  t.match(watch.placeFault, /1 folder missing or replaced in .*captures \(202610\)/);
+  t.match(watch.placeFault, /folders in .*captures were removed or replaced \(202610\)/);
   t.equal(lines.length, 1);
   removedMonths.add("202610");
   await nextLook();
