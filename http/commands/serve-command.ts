@@ -27,6 +27,9 @@ import { UsageError } from "./resolve-options.js";
 /** How long requests may take to end after a stop is asked for. With the commits that follow, a stop ends within 10 s. */
 const STOP_GRACE_MS = 7_000;
 
+/** Signals within this time of the first are one request: a Ctrl-C reaches the service from the terminal, and once more from npm. */
+const ONE_REQUEST_MS = 1_000;
+
 /** How `serve` and `demo` follow the service. */
 export interface ServingHooks {
   /** About the options; they are written to the log. */
@@ -96,20 +99,20 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
   return service;
 }
 
-/** Resolves when the process is asked to end, by a terminal that closes (SIGHUP) too; a second signal ends it at once. */
+/** Resolves when the process is asked to end, by a terminal that closes (SIGHUP) too; a second request ends it at once. */
 export function untilSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
-    let asked = false;
-    onHangUp(() => {
-      asked = true;
-      resolve("SIGHUP");
-    });
+    let askedMs = Number.POSITIVE_INFINITY;
+    const ask = (signal: NodeJS.Signals): void => {
+      askedMs = Math.min(askedMs, performance.now());
+      resolve(signal);
+    };
+    onHangUp(() => ask("SIGHUP"));
     for (const signal of ["SIGTERM", "SIGINT"] as const) {
       process.on(signal, () => {
         // Nothing acknowledged is lost: it is on the disk already.
-        if (asked) process.exit(1);
-        asked = true;
-        resolve(signal);
+        if (performance.now() - askedMs > ONE_REQUEST_MS) process.exit(1);
+        ask(signal);
       });
     }
   });

@@ -28,6 +28,24 @@ for (const [at, signal] of SIGNALS.entries()) {
   });
 }
 
+t.test("signals that come together ask once, as npm passes a Ctrl-C on; a later one ends it at once", async (t) => {
+  const together = await ServiceProcess.startFor(t, { args: ["serve"] });
+  process.kill(together.pid, "SIGINT");
+  t.match(await together.end("SIGTERM"), { code: 0, signal: null });
+
+  const waiting = await ServiceProcess.startFor(t, { args: ["serve"] });
+  const unfinished = await RawConnection.open(waiting.port);
+  t.teardown(async () => unfinished.close());
+  unfinished.send("POST /webhooks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{");
+  const ended = waiting.end("SIGTERM");
+  const again = setInterval(() => void waiting.end("SIGTERM"), 100);
+  t.teardown(() => clearInterval(again));
+  await unfinished.closed;
+  clearInterval(again);
+  t.match(await ended, { code: 1 }, "it did not wait for the request");
+  t.match(await checkDirectory(waiting.dataDirectory), { ok: true });
+});
+
 t.test(
   "a stop with clients that take nothing, and others that never stop asking, ends with 0 within 10 s",
   async (t) => {
