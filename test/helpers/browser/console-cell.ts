@@ -97,10 +97,13 @@ export class ConsoleCell {
     await this.say("step.finish", { run_id: runId, index: 2, status: "completed" });
   }
 
+  /** The view comes after the acknowledgement: until then there may be no such run. */
   async #untilEnded(id: string): Promise<void> {
     for (;;) {
-      const run = await this.get<{ completed_at: string | null }>(`/runs/${id}`);
-      if (run.completed_at !== null) return;
+      const response = await fetch(`http://127.0.0.1:${this.#port}/runs/${id}`);
+      const run = (await response.json()) as { completed_at?: string | null };
+      if (response.ok && run.completed_at !== null) return;
+      if (!response.ok && response.status !== 404) throw new Error(`GET /runs/${id}: ${response.status}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
