@@ -1,6 +1,7 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
 import { FRONTS_HERE, type FrontHere, frontsHere } from "../../helpers/http/fronts-here.js";
-import { RawConnection } from "../../helpers/http/raw-http.js";
+import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
@@ -37,8 +38,13 @@ t.test("signals that come together ask once, as npm passes a Ctrl-C on; a later 
   const unfinished = await RawConnection.open(waiting.port);
   t.teardown(async () => unfinished.close());
   unfinished.send("POST /webhooks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{");
+  const metrics = async () =>
+    (await rawRequest(waiting.port, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"))?.body.toString();
+  // The one that asks is open too.
+  while (!/^inspection_http_open_requests 2$/m.test((await metrics()) ?? "")) await sleep(20);
   const ended = waiting.end("SIGTERM");
-  const again = setInterval(() => void waiting.end("SIGTERM"), 100);
+  // One alone: a signal that comes while the process already exits would give it another code.
+  const again = setInterval(() => void waiting.end("SIGTERM"), 1_500);
   t.teardown(() => clearInterval(again));
   await unfinished.closed;
   clearInterval(again);
