@@ -113,6 +113,8 @@ export const LIMITS = {
   /** Documents of ended runs that the recorder holds while their captures are processed. Beyond it captures wait, as they do for disk space. */
   processedRunBytes: 64 * MIB,
   programs: 100_000,
+  /** The documents of all programs together: some 10,000 of average size. Both threads hold them in memory, and one list may show them all. */
+  programBytes: 64 * MIB,
   components: 1_000,
 
   /** Refusals stored for one producer, to answer a resend again (workers/cell-link/README.md). */

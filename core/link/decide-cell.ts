@@ -1,4 +1,5 @@
 import { OWN_COMPONENT_KEYS } from "../health.js";
+import { messagePackBytes } from "../json/document-size.js";
 import { LIMITS } from "../limits.js";
 import type { CellMessageOf } from "./cell-message-schema.js";
 import type { CellChange } from "./change.js";
@@ -28,14 +29,28 @@ export function decideCell(world: World, message: CellLevelMessage): CellChange[
       if (!world.hasComponent(message.key)) throw notFound("component", "/key", message.key);
       return [{ kind: "component_deleted", key: message.key }];
     case "program.put":
-      if (world.program(message.program.id) === undefined && world.programCount >= LIMITS.programs) {
-        throw tooMany("programs", "/program/id", LIMITS.programs);
-      }
-      return [{ kind: "program_put", program: message.program }];
+      return decideProgramPut(world, message);
     case "program.delete":
       if (world.program(message.id) === undefined) throw notFound("program", "/id", message.id);
       return [{ kind: "program_deleted", id: message.id }];
   }
+}
+
+function decideProgramPut(world: World, { program }: CellMessageOf<"program.put">): CellChange[] {
+  const replaced = world.program(program.id);
+  if (replaced === undefined && world.programCount >= LIMITS.programs) {
+    throw tooMany("programs", "/program/id", LIMITS.programs);
+  }
+  const replacedBytes = replaced === undefined ? 0 : messagePackBytes(replaced);
+  const bytes = world.programBytes - replacedBytes + messagePackBytes(program);
+  if (bytes > LIMITS.programBytes) {
+    throw new RefusedError("too_large", `all programs together would be larger than ${LIMITS.programBytes} bytes`, {
+      path: "/program",
+      value: bytes,
+      allowed: LIMITS.programBytes,
+    });
+  }
+  return [{ kind: "program_put", program }];
 }
 
 function decideComponentPut(world: World, message: CellMessageOf<"component.put">): CellChange[] {

@@ -11,6 +11,8 @@ export interface World {
   /** Undefined when unknown or deleted. */
   program(id: string): ProgramDocument | undefined;
   readonly programCount: number;
+  /** Of all programs together, each as `messagePackBytes` counts its document. */
+  readonly programBytes: number;
   /** Highest run id; null before the first run. */
   readonly lastRunId: string | null;
   /** Undefined when the run has ended or is unknown. */

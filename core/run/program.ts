@@ -65,6 +65,6 @@ export interface ProgramState {
   /** Comes from the id, so replacing the program keeps it. */
   createdAtUs: number;
   updatedAtUs: number;
-  /** A deleted program answers 404, but its runs stay. A put of the same id brings it back. */
-  deleted: boolean;
+  /** Upper bound of the document's bytes as MessagePack. */
+  documentBytes: number;
 }

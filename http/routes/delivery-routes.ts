@@ -1,20 +1,16 @@
 import { LIMITS } from "../../core/limits.js";
 import { unknownId } from "../../core/service-errors.js";
-import { deliveryJson } from "../../core/webhook/webhook-response.js";
 import type { View } from "../../storage/view/view.js";
-import { unwanted } from "../documents/shared-work.js";
-import { jsonBytesReply, type Reply } from "../replies/reply.js";
+import type { DeliveryDocuments } from "../documents/delivery-documents.js";
 import { defineRoute, type Route } from "../requests/route.js";
 import { DELIVERY_ID, jsonResponse, limitParameter, WEBHOOK_ID } from "./declared-parameters.js";
 import { WEBHOOK_TAG, type WriteWebhook } from "./webhook-routes.js";
 
-const [OPENING, COMMA, CLOSING] = [Buffer.from("["), Buffer.from(","), Buffer.from("]")];
-
-export function deliveryRoutes(view: View, write: WriteWebhook): Route[] {
-  return [deliveryListRoute(view), deliveryRoute(view), retryRoute(view, write)];
+export function deliveryRoutes(view: View, documents: DeliveryDocuments, write: WriteWebhook): Route[] {
+  return [deliveryListRoute(view, documents), deliveryRoute(documents), retryRoute(view, documents, write)];
 }
 
-function deliveryListRoute(view: View): Route {
+function deliveryListRoute(view: View, documents: DeliveryDocuments): Route {
   return defineRoute({
     path: "/webhooks/{webhook_id}/deliveries",
     operationId: "listWebhookDeliveries",
@@ -35,23 +31,16 @@ function deliveryListRoute(view: View): Route {
       },
     },
     responses: { 200: jsonResponse("WebhookDeliveryResponseList", "The page.") },
-    async handle(asked) {
+    handle(asked) {
       const { params, query } = asked;
       const id = params.webhook_id as string;
       if (!view.webhooks.everExisted(id)) throw unknownId("webhook", id);
-      const toBytes = (...one: Parameters<typeof deliveryJson>) => Buffer.from(deliveryJson(...one));
-      const gone = asked.gone();
-      const throwIfCancelled = (): void => {
-        if (gone.aborted) throw unwanted();
-      };
-      const items = await view.listDeliveries(id, query.before ?? null, query.limit, toBytes, throwIfCancelled);
-      const parts = items.flatMap((item, at) => [at === 0 ? OPENING : COMMA, item]);
-      return jsonBytesReply(Buffer.concat(items.length === 0 ? [OPENING, CLOSING] : [...parts, CLOSING]));
+      return documents.page(id, query.before ?? null, query.limit, asked);
     },
   });
 }
 
-function deliveryRoute(view: View): Route {
+function deliveryRoute(documents: DeliveryDocuments): Route {
   return defineRoute({
     path: "/webhook-deliveries/{delivery_id}",
     operationId: "getWebhookDelivery",
@@ -59,11 +48,11 @@ function deliveryRoute(view: View): Route {
     summary: "One delivery with its attempts, newest first.",
     pathParameters: { delivery_id: DELIVERY_ID },
     responses: { 200: jsonResponse("WebhookDeliveryDetailResponse", "The delivery.") },
-    handle: ({ params }) => detailReply(view, params.delivery_id as string),
+    handle: (asked) => documents.detail(asked.params.delivery_id as string, asked),
   });
 }
 
-function retryRoute(view: View, write: WriteWebhook): Route {
+function retryRoute(view: View, documents: DeliveryDocuments, write: WriteWebhook): Route {
   return defineRoute({
     method: "POST",
     path: "/webhook-deliveries/{delivery_id}/retry",
@@ -79,13 +68,7 @@ function retryRoute(view: View, write: WriteWebhook): Route {
       if (row === undefined) throw unknownId("delivery", deliveryId);
       // A delivered delivery never changes again.
       if (row.status !== "delivered") await write({ op: "retry", deliveryId, webhookId: row.webhookId }, asked.gone());
-      return detailReply(view, deliveryId);
+      return documents.detail(deliveryId, asked);
     },
   });
-}
-
-async function detailReply(view: View, id: string): Promise<Reply> {
-  const content = await view.delivery(id);
-  if (content === undefined) throw unknownId("delivery", id);
-  return jsonBytesReply(Buffer.from(deliveryJson(content.delivery, content.payload, content.history)));
 }

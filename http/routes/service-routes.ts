@@ -2,6 +2,7 @@ import type { ComponentRow } from "../../core/health.js";
 import type { AddressPolicy } from "../../core/webhook/address-policy.js";
 import type { View } from "../../storage/view/view.js";
 import type { WebhookRequest } from "../../workers/webhooks/webhook-requests.js";
+import { DeliveryDocuments } from "../documents/delivery-documents.js";
 import type { LargeDocuments } from "../documents/large-documents.js";
 import { RunDocuments } from "../documents/run-documents.js";
 import { RunPages } from "../documents/run-pages.js";
@@ -55,10 +56,10 @@ export function serviceRoutes(options: ServiceRouteOptions): Route[] {
   const routes = [
     ...runRoutes(view, documents, large, pages),
     ...liveRoutes({ view, documents, live, serviceVersion }),
-    ...programRoutes(view),
+    ...programRoutes(view, slices),
     ...fileRoutes(view, large, { open: openStoredExtents, made: madeFiles }),
     ...webhookRoutes(view, request, receiverPolicy),
-    ...deliveryRoutes(view, request),
+    ...deliveryRoutes(view, new DeliveryDocuments(view, slices), request),
     ...systemRoutes(health, serviceVersion),
     metricsRoute(metrics),
     ...docsRoutes(),

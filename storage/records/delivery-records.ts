@@ -3,7 +3,6 @@ import type { Delivery, DeliveryAttempt } from "../../core/webhook/delivery.js";
 import { newDelivery } from "../../core/webhook/emit-run-event.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
 import { atATime } from "../at-a-time.js";
-import { ByteBudget } from "../byte-budget.js";
 import { MisplacedRecordError } from "../log/misplaced-record.js";
 import { StorageError } from "../storage-error.js";
 import type { RecordReader } from "../view/run-records.js";
@@ -30,7 +29,6 @@ export interface EmittingRun {
 const OF_RUN_AT_A_TIME = 16;
 /** Deliveries of a page that are read at a time. For each, a run's record of many megabytes may be read. */
 const ROWS_AT_A_TIME = 4;
-const PAGES_AT_A_TIME = 4;
 
 type ReadRecord = Awaited<ReturnType<RecordReader["read"]>>;
 
@@ -39,7 +37,6 @@ export class DeliveryRecords {
   readonly #reader: RecordReader;
   readonly #deliveries: ViewDeliveries;
   readonly #eventsOf: (runId: string) => Promise<readonly EmittedEvent[] | undefined>;
-  readonly #pages = new ByteBudget(PAGES_AT_A_TIME);
 
   constructor(
     reader: RecordReader,
@@ -64,31 +61,28 @@ export class DeliveryRecords {
   }
 
   /**
-   * A page of these deliveries, in their order: at least one, and as many as a page may hold. Only a few deliveries, and a few pages, are read at a
-   * time.
+   * A page of these deliveries, in their order: at least one, and as many as a page may hold. Only a few deliveries are read at a time.
    *
    * @param throwIfCancelled ends the reading by throwing, when nobody waits for the page any more
    * @throws StorageError when the stored data of a delivery is damaged or missing
    */
-  page(
+  async page(
     rows: readonly DeliveryRow[],
     toBytes: (delivery: Delivery, payload: string) => Uint8Array,
     throwIfCancelled: () => void,
   ): Promise<Uint8Array[]> {
-    return this.#pages.run(1, async () => {
-      const items: Uint8Array[] = [];
-      let pageBytes = 0;
-      for (let start = 0; start < rows.length; start += ROWS_AT_A_TIME) {
-        throwIfCancelled();
-        const few = rows.slice(start, start + ROWS_AT_A_TIME);
-        for (const item of await Promise.all(few.map((row) => this.#item(row, toBytes)))) {
-          pageBytes += item.length;
-          if (pageBytes > LIMITS.deliveriesPageBytes && items.length > 0) return items;
-          items.push(item);
-        }
+    const items: Uint8Array[] = [];
+    let pageBytes = 0;
+    for (let start = 0; start < rows.length; start += ROWS_AT_A_TIME) {
+      throwIfCancelled();
+      const few = rows.slice(start, start + ROWS_AT_A_TIME);
+      for (const item of await Promise.all(few.map((row) => this.#item(row, toBytes)))) {
+        pageBytes += item.length;
+        if (pageBytes > LIMITS.deliveriesPageBytes && items.length > 0) return items;
+        items.push(item);
       }
-      return items;
-    });
+    }
+    return items;
   }
 
   /** One item of a list. It has no history: no list shows it. */

@@ -1,6 +1,7 @@
 /** The programs as the interface lists them: all or those of one robot, newest first. */
 
 import { uuidV7TimeUs } from "../../core/identifiers.js";
+import { messagePackBytes } from "../../core/json/document-size.js";
 import { lowerBound } from "../../core/lower-bound.js";
 import type { ProgramDocument, ProgramState } from "../../core/run/program.js";
 import { UuidTable } from "../columns/uuid-table.js";
@@ -13,18 +14,22 @@ export class ViewPrograms {
   readonly #ids: string[] = [];
   readonly #idsByRobot = new Map<string, string[]>();
 
+  #documentBytes = 0;
+
   /** Creates or replaces a program. */
   put(document: ProgramDocument, timeUs: number): void {
     const { id } = document;
     const replaced = this.#programs.get(id);
     if (replaced === undefined) insertSorted(this.#ids, id);
-    else this.#removeFromRobots(replaced.document);
+    else this.#forget(replaced);
     for (const robotId of new Set(document.robot_ids)) {
       const ids = this.#idsByRobot.get(robotId);
       if (ids === undefined) this.#idsByRobot.set(robotId, [id]);
       else insertSorted(ids, id);
     }
-    this.#programs.set(id, { document, createdAtUs: uuidV7TimeUs(id), updatedAtUs: timeUs, deleted: false });
+    const documentBytes = messagePackBytes(document);
+    this.#documentBytes += documentBytes;
+    this.#programs.set(id, { document, createdAtUs: uuidV7TimeUs(id), updatedAtUs: timeUs, documentBytes });
     this.#everPut.set(id, 1);
   }
 
@@ -33,7 +38,7 @@ export class ViewPrograms {
     if (program === undefined) return;
     this.#programs.delete(id);
     removeSorted(this.#ids, id);
-    this.#removeFromRobots(program.document);
+    this.#forget(program);
   }
 
   /** Undefined for an unknown program and for a deleted one. */
@@ -43,6 +48,11 @@ export class ViewPrograms {
 
   get size(): number {
     return this.#programs.size;
+  }
+
+  /** Of all programs together, each as `ProgramState.documentBytes`. */
+  get documentBytes(): number {
+    return this.#documentBytes;
   }
 
   /** True also for a deleted one. */
@@ -62,7 +72,8 @@ export class ViewPrograms {
     return { total: ids.length, programs: page.map((id) => this.#programs.get(id)!) };
   }
 
-  #removeFromRobots(document: ProgramDocument): void {
+  #forget({ document, documentBytes }: ProgramState): void {
+    this.#documentBytes -= documentBytes;
     for (const robotId of new Set(document.robot_ids)) {
       const ids = this.#idsByRobot.get(robotId)!;
       removeSorted(ids, document.id);

@@ -113,6 +113,10 @@ export class RecorderState implements World, FoldedState {
     return this.#cell.programs.size;
   }
 
+  get programBytes(): number {
+    return this.#cell.programs.documentBytes;
+  }
+
   get lastRunId(): string | null {
     return this.#lastRunId.every((byte) => byte === 0) ? null : readUuid(this.#lastRunId);
   }

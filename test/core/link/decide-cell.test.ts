@@ -112,6 +112,15 @@ t.test("components", async (t) => {
   });
   t.equal(refusalOf(world, put("plc")), undefined, "one that is there may still change");
   t.equal(refusalOf(world, { type: "component.delete", key: "plc" }), undefined);
+  world.send(PROGRAM);
+  world.programBytes = LIMITS.programBytes;
+  t.equal(refusalOf(world, PROGRAM), undefined, "one that is there takes its own place");
+  world.programs.clear();
+  t.match(refusalOf(world, PROGRAM), {
+    code: "too_large",
+    params: { path: "/program", allowed: LIMITS.programBytes },
+  });
+  world.programBytes = 0;
   world.morePrograms = LIMITS.programs;
   t.match(refusalOf(world, PROGRAM), { code: "too_large", params: { path: "/program/id", allowed: LIMITS.programs } });
 });

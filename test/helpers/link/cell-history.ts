@@ -2,10 +2,12 @@
  * A random history of a cell, as records of the log and beside it a plain model of what they add up to: every run, program and row as
  * an object in a Map, every list a filter over all of them.
  */
+
 import { type ArtefactSubject, isProcessingOpen, openArtefacts } from "../../../core/capture/artefact.js";
 import type { StoredArtefact } from "../../../core/capture/capture.js";
 import type { ComponentRow } from "../../../core/health.js";
 import { generateUuidV7, uuidV7TimeUs } from "../../../core/identifiers.js";
+import { messagePackBytes } from "../../../core/json/document-size.js";
 import type { CellChange, CellIdentity, RunChange } from "../../../core/link/change.js";
 import type { Random } from "../../../core/random.js";
 import type { ProgramDocument, ProgramState } from "../../../core/run/program.js";
@@ -93,7 +95,7 @@ export class CellHistory {
           document: change.program,
           createdAtUs: uuidV7TimeUs(id),
           updatedAtUs: this.timeUs,
-          deleted: false,
+          documentBytes: messagePackBytes(change.program),
         });
         break;
       }

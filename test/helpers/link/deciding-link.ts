@@ -57,6 +57,7 @@ export class DecidingLink {
       componentCount: this.components.size,
       program: (id) => this.programs.get(id),
       programCount: this.programs.size,
+      programBytes: 0,
       lastRunId: this.#lastRunId,
       activeRun: (id) => active.find((run) => run.id === id),
       activeRunCount: active.length,

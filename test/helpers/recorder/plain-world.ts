@@ -27,6 +27,7 @@ export class PlainWorld implements World {
   /** Stand in for a world with that many; what is in the maps comes on top. */
   moreActiveRuns = 0;
   morePrograms = 0;
+  programBytes = 0;
   moreComponents = 0;
 
   cell(): CellIdentity {

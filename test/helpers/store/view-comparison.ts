@@ -98,6 +98,8 @@ export async function differences(
     compare(`program ${id}`, view.program(id)?.program, history.programs.get(id));
     compare(`program ${id} ever`, view.cell.programs.everExisted(id), true);
   }
+  const programBytes = [...history.programs.values()].reduce((sum, { documentBytes }) => sum + documentBytes, 0);
+  compare("bytes of programs", view.cell.programs.documentBytes, programBytes);
   compare("cell", view.cell.identity, history.cell);
   const rows = [...history.components.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
   compare("components", view.components(), rows);

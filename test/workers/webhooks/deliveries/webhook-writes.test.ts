@@ -2,6 +2,7 @@ import t from "tap";
 import { LIMITS } from "../../../../core/limits.js";
 import { WEBHOOK_DEFAULTS } from "../../../../core/webhook/webhook.js";
 import type { CreateWebhook } from "../../../../core/webhook/webhook-request.js";
+import type { DeliveryDocuments } from "../../../../http/documents/delivery-documents.js";
 import { deliveryRoutes } from "../../../../http/routes/delivery-routes.js";
 import { webhookRoutes } from "../../../../http/routes/webhook-routes.js";
 import type { View } from "../../../../storage/view/view.js";
@@ -33,7 +34,7 @@ t.test("all that writes or sends needs the scope to manage, and what only reads 
       () => Promise.reject(),
       () => ({ allow: null, deny: [], own: [], ownPort: null }),
     ),
-    ...deliveryRoutes({} as View, () => Promise.reject()),
+    ...deliveryRoutes({} as View, {} as DeliveryDocuments, () => Promise.reject()),
   ];
   t.equal(routes.length, 9);
   for (const { method, path, scope } of routes)
