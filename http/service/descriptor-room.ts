@@ -2,10 +2,10 @@ import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 
 /**
- * File descriptors that HTTP clients never get: files of the store (at most 128 for reads, and those being written), 256 connections of the cell
- * link, 128 of the dispatcher and its name look-ups, threads and pipes. If the limit is low, five eighths of it.
+ * File descriptors that HTTP clients never get: some 400 files of the store, 480 connections of the cell link, 1,000 of webhooks, threads and pipes.
+ * If the limit is low, five eighths of it; then the others have less too.
  */
-const RESERVED = 640;
+const RESERVED = 2_048;
 const RESERVED_SHARE = 5 / 8;
 
 /** Used if the limit is unknown, as on Windows. */

@@ -110,9 +110,9 @@ const RECORDER_GAUGES: readonly Row<RecorderFigures>[] = [
     (of) => of.deliveries?.requested,
   ],
   [
-    "inspection_webhook_unreadable",
-    "Deliveries that wait because their stored data cannot be read.",
-    (of) => of.deliveries?.unreadable,
+    "inspection_webhook_postponed",
+    "Deliveries that wait because their stored data cannot be read, or no connection can be made.",
+    (of) => of.deliveries?.postponed,
   ],
   [
     "inspection_webhook_payload_bytes",

@@ -8,8 +8,10 @@ import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
 import type { RunEventName } from "../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../core/webhook/webhook-change.js";
 import type { EventSource } from "../../core/webhook/webhook-event.js";
+import { descriptorLimit } from "../../storage/disk/file-system.js";
 import type { ReceiverOptions, RecorderToFront } from "../recorder/recorder-messages.js";
 import type { RecorderState } from "../recorder/recorder-state.js";
+import { mostUnderWay } from "./deliveries/delivery-queue.js";
 import { DeliveryScheduler } from "./deliveries/delivery-scheduler.js";
 import type { InlineAnswer, InlineRequest } from "./deliveries/tracked-delivery.js";
 import type { DispatcherCallbacks, DispatcherHandle, startDispatcher } from "./dispatcher/dispatcher-handle.js";
@@ -80,6 +82,7 @@ export class WebhookService {
       ...{ state: state.webhooks, timers, tick, nowMs: monotonicMs, newId, append, report },
       onFaultChange: () => options.onDispatcherFault(),
       dispatcher,
+      mostUnderWay: mostUnderWay(descriptorLimit()),
       source: () => this.#source(),
       askForContent: (deliveryId) => send({ kind: "delivery_wanted", deliveryId }),
     });

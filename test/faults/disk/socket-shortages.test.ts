@@ -159,7 +159,7 @@ t.test("spawn: a name does not resolve now, and does a second later", async (t) 
         lookups.lookUp("localhost", (error) => resolve((error as NodeJS.ErrnoException | null)?.code ?? "found"));
       });
     short.missing = code;
-    t.equal(await lookUp(), "EAI_AGAIN", code);
+    t.equal(await lookUp(), code);
     short.missing = null;
     timers.advance(1_000);
     t.equal(await lookUp(), "found", code);

@@ -2,7 +2,11 @@ import type { Test } from "tap";
 import { createServiceClock, wallClockUs } from "../../../core/service-clock.js";
 import type { DeliveryAttempt } from "../../../core/webhook/delivery.js";
 import { type DispatcherHandle, startDispatcher } from "../../../workers/webhooks/dispatcher/dispatcher-handle.js";
-import type { DeliveryJob, DispatcherOptions } from "../../../workers/webhooks/dispatcher/dispatcher-messages.js";
+import type {
+  DeliveryJob,
+  DeliveryReport,
+  DispatcherOptions,
+} from "../../../workers/webhooks/dispatcher/dispatcher-messages.js";
 
 const OPTIONS: DispatcherOptions = { serviceVersion: "1.2.3", allow: [], deny: [], extraCa: null };
 export const PAYLOAD = Buffer.from('{"event_id":"e","hello":"Wörld"}');
@@ -13,7 +17,7 @@ export function startTestDispatcher(
   options: Partial<DispatcherOptions> = {},
   clock = createServiceClock(wallClockUs),
 ) {
-  const attempts = new Map<string, DeliveryAttempt>();
+  const attempts = new Map<string, DeliveryReport["attempt"]>();
   const waiting: (() => void)[] = [];
   const handle: DispatcherHandle = startDispatcher(
     { ...OPTIONS, ...options },
@@ -46,6 +50,7 @@ export function startTestDispatcher(
   const end = async (deliveryId: string): Promise<DeliveryAttempt> => {
     for (;;) {
       const attempt = attempts.get(deliveryId);
+      if (attempt !== undefined && "lacking" in attempt) throw new Error(attempt.lacking);
       if (attempt !== undefined) return attempt;
       await new Promise<void>((resolve) => waiting.push(resolve));
     }

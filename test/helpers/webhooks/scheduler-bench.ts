@@ -192,6 +192,12 @@ export class SchedulerBench {
     this.scheduler.reports([{ deliveryId, attempt }]);
   }
 
+  /** The machine lacks what the attempt needs. */
+  lack(deliveryId: string): void {
+    this.jobs.delete(deliveryId);
+    this.scheduler.reports([{ deliveryId, attempt: { lacking: "the process has no file descriptor left" } }]);
+  }
+
   /** Refuses attempts, without pauses in between, until none follows. */
   refuse(deliveryId: string): void {
     while (this.jobs.has(deliveryId)) this.attempt(deliveryId, false);

@@ -21,7 +21,7 @@ export interface DeliveryFigures {
   /** Requests for tests and manual retries that wait for an answer. */
   requested: number;
   /** Deliveries that wait because their stored data cannot be read. */
-  unreadable: number;
+  postponed: number;
   /** Bytes in memory of events whose deliveries wait or are under way. */
   payloadBytes: number;
 }
@@ -54,7 +54,7 @@ export class DeliveryCounts {
   }
 
   figures(
-    now: Pick<DeliveryFigures, "waiting" | "running" | "requested" | "unreadable" | "payloadBytes">,
+    now: Pick<DeliveryFigures, "waiting" | "running" | "requested" | "postponed" | "payloadBytes">,
   ): DeliveryFigures {
     return { ...this.#counts, ...now };
   }

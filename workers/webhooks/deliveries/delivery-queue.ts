@@ -5,6 +5,16 @@
 export const PER_RECEIVER = 8;
 export const IN_ALL = 128;
 
+/** Share of the process's descriptors that deliveries of one queue may take, whatever the receivers are. */
+const SHARE_OF_DESCRIPTORS = 1 / 16;
+const LEAST_IN_ALL = 4;
+
+/** How many deliveries may be under way in any case. @param descriptorLimit of the process; null if it is not known */
+export function mostUnderWay(descriptorLimit: number | null): number {
+  if (descriptorLimit === null) return Number.POSITIVE_INFINITY;
+  return Math.max(LEAST_IN_ALL, Math.floor(descriptorLimit * SHARE_OF_DESCRIPTORS));
+}
+
 interface Receiver<Delivery> {
   /** Oldest first. */
   waiting: Delivery[];
@@ -16,7 +26,8 @@ interface Receiver<Delivery> {
 /**
  * Decides which delivery begins next: those of one receiver oldest first, receivers in turn. Deliveries of one event are added in the order
  * of subscription, and begin in it. A receiver has one under way whatever the others do, and up to `PER_RECEIVER` while fewer than `IN_ALL`
- * are under way. So a receiver that never answers costs the others nothing.
+ * are under way. So a receiver that never answers costs the others nothing, unless the process may open few descriptors: then there are places for
+ * fewer, and receivers wait for their turn.
  */
 export class DeliveryQueue<Delivery> {
   readonly #receivers = new Map<string, Receiver<Delivery>>();
@@ -24,8 +35,14 @@ export class DeliveryQueue<Delivery> {
   readonly #ready = new Set<string>();
   /** Receivers with one under way that wait until there is room among `IN_ALL`. */
   readonly #starved = new Set<string>();
+  readonly #mostRunning: number;
   #running = 0;
   #waiting = 0;
+
+  /** @param mostRunning deliveries under way at most */
+  constructor(mostRunning = Number.POSITIVE_INFINITY) {
+    this.#mostRunning = mostRunning;
+  }
 
   get runningCount(): number {
     return this.#running;
@@ -48,6 +65,7 @@ export class DeliveryQueue<Delivery> {
 
   /** Takes the next delivery to begin; undefined if none may. Whoever takes it calls `ended` later. */
   take(): Delivery | undefined {
+    if (this.#running >= this.#mostRunning) return undefined;
     return (this.#running < IN_ALL ? this.#takeOf(this.#starved) : undefined) ?? this.#takeOf(this.#ready);
   }
 

@@ -1,3 +1,4 @@
+import { ServiceError } from "../../../core/service-errors.js";
 import type { Delivery, DeliveryAttempt } from "../../../core/webhook/delivery.js";
 import { shortageOf } from "../../../storage/disk/file-system-error.js";
 import type { RecordWaits } from "../../../storage/log/record-waits.js";
@@ -9,16 +10,17 @@ import { DeliveryRecords } from "./delivery-records.js";
 import { type DeliveryEvent, type DeliveryState, stepAfter } from "./delivery-states.js";
 import { EventPayloads, payloadBytes } from "./event-payloads.js";
 import { InlineRequests } from "./inline-requests.js";
+import { PostponedDeliveries } from "./postponed-deliveries.js";
 import { pauseEndMs } from "./retry-pause.js";
 import type { DeliverySchedulerOptions } from "./scheduler-options.js";
 import { type FoundDelivery, type InlineRequest, TrackedDelivery } from "./tracked-delivery.js";
-import { UnreadableDeliveries } from "./unreadable-deliveries.js";
 
 /** Something that happens to a delivery. */
 export type DeliveryHappening =
   | { event: "attempted"; attempt: DeliveryAttempt }
   | { event: "not_read"; reason: string | null }
-  | { event: Exclude<DeliveryEvent, "attempted" | "not_read"> };
+  | { event: "not_sent"; reason: string }
+  | { event: Exclude<DeliveryEvent, "attempted" | "not_read" | "not_sent"> };
 
 /** One that waits for its turn. */
 export type QueuedDelivery = Pick<Delivery, "id" | "webhookId">;
@@ -35,12 +37,12 @@ export class DeliveryRunner {
   readonly #commits: RecordWaits;
   readonly #tracked = new Map<string, TrackedDelivery>();
   /** Pending deliveries, for automatic attempts. */
-  readonly #queue = new DeliveryQueue<QueuedDelivery>();
+  readonly #queue: DeliveryQueue<QueuedDelivery>;
   /** Inline attempts have places of their own, so that whoever waits for one does not wait for the automatic ones. */
-  readonly #inlineQueue = new DeliveryQueue<TrackedDelivery>();
+  readonly #inlineQueue: DeliveryQueue<TrackedDelivery>;
   readonly payloads = new EventPayloads();
   readonly requests: InlineRequests;
-  readonly #unreadable: UnreadableDeliveries;
+  readonly #postponed: PostponedDeliveries;
   readonly #records: DeliveryRecords;
   /** Sequence number of the latest record about deliveries. */
   lastSequence = 0;
@@ -54,6 +56,8 @@ export class DeliveryRunner {
     this.#options = options;
     this.#commits = commits;
     const { state, timers, tick, append, report, onFaultChange } = options;
+    this.#queue = new DeliveryQueue(options.mostUnderWay);
+    this.#inlineQueue = new DeliveryQueue(options.mostUnderWay);
     this.#records = new DeliveryRecords({
       ...{ state, timers, tick, report },
       append: (change, timeUs) => {
@@ -65,12 +69,12 @@ export class DeliveryRunner {
     });
     this.requests = new InlineRequests(timers, commits, onOverdue);
     const again = (id: string): void => this.#happensLater(this.#tracked.get(id), { event: "again" });
-    this.#unreadable = new UnreadableDeliveries({ timers, tick, report, onChange: onFaultChange, again });
+    this.#postponed = new PostponedDeliveries({ timers, tick, report, onChange: onFaultChange, again });
   }
 
-  /** Which deliveries wait because their stored data cannot be read, for people; null while there is none. */
+  /** Which deliveries are postponed, and why, for people; null while there is none. */
   get fault(): string | null {
-    return this.#unreadable.fault;
+    return this.#postponed.fault;
   }
 
   get figures(): DeliveryFigures {
@@ -78,7 +82,7 @@ export class DeliveryRunner {
       waiting: this.#queue.waitingCount + this.#inlineQueue.waitingCount,
       running: this.#queue.runningCount + this.#inlineQueue.runningCount,
       requested: this.requests.count,
-      unreadable: this.#unreadable.count,
+      postponed: this.#postponed.count,
       payloadBytes: this.payloads.keptBytes,
     });
   }
@@ -176,7 +180,7 @@ export class DeliveryRunner {
       this.happens(tracked, { event: "not_read", reason });
       return;
     }
-    this.#unreadable.remove(deliveryId);
+    this.#postponed.remove(deliveryId);
     const testPayload = delivery.runId === null ? payload : null;
     Object.assign(tracked, { delivery, history, testPayload, payload: bytes });
     this.happens(tracked, { event: "loaded" });
@@ -202,6 +206,7 @@ export class DeliveryRunner {
     else if (step === "proceed") this.#proceed(tracked);
     else if (what.event === "attempted") this.#conclude(tracked, what.attempt);
     else if (what.event === "not_read") this.#postpone(tracked, what.reason);
+    else if (what.event === "not_sent") this.#postponeUnsent(tracked, what.reason);
   }
 
   #rest(tracked: TrackedDelivery): void {
@@ -243,6 +248,7 @@ export class DeliveryRunner {
         this.#rest(tracked);
         return;
       case "give_up":
+        this.#postponed.remove(tracked.id);
         // An inline attempt is only given up if the webhook was deleted.
         if (isInline) this.requests.refuseAll(tracked, webhookDeleted(tracked));
         if (tracked.delivery?.status === "pending") this.#records.giveUp(tracked, action.lastError);
@@ -263,6 +269,7 @@ export class DeliveryRunner {
   #conclude(tracked: TrackedDelivery, attempt: DeliveryAttempt): void {
     const { current } = tracked;
     tracked.current = null;
+    this.#postponed.remove(tracked.id);
     const nowMs = this.#options.nowMs();
     const kept = this.#options.state.get(tracked.webhookId);
     const dueMs = kept && pauseEndMs(tracked, attempt.attemptNumber, kept.webhook, nowMs);
@@ -293,8 +300,24 @@ export class DeliveryRunner {
       this.#tracked.delete(tracked.id);
     } else {
       // A new record would lack its history: it stays as it is stored.
-      tracked.state = "unreadable";
-      this.#unreadable.add(tracked.id, reason ?? "the view does not have it");
+      tracked.state = "postponed";
+      this.#postponed.add(tracked.id, `stored data cannot be read: ${reason ?? "the view does not have it"}`);
+    }
+  }
+
+  /** The machine lacked what the attempt needed. Nothing was sent, and it does not count. */
+  #postponeUnsent(tracked: TrackedDelivery, reason: string): void {
+    const { current } = tracked;
+    tracked.current = null;
+    this.#leavePlace(tracked);
+    const error = new ServiceError("unavailable", `the attempt could not be made: ${reason}`, {});
+    if (current !== null) this.requests.answer(current, { error });
+    this.requests.refuseAll(tracked, error);
+    if (tracked.delivery?.status !== "pending") {
+      this.#rest(tracked);
+    } else {
+      tracked.state = "postponed";
+      this.#postponed.add(tracked.id, `no connection can be made: ${reason}`);
     }
   }
 

@@ -128,7 +128,11 @@ export class DeliveryScheduler {
 
   reports(reports: readonly DeliveryReport[]): void {
     for (const { deliveryId, attempt } of reports) {
-      this.#runner.happens(this.#runner.get(deliveryId), { event: "attempted", attempt });
+      const isSent = !("lacking" in attempt);
+      this.#runner.happens(
+        this.#runner.get(deliveryId),
+        isSent ? { event: "attempted", attempt } : { event: "not_sent", reason: attempt.lacking },
+      );
     }
     this.#runner.pump();
   }

@@ -5,7 +5,7 @@
  *   if it is pending, to be recorded if its outcome could not be; otherwise it is over, and is forgotten.
  * - `proceed`: by `nextAction` it is read, attempted, or ended without an attempt.
  * - `conclude`: the attempt is recorded. It is over, pauses by `pauseEndMs`, or rests.
- * - `postpone`: whoever waits is told; it is read again later.
+ * - `postpone`: whoever waits is told; it is tried again later.
  */
 export const DELIVERY_STATES = {
   /** A test whose record the front's view does not have yet. */
@@ -17,11 +17,11 @@ export const DELIVERY_STATES = {
   /** The front reads its content. */
   loading: { loaded: "proceed", not_read: "postpone" },
   /** The dispatcher makes an attempt. */
-  attempting: { attempted: "conclude" },
+  attempting: { attempted: "conclude", not_sent: "postpone" },
   /** Waits for the time of the next attempt. */
   pausing: { pause_over: "proceed", webhook_gone: "proceed", requested: "rest" },
-  /** Its content could not be read. */
-  unreadable: { again: "rest", requested: "rest" },
+  /** Its content could not be read, or the machine lacked what an attempt needs. */
+  postponed: { again: "rest", requested: "rest" },
   /** Its outcome could not be appended to the log yet. */
   unrecorded: { recorded: "rest" },
 } as const satisfies Record<string, Readonly<Record<string, DeliveryStep>>>;

@@ -8,6 +8,8 @@ import type { WebhookState } from "./webhook-state.js";
 export interface DeliverySchedulerOptions {
   state: WebhookState;
   dispatcher: DispatcherHandle;
+  /** As `mostUnderWay` says; undefined: any number. */
+  mostUnderWay?: number;
   timers: Timers;
   /** Monotonic, in milliseconds. */
   nowMs(): number;

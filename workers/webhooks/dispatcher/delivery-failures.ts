@@ -1,4 +1,5 @@
 /** What went wrong with an attempt, as text for people. */
+import { shortageOf } from "../../../storage/disk/file-system-error.js";
 import { NameLookupError } from "./name-lookups.js";
 import { AddressRefusedError } from "./receiver-connector.js";
 
@@ -23,6 +24,14 @@ export function isClosed(error: Error): boolean {
   return code === "UND_ERR_SOCKET" || code === "ECONNRESET" || code === "EPIPE";
 }
 
+/** What the machine lacked, so that a connection could not even be tried, for people; null for any other error. */
+export function lackOf(error: Error): string | null {
+  // Several addresses of one name were tried.
+  const errors = error instanceof AggregateError ? error.errors : [error];
+  const lacks = errors.map(shortageOf);
+  return lacks.includes(null) ? null : (lacks[0] ?? null);
+}
+
 /** Most characters of an error's text that are kept. */
 const ERROR_CHARACTERS = 500;
 
@@ -39,11 +48,6 @@ const FAILURES: Record<string, string> = {
   EADDRNOTAVAIL: "the host cannot be reached",
   EACCES: "the system does not allow the connection",
   EPERM: "the system does not allow the connection",
-  EMFILE: "the service has too many connections and files open",
-  ENFILE: "the machine has too many connections and files open",
-  ENOMEM: "the machine has no memory left for the connection",
-  EAGAIN: "the machine has no room left for the connection",
-  ENOBUFS: "the machine has no buffer left for the connection",
   EPROTO: "TLS with the receiver failed",
   ETIMEDOUT: "the connection timed out",
   UND_ERR_CONNECT_TIMEOUT: "the connection timed out",

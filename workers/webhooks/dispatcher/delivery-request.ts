@@ -3,7 +3,7 @@ import type { Dispatcher } from "undici";
 import { LIMITS } from "../../../core/limits.js";
 import type { DeliveryAttempt } from "../../../core/webhook/delivery.js";
 import { signatureHeaders } from "../../../core/webhook/webhook-signature.js";
-import { failureText, isClosed, statusFault } from "./delivery-failures.js";
+import { failureText, isClosed, lackOf, statusFault } from "./delivery-failures.js";
 import type { DeliveryJob } from "./dispatcher-messages.js";
 import { ReceiverAnswer } from "./receiver-answer.js";
 import type { ReceiverConnection, ReceiverConnections } from "./receiver-connections.js";
@@ -14,7 +14,10 @@ export interface DeliveryRequest extends Pick<DeliveryJob, "url" | "secret" | "e
   timestampSeconds: number;
 }
 
-export type DeliveryOutcome = Omit<DeliveryAttempt, "attemptNumber" | "startedAtUs" | "completedAtUs">;
+/** `lacking`: what the machine lacked for the connection, for people. Nothing was sent, and it does not count as an attempt. */
+export type DeliveryOutcome =
+  | Omit<DeliveryAttempt, "attemptNumber" | "startedAtUs" | "completedAtUs">
+  | { readonly lacking: string };
 
 export interface SentRequest {
   /** Ends the attempt, because its time is over. Calls `onEnd` at once, with what has come until now. @param fault text for people */
@@ -102,7 +105,9 @@ class SentDelivery implements SentRequest {
         connections.drop(connection);
         if (this.#hasEnded) return;
         const wasUsed = connects > 0 && connection.connects === connects;
+        const lacking = connection.connects === connects ? lackOf(error) : null;
         if (wasUsed && !hasAnswerBegun && isClosed(error)) this.#sendOver(connections.open(this.#origin));
+        else if (lacking !== null) this.#endUnsent(lacking);
         else this.#endWith(failureText(error));
       },
     });
@@ -113,6 +118,11 @@ class SentDelivery implements SentRequest {
     const isAnswered = this.#answer.statusCode !== null;
     if (isAnswered) this.#answer.truncate();
     this.#end(isAnswered ? null : failure);
+  }
+
+  #endUnsent(lacking: string): void {
+    this.#hasEnded = true;
+    this.#onEnd({ lacking });
   }
 
   #end(failure: string | null): void {

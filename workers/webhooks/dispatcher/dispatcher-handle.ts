@@ -52,7 +52,7 @@ export function startDispatcher(
   };
   worker.on("message", (message: DispatcherToRecorder) => {
     if (message.kind === "loaded") return endLoading();
-    for (const { attempt } of message.reports) clock.observe(attempt.completedAtUs);
+    for (const { attempt } of message.reports) if ("completedAtUs" in attempt) clock.observe(attempt.completedAtUs);
     callbacks.onReports(message.reports);
   });
   worker.on("error", (error) => fail(error.stack ?? error.message));

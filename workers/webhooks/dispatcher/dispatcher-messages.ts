@@ -31,10 +31,10 @@ export interface DeliveryJob {
   payload: Uint8Array;
 }
 
-/** An attempt that has ended. */
+/** An attempt that has ended; `lacking` as in `DeliveryOutcome`. */
 export interface DeliveryReport {
   deliveryId: string;
-  attempt: DeliveryAttempt;
+  attempt: DeliveryAttempt | { readonly lacking: string };
 }
 
 export type RecorderToDispatcher =

@@ -36,7 +36,9 @@ export class Dispatcher {
       // `stop` has cut it short.
       if (!this.#timers.has(deliveryId)) return;
       this.#clear(deliveryId);
-      report({ deliveryId, attempt: { attemptNumber, startedAtUs, completedAtUs: tick(), ...outcome } });
+      const attempt =
+        "lacking" in outcome ? outcome : { attemptNumber, startedAtUs, completedAtUs: tick(), ...outcome };
+      report({ deliveryId, attempt });
       if (this.#timers.size === 0) this.#onIdle?.();
     });
     if (!this.#timers.has(deliveryId)) return;

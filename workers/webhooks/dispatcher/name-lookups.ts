@@ -16,6 +16,7 @@
 import { LRUCache } from "lru-cache";
 import { LIMITS } from "../../../core/limits.js";
 import type { Timers } from "../../../core/timers.js";
+import { shortageOf } from "../../../storage/disk/file-system-error.js";
 
 /** Shorter than the shortest time-out of an attempt, so that the attempt can still be made. */
 export const LAST_GOOD_AFTER_MS = 500;
@@ -40,13 +41,14 @@ export interface LookupProcess {
 }
 
 export interface NameLookupsOptions {
-  start(onAnswer: (answer: LookupAnswer) => void, onExit: () => void): LookupProcess;
+  /** @param onExit called once, when the process has ended; with an error if it could not be started */
+  start(onAnswer: (answer: LookupAnswer) => void, onExit: (error?: Error) => void): LookupProcess;
   timers: Timers;
   /** Monotonic, in milliseconds. */
   nowMs(): number;
 }
 
-/** A name does not resolve. `code` is that of `dns.lookup`. */
+/** A name does not resolve. `code` is that of `dns.lookup`, or of what the machine lacked to start the process. */
 export class NameLookupError extends Error {
   override name = "NameLookupError";
   readonly code: string;
@@ -65,6 +67,8 @@ export class NameLookups {
   readonly #lastGood = new LRUCache<string, { addresses: NamedAddress[]; atMs: number }>({ max: LIMITS.webhooks });
   #process: LookupProcess | null = null;
   #endedAtMs = Number.NEGATIVE_INFINITY;
+  /** Code of the error for names that are asked for until the process is started again. */
+  #endedCode = "EAI_AGAIN";
   #isClosed = false;
 
   constructor(options: NameLookupsOptions) {
@@ -75,7 +79,7 @@ export class NameLookups {
   lookUp(hostname: string, callback: LookupCallback): void {
     const { nowMs, timers } = this.#options;
     if (this.#isClosed || (this.#process === null && nowMs() - this.#endedAtMs < START_AGAIN_MS)) {
-      queueMicrotask(() => this.#unresolved(hostname, "EAI_AGAIN", callback));
+      queueMicrotask(() => this.#unresolved(hostname, this.#endedCode, callback));
       return;
     }
     const waiting = this.#waiting.get(hostname) ?? this.#ask(hostname);
@@ -99,7 +103,7 @@ export class NameLookups {
     this.#waiting.set(hostname, waiting);
     this.#process ??= this.#options.start(
       (answer) => this.#answered(answer),
-      () => this.#ended(),
+      (error) => this.#ended(error),
     );
     this.#process.ask(hostname);
     return waiting;
@@ -114,11 +118,12 @@ export class NameLookups {
     });
   }
 
-  #ended(): void {
+  #ended(error?: NodeJS.ErrnoException): void {
     this.#process = null;
+    this.#endedCode = shortageOf(error) === null ? "EAI_AGAIN" : (error?.code ?? "ENOMEM");
     this.#endedAtMs = this.#options.nowMs();
     for (const hostname of [...this.#waiting.keys()]) {
-      this.#settle(hostname, (callback) => this.#unresolved(hostname, "EAI_AGAIN", callback));
+      this.#settle(hostname, (callback) => this.#unresolved(hostname, this.#endedCode, callback));
     }
   }
 
@@ -132,7 +137,8 @@ export class NameLookups {
   }
 
   #unresolved(hostname: string, code: string, callback: LookupCallback): void {
-    const lastGood = code === "EAI_AGAIN" ? this.#lastGoodOf(hostname) : undefined;
+    const isForNow = code === "EAI_AGAIN" || shortageOf({ code }) !== null;
+    const lastGood = isForNow ? this.#lastGoodOf(hostname) : undefined;
     if (lastGood !== undefined) callback(null, lastGood);
     else callback(new NameLookupError(hostname, code), []);
   }

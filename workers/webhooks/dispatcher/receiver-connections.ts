@@ -1,6 +1,8 @@
 import type { Socket } from "node:net";
 import { type buildConnector, Client, type Dispatcher } from "undici";
 import { LIMITS } from "../../../core/limits.js";
+import { descriptorLimit } from "../../../storage/disk/file-system.js";
+import { mostUnderWay } from "../deliveries/delivery-queue.js";
 
 /** One connection to a receiver, with at most one request on it at a time. */
 export class ReceiverConnection {
@@ -57,11 +59,14 @@ export class ReceiverConnection {
  */
 export class ReceiverConnections {
   readonly #connect: buildConnector.connector;
+  readonly #most: number;
   readonly #all = new Set<ReceiverConnection>();
   readonly #idle = new Map<string, ReceiverConnection[]>();
 
-  constructor(connect: buildConnector.connector) {
+  /** @param most connections that are kept for a further request, together with those in use */
+  constructor(connect: buildConnector.connector, most = 2 * mostUnderWay(descriptorLimit())) {
     this.#connect = connect;
+    this.#most = most;
   }
 
   /** Takes the connection that was used last, which the receiver is least likely to close now. Opens a new one if all are in use. */
@@ -78,8 +83,12 @@ export class ReceiverConnections {
     return connection;
   }
 
-  /** Gives back a connection whose request has ended. Another request may follow on it. */
+  /** Gives back a connection whose request has ended. Another request may follow on it, unless there are too many. */
   giveBack(connection: ReceiverConnection): void {
+    if (this.#all.size > this.#most) {
+      this.drop(connection);
+      return;
+    }
     const idle = this.#idle.get(connection.origin);
     if (idle === undefined) this.#idle.set(connection.origin, [connection]);
     else idle.push(connection);

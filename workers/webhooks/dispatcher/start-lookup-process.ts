@@ -8,12 +8,15 @@ const PROGRAM = fileURLToPath(new URL("./name-lookup-process.js", import.meta.ur
 const THREADS = 256;
 
 /** Starts the process that looks names up. It takes about 8 MB (measured: Node 20, 256 threads), and is started when a name is needed. */
-export function startLookupProcess(onAnswer: (answer: LookupAnswer) => void, onExit: () => void): LookupProcess {
+export function startLookupProcess(
+  onAnswer: (answer: LookupAnswer) => void,
+  onExit: (error?: Error) => void,
+): LookupProcess {
   let hasEnded = false;
-  const end = (): void => {
+  const end = (error?: Error): void => {
     if (hasEnded) return;
     hasEnded = true;
-    onExit();
+    onExit(error);
   };
   let child: ChildProcess;
   try {
@@ -24,9 +27,9 @@ export function startLookupProcess(onAnswer: (answer: LookupAnswer) => void, onE
       execArgv: ["--max-semi-space-size=1"],
       env: { ...process.env, UV_THREADPOOL_SIZE: String(THREADS) },
     });
-  } catch {
+  } catch (error) {
     // For example without memory. Names that are asked for meanwhile fail with its end, as below.
-    setImmediate(end);
+    setImmediate(end, error as Error);
     return {
       ask() {},
       kill() {
@@ -37,11 +40,11 @@ export function startLookupProcess(onAnswer: (answer: LookupAnswer) => void, onE
   child.on("message", (answer: LookupAnswer) => {
     if (!hasEnded) onAnswer(answer);
   });
-  child.once("exit", end);
+  child.once("exit", () => end());
   // It could not be started or reached.
-  child.on("error", () => {
+  child.on("error", (error) => {
     child.kill("SIGKILL");
-    end();
+    end(error);
   });
   child.unref();
   child.channel?.unref();

@@ -1,6 +1,11 @@
 import t from "tap";
 import { createRandom } from "../../../../core/random.js";
-import { DeliveryQueue, IN_ALL, PER_RECEIVER } from "../../../../workers/webhooks/deliveries/delivery-queue.js";
+import {
+  DeliveryQueue,
+  IN_ALL,
+  mostUnderWay,
+  PER_RECEIVER,
+} from "../../../../workers/webhooks/deliveries/delivery-queue.js";
 
 function takeAll(queue: DeliveryQueue<string>): string[] {
   const taken: string[] = [];
@@ -44,6 +49,26 @@ t.test("receivers that hold all places open cost another one nothing", async (t)
   queue.ended("slow7");
   t.equal(takeAll(queue).length, 1, "a place that became free is used");
 });
+
+t.test(
+  "where few descriptors may be opened, no receiver has a place of its own, and all have their turn",
+  async (t) => {
+    t.same([64, 256, 1_024, 524_288, null].map(mostUnderWay), [4, 16, 64, 32_768, Number.POSITIVE_INFINITY]);
+    const queue = new DeliveryQueue<string>(3);
+    for (const nth of [0, 1]) for (const receiver of ["a", "b", "c", "d"]) queue.add(receiver, `${receiver}${nth}`);
+    t.same(takeAll(queue), ["a0", "b0", "c0"]);
+    for (const [ended, next] of [
+      ["a", "d0"],
+      ["b", "a1"],
+      ["c", "b1"],
+      ["d", "c1"],
+      ["a", "d1"],
+    ] as const) {
+      queue.ended(ended);
+      t.same(takeAll(queue), [next]);
+    }
+  },
+);
 
 t.test("one that waits can be removed", async (t) => {
   const queue = new DeliveryQueue<string>();

@@ -275,3 +275,40 @@ t.test(
     t.match(again.scheduler.figures, { running: 0, waiting: 0, payloadBytes: 0 });
   },
 );
+
+t.test(
+  "a delivery for which the machine lacks a connection stays pending, counts no attempt, and is tried again",
+  async (t) => {
+    const [first, second] = [webhookOf(1), webhookOf(2)];
+    const faults: (string | null)[] = [];
+    const bench: SchedulerBench = new SchedulerBench([], { onFaultChange: () => faults.push(bench.scheduler.fault) });
+    for (const webhook of [first, second]) bench.putWebhook(webhook);
+    bench.settle();
+    bench.scheduler.serving(1);
+    const [lacking, deleted] = bench.emit([first, second]).deliveries.map(({ id }) => id) as [string, string];
+    bench.settle();
+    bench.lack(lacking);
+    bench.lack(deleted);
+    bench.settle();
+    t.match(bench.stored(lacking), { delivery: { status: "pending", attempts: 0 }, history: listOf() });
+    t.match(
+      faults.at(-1),
+      /^since \d{4}-.* 2 deliveries wait, because no connection can be made: the process has no file descriptor left$/,
+    );
+    const answers: string[] = [];
+    bench.retry(lacking, (answer) => answers.push("error" in answer ? `${answer.error}` : answer.deliveryId));
+    bench.lack(lacking);
+    bench.settle();
+    t.match(answers, listOf(/could not be made: the process has no file descriptor left/), "whoever waits is told");
+
+    bench.put({ kind: "webhook_deleted", webhook: second });
+    bench.timers.advance(5_000);
+    bench.settle();
+    t.match(bench.jobs.get(lacking), { attemptNumber: 1 });
+    bench.attempt(lacking, true);
+    bench.settle();
+    t.match(bench.stored(lacking), { delivery: { status: "delivered", attempts: 1 } });
+    t.match(bench.stored(deleted), { delivery: { status: "failed", attempts: 0 } });
+    t.equal(faults.at(-1), null, "nothing waits any more, the one of the deleted webhook neither");
+  },
+);

@@ -14,7 +14,9 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 function bench() {
   const timers = new ManualTimers();
   const asked: string[] = [];
-  let process: { onAnswer: (answer: LookupAnswer) => void; onExit: () => void; isKilled: boolean } | undefined;
+  let process:
+    | { onAnswer: (answer: LookupAnswer) => void; onExit: (error?: Error) => void; isKilled: boolean }
+    | undefined;
   let starts = 0;
   const lookups = new NameLookups({
     timers,
@@ -47,7 +49,7 @@ function bench() {
     return waiting;
   };
   const settled = () => new Promise((resolve) => setImmediate(resolve));
-  const exit = () => process?.onExit();
+  const exit = (error?: Error) => process?.onExit(error);
   return {
     ...{ lookups, asked, answer, lookUp, advance, settled, exit, timers },
     starts: () => starts,
@@ -66,6 +68,29 @@ t.test("a name is asked for once, however many wait for it; and anew afterwards"
   t.same(asked, ["mes"]);
   t.equal(starts(), 1);
 });
+
+t.test(
+  "a process that cannot be started is told as what the machine lacks, for a name without known addresses",
+  async (t) => {
+    const { lookUp, answer, advance, settled, exit } = bench();
+    lookUp("mes");
+    answer("mes", "10.0.0.7");
+    const waiting = [lookUp("mes"), lookUp("plc")];
+    exit(Object.assign(new Error("spawn EMFILE"), { code: "EMFILE" }));
+    const later = lookUp("plc");
+    await settled();
+    t.same(
+      [...waiting, later].map(({ result }) => result),
+      ["10.0.0.7", "EMFILE", "EMFILE"],
+    );
+    advance(1_000);
+    lookUp("plc");
+    exit();
+    const other = lookUp("plc");
+    await settled();
+    t.equal(other.result, "EAI_AGAIN", "another end is none of a lack");
+  },
+);
 
 t.test("any number of dead names hold up no name that had resolved, and nobody longer than the window", async (t) => {
   const { lookUp, asked, answer, advance, timers } = bench();

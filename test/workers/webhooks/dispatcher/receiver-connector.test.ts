@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { createServer as createHttpServer } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, createServer, Socket } from "node:net";
 import { createSecureContext, type SecureContext } from "node:tls";
@@ -180,3 +181,57 @@ t.test(
     t.equal(gone, "the connection was closed as soon as it was made");
   },
 );
+
+t.test("what the machine lacks for a connection is told as such, and is no attempt", async (t) => {
+  const lack = (code: string) => Object.assign(new Error(`connect ${code} 10.0.0.7:80`), { code });
+  const ends = [
+    [lack("EMFILE"), { lacking: "the process has no file descriptor left" }],
+    [new AggregateError([lack("ENFILE"), lack("ENFILE")]), { lacking: "the machine has no file descriptor left" }],
+    [new AggregateError([lack("EMFILE"), lack("ECONNREFUSED")]), { statusCode: null, error: /EMFILE|refused/ }],
+    [lack("ECONNREFUSED"), { statusCode: null, error: "the connection was refused (ECONNREFUSED)" }],
+  ] as const;
+  for (const [error, expected] of ends) {
+    const connections = new ReceiverConnections((_, callback) => callback(error, null));
+    t.teardown(() => connections.destroy());
+    const request = { url: "http://10.0.0.7/", secret: null, eventId: "e", eventName: "WebhookTest" } as const;
+    const outcome = await new Promise((resolve) => {
+      const more = { payload: Buffer.from("{}"), userAgent: "test", timestampSeconds: 1 };
+      sendDelivery(connections, { ...request, ...more }, resolve);
+    });
+    t.match(outcome, expected);
+  }
+});
+
+t.test("so many connections are kept for further requests, whatever the receivers are", async (t) => {
+  const server = createHttpServer((_, response) => void response.writeHead(204).end());
+  let open = 0;
+  server.on("connection", (socket) => {
+    open++;
+    socket.on("close", () => open--);
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  const connect = receiverConnector({
+    ...{ allow: null, deny: [], extraCa: null, ownPort: () => null },
+    lookUp: (_, callback) => callback(null, [v4("127.0.0.1")]),
+  });
+  const connections = new ReceiverConnections(connect, 3);
+  t.teardown(async () => {
+    await connections.destroy();
+    server.close();
+  });
+  for (let nth = 0; nth < 8; nth++) {
+    const request = {
+      url: `http://receiver-${nth}:${port}/`,
+      secret: null,
+      eventId: "e",
+      eventName: "WebhookTest",
+    } as const;
+    const more = { payload: Buffer.from("{}"), userAgent: "test", timestampSeconds: 1 };
+    t.match(await new Promise((resolve) => sendDelivery(connections, { ...request, ...more }, resolve)), {
+      error: null,
+    });
+  }
+  while (open > 3) await new Promise((resolve) => setImmediate(resolve));
+  t.equal(open, 3);
+});

@@ -19,8 +19,8 @@ try {
 }
 const first = startLookupProcess(
   () => console.log("answered"),
-  () => {
-    console.log("ended");
+  (error) => {
+    console.log("ended", error?.code);
     for (const file of files) closeSync(file);
     const second = startLookupProcess(
       ({ hostname, code }) => {
@@ -40,7 +40,7 @@ first.ask("localhost");
 t.test("one that cannot be started, for too many open files, is one that has ended", async (t) => {
   const limited = ["-c", 'ulimit -n 64; exec "$0" --input-type=module -e "$1"', process.execPath, SCRIPT];
   const { status, stdout, stderr } = spawnSync("sh", limited, { encoding: "utf8" });
-  t.same([stdout, stderr, status], ["EMFILE\nended\nlocalhost null\n", "", 0]);
+  t.same([stdout, stderr, status], ["EMFILE\nended EMFILE\nlocalhost null\n", "", 0]);
 });
 
 /** Look-up processes of this one that live. */

@@ -1,14 +1,14 @@
 import type { Timers } from "../../../core/timers.js";
 import { formatTimeUs } from "../../../core/timestamps.js";
 
-/** Pause before they are read again for the first time. It doubles each time that one of them still cannot be read. */
+/** Pause before they are tried again for the first time. It doubles each time that one of them still cannot go on. */
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 300_000;
 
-export interface UnreadableDeliveriesOptions {
+export interface PostponedDeliveriesOptions {
   timers: Timers;
   tick(): number;
-  /** Reads it again, unless it is being read already. */
+  /** Tries it again, unless it is being tried already. */
   again(deliveryId: string): void;
   /** Called when `fault` has changed. */
   onChange(): void;
@@ -16,19 +16,19 @@ export interface UnreadableDeliveriesOptions {
 }
 
 /**
- * Pending deliveries whose stored data cannot be read. Nothing is written about them: they stay as they are stored, are read again from
- * time to time, and continue when that works.
+ * Pending deliveries whose stored data cannot be read, or for which the machine lacks a descriptor or memory. Nothing is written about them: they stay
+ * as they are stored, are tried again from time to time, and go on when that works.
  */
-export class UnreadableDeliveries {
-  readonly #options: UnreadableDeliveriesOptions;
-  /** All of them, including those that are being read again. */
+export class PostponedDeliveries {
+  readonly #options: PostponedDeliveriesOptions;
+  /** All of them, including those that are being tried again. */
   readonly #ids = new Set<string>();
   #sinceUs = 0;
   #reason = "";
   #pauseMs = FIRST_PAUSE_MS;
   #timer: unknown = null;
 
-  constructor(options: UnreadableDeliveriesOptions) {
+  constructor(options: PostponedDeliveriesOptions) {
     this.#options = options;
   }
 
@@ -41,7 +41,7 @@ export class UnreadableDeliveries {
     const { size } = this.#ids;
     if (size === 0) return null;
     const deliveries = size === 1 ? "1 delivery waits" : `${size} deliveries wait`;
-    return `since ${formatTimeUs(this.#sinceUs)} ${deliveries}, because stored data cannot be read: ${this.#reason}`;
+    return `since ${formatTimeUs(this.#sinceUs)} ${deliveries}, because ${this.#reason}`;
   }
 
   add(deliveryId: string, reason: string): void {
@@ -49,15 +49,15 @@ export class UnreadableDeliveries {
     if (this.#ids.size === 0) {
       this.#sinceUs = tick();
       this.#reason = reason;
-      report(`the stored data of delivery ${deliveryId} cannot be read: it is tried again`, new Error(reason));
+      report(`delivery ${deliveryId} waits: it is tried again`, new Error(reason));
     }
     const isNew = !this.#ids.has(deliveryId);
     this.#ids.add(deliveryId);
-    this.#timer ??= timers.set(() => this.#readAgain(), this.#pauseMs);
+    this.#timer ??= timers.set(() => this.#tryAgain(), this.#pauseMs);
     if (isNew) onChange();
   }
 
-  /** Removes a delivery that has been read, if it is one of them. */
+  /** Removes a delivery that has been read or attempted, if it is one of them. */
   remove(deliveryId: string): void {
     if (!this.#ids.delete(deliveryId)) return;
     if (this.#ids.size === 0) {
@@ -68,10 +68,10 @@ export class UnreadableDeliveries {
     this.#options.onChange();
   }
 
-  #readAgain(): void {
+  #tryAgain(): void {
     this.#timer = null;
     this.#pauseMs = Math.min(2 * this.#pauseMs, LONGEST_PAUSE_MS);
-    // Those that are being read already come back here by themselves if that fails.
+    // Those that are being tried already come back here by themselves if that fails.
     for (const deliveryId of this.#ids) this.#options.again(deliveryId);
   }
 }
