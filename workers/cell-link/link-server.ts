@@ -8,6 +8,7 @@ import {
   restrictToOwner,
   socketPathState,
 } from "../../storage/disk/file-system.js";
+import { shortageOf } from "../../storage/disk/file-system-error.js";
 import { unavailable } from "./bounds/bounded-refusal.js";
 import { LinkBudget } from "./bounds/link-budget.js";
 import { type LinkPlaces, linkPlaces, Strangers, type Transport } from "./bounds/link-places.js";
@@ -337,8 +338,9 @@ function listen(server: Server, start: () => void): Promise<void> {
   });
 }
 
+/** @throws {LinkListenError} The machine lacks what is needed to try. */
 function isAnswered(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
+  return new Promise((resolve, reject) => {
     const socket = connect(path);
     socket.on("connect", () => {
       socket.destroy();
@@ -346,7 +348,9 @@ function isAnswered(path: string): Promise<boolean> {
     });
     // Only these two codes mean that nobody listens. After any other error somebody may.
     socket.on("error", (error: NodeJS.ErrnoException) => {
-      resolve(error.code !== "ECONNREFUSED" && error.code !== "ENOENT");
+      const lacking = shortageOf(error);
+      if (lacking !== null) reject(unusable(path, lacking));
+      else resolve(error.code !== "ECONNREFUSED" && error.code !== "ENOENT");
     });
   });
 }

@@ -76,8 +76,8 @@ export class ProducerEndedError extends Error {
   }
 }
 
-/** Codes that refuse a connection for now: a reconnect can succeed. */
-const PASSING_REFUSALS: ReadonlySet<string> = new Set(["unavailable"]);
+/** Codes that refuse a connection for now: a reconnect can succeed. After those of a sequence the messages get other numbers. */
+const PASSING_REFUSALS: ReadonlySet<string> = new Set(["unavailable", "sequence_gap", "sequence_taken"]);
 /** Codes that refuse the connection, although the refusal carries a message's number. */
 const CONNECTION_REFUSALS: ReadonlySet<string> = new Set(["sequence_gap", "sequence_taken", "bad_frame"]);
 

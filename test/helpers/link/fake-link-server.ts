@@ -27,6 +27,8 @@ export interface FakeLinkServerOptions {
   breakAfterBytes?(): number | undefined;
   /** Whether the ack of what was just committed goes out now; else with a later one. Once false, `ackAll` sends what is owed. */
   ackNow?(message: LinkMessage): boolean;
+  /** Refuses the connection when a message comes. */
+  refuseMessage?(): Refusal<string> | undefined;
   /** Refuses the hello. */
   refuseHello?(): Refusal<string> | undefined;
 }
@@ -166,6 +168,11 @@ export class FakeLinkServer {
     const state = this.#stateOf(message.producer);
     if (state.socket !== socket) return;
     const { sequence } = message;
+    const refused = this.#options.refuseMessage?.();
+    if (refused !== undefined) {
+      socket.end(Buffer.concat(encodeFrame({ kind: "refuse", sequence, body: refused })));
+      return;
+    }
     if (sequence <= state.committed) {
       if (sequence > (state.instances.get(instance) ?? 0)) this.faults.push(`sequence ${sequence} is another's`);
       this.resends++;

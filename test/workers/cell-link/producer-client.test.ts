@@ -150,6 +150,31 @@ t.test("a hello that is refused ends the client, but not unavailable", async (t)
   await t.rejects(second.send({ type: "x" }), { code: "unauthorized" });
 });
 
+t.test(
+  "a number that another instance used is no reason to end: the messages come again with other numbers",
+  async (t) => {
+    for (const code of ["sequence_taken", "sequence_gap"]) {
+      const path = socketPath(t);
+      let refused: string[] = [];
+      const server = new FakeLinkServer({
+        refuseMessage() {
+          if (refused.length > 0) return undefined;
+          refused = [code];
+          server.setCommitted("test-1", 7);
+          return { code, message: "no", params: {} };
+        },
+      });
+      await server.listen(path);
+      t.teardown(() => server.stop());
+      const client = new ProducerClient({ ...quickly, address: { path } });
+      await client.deliver({ type: "x" });
+      await client.close();
+      t.match(server.messages, listOf({ sequence: 8, body: { type: "x" } }), code);
+      t.same([server.connections, server.faults], [2, []]);
+    }
+  },
+);
+
 t.test("what another sent under the name is never taken for its own", async (t) => {
   const path = socketPath(t);
   const server = new FakeLinkServer({ ackNow: () => false });
