@@ -25,7 +25,7 @@ const MIDDLE_COLOUR = 128;
  * same, this height has the middle colour. A frame without a measured point is transparent everywhere, and has neither
  * `z_min_mm` nor `z_max_mm`.
  *
- * z is f32, as in a PLY: nobody reads heights off a preview.
+ * Heights are f32 without the plane's offset, which the text chunks have: a surface far from zero keeps its colours.
  */
 export async function encodePreview(
   memory: KernelMemory,
@@ -35,7 +35,7 @@ export async function encodePreview(
 ): Promise<Uint8Array<ArrayBuffer>> {
   const { width, lines } = geometry;
   const rawLines = lineReader(memory, width * itemBytes(height.dtype), lines, source);
-  const decode = heightDecoder(memory, height);
+  const decode = heightDecoder(memory, { ...height, offset_mm: 0 });
   const zsAt = memory.allocate(4 * width);
   const heights: HeightReader = (firstLine, count, use) =>
     rawLines(firstLine, count, (nth, rawAt) => {
@@ -49,13 +49,16 @@ export async function encodePreview(
     ["x_pitch_mm", String(geometry.xPitchMm * block)],
     ["y_pitch_mm", String(geometry.yPitchMm * block)],
   ];
-  if (range !== undefined) texts.unshift(["z_min_mm", String(lowest)], ["z_max_mm", String(highest)]);
+  if (range !== undefined) {
+    const [min, max] = [lowest + height.offset_mm, highest + height.offset_mm];
+    texts.unshift(["z_min_mm", String(min)], ["z_max_mm", String(max)]);
+  }
   const size = { width: Math.ceil(width / block), height: Math.ceil(lines / block) };
   const samples = blockSamples(memory, heights, { ...size, lines, block }, colourOf(lowest, highest));
   return encodePng(memory, { ...size, bitDepth: 8, palette: VIRIDIS, texts }, samples);
 }
 
-/** Reads some lines of heights: z in mm as f32, Infinity where there is no measurement. */
+/** Reads some lines of heights: z in mm, less the offset, as f32, Infinity where there is no measurement. */
 type HeightReader = (firstLine: number, count: number, use: (nth: number, zs: Float32Array) => void) => Promise<void>;
 
 function colourOf(lowest: number, highest: number): (z: number) => number {

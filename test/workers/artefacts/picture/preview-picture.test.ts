@@ -35,7 +35,8 @@ function percentile(sorted: Float32Array, share: number): number {
 /** What the contract says of a preview, in the plainest code there is. */
 function expected(frame: MadeFrame): { width: number; samples: Uint8Array; range: [number, number] | undefined } {
   const { width, lines } = frame.geometry;
-  const zs = plainHeights(frame);
+  const offset = frame.planes.height.offset_mm;
+  const zs = plainHeights({ ...frame, planes: { ...frame.planes, height: { ...frame.planes.height, offset_mm: 0 } } });
   const sorted = zs.filter(Number.isFinite).sort();
   const range: [number, number] = [percentile(sorted, 0.01), percentile(sorted, 0.99)];
   const [lowest, highest] = range;
@@ -54,7 +55,7 @@ function expected(frame: MadeFrame): { width: number; samples: Uint8Array; range
     const colour = 1 + Math.round(((z - lowest) / (highest - lowest)) * 254);
     samples[to] = lowest === highest && z === lowest ? 128 : z <= lowest ? 1 : z >= highest ? 255 : colour;
   }
-  return { width: columns, samples, range: sorted.length === 0 ? undefined : range };
+  return { width: columns, samples, range: sorted.length === 0 ? undefined : [lowest + offset, highest + offset] };
 }
 
 function frames(): MadeFrame[] {
@@ -136,6 +137,16 @@ t.test("golden bytes of a small preview", async (t) => {
   t.equal(bytes.subarray(bytes.indexOf("tRNS") - 4).toString("hex"), GOLDEN.tail);
 });
 
+t.test("a surface far from zero has as many colours as one near it", async (t) => {
+  const values = Uint16Array.from({ length: 25_500 }, (_, at) => at % 255);
+  const height = { scale_mm: 0.0001, offset_mm: 1_000_000, invalid: [] };
+  const frame = frameOf("far", "u16", { width: 255, lines: 100 }, values, height);
+  const { samples, texts } = readPalettePng(await preview(memory, frame));
+  t.ok(new Set(samples).size > 245, `${new Set(samples).size} colours`);
+  const rangeMm = Number(texts.z_max_mm) - Number(texts.z_min_mm);
+  t.ok(rangeMm > 0.0248 && rangeMm < 0.0252, `${rangeMm} mm`);
+});
+
 t.test("a frame of 3,200 x 1,000 becomes 640 x 200", async (t) => {
   const bytes = await preview(memory, surfaceFrame(7, 3_200, 1_000));
   const picture = readPalettePng(bytes);
@@ -152,7 +163,7 @@ warnings.simplefilter("ignore")
 for name in sys.argv[1:]:
     plane = json.load(open(name + ".json"))
     raw = np.fromfile(name + ".raw", dtype=plane["dtype"]).reshape(plane["lines"], plane["width"])
-    z = (raw.astype("f8") * plane["scale_mm"] + plane["offset_mm"]).astype("f4")
+    z = (raw.astype("f8") * plane["scale_mm"]).astype("f4")
     z[np.isin(raw.astype("f8"), plane["invalid"])] = np.nan
     z[~np.isfinite(z)] = np.nan
     k = -(-max(z.shape) // 640)
@@ -168,7 +179,7 @@ for name in sys.argv[1:]:
     if measured.any():
         low, high = np.nanpercentile(z.astype("f8"), [1, 99])
         texts = [float(picture.text[key]) for key in ("z_min_mm", "z_max_mm")]
-        ok = ok and np.allclose(texts, [low, high], rtol=1e-12, atol=1e-12)
+        ok = ok and np.allclose(texts, np.array([low, high]) + plane["offset_mm"], rtol=1e-12, atol=1e-12)
         if high > low:
             colours = np.clip(np.rint((mean - low) / (high - low) * 254) + 1, 1, 255)
             off = np.abs(colours - samples)[measured]
