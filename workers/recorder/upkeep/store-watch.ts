@@ -8,10 +8,8 @@ import type { Log } from "../../../storage/log/log.js";
 import { segmentBaseOf } from "../../../storage/log/segment.js";
 import type { LogLine } from "../recorder-messages.js";
 
-/** One look costs some calls of stat, and one that lists the months of captures. */
+/** One look costs some calls of stat, and two that list the months of captures and the segments. */
 export const LOOK_INTERVAL_MS = 5_000;
-/** The log's folder can have thousands of names, so it is listed once in so many looks: once a minute. */
-export const LOOKS_PER_LIST = 12;
 
 const MONTH = /^\d{6}$/;
 /** Where something can be missing. */
@@ -38,7 +36,6 @@ export interface StoreWatchOptions {
 export class StoreWatch {
   readonly #options: StoreWatchOptions;
   #timer: unknown = null;
-  #looks = 0;
   #lostLock: string | null = null;
   readonly #faults = new Map<Place, { sinceUs: number; message: string }>();
   /** Identity of the captures folder at the first look. */
@@ -47,6 +44,7 @@ export class StoreWatch {
   readonly #months = new Map<string, string>();
   /** The names of all segments that were seen. */
   readonly #segments = new Set<string>();
+  #hasStarted = false;
   #isStopped = false;
 
   constructor(options: StoreWatchOptions) {
@@ -83,6 +81,7 @@ export class StoreWatch {
 
   async start(): Promise<void> {
     await this.#lookAtFolders();
+    this.#hasStarted = true;
     this.#arm();
   }
 
@@ -103,10 +102,9 @@ export class StoreWatch {
     await this.#lookAtLock();
     await this.lookAtFiles();
     if (this.#isStopped) return;
-    const isListed = this.#looks++ % LOOKS_PER_LIST === 0;
     await this.#lookAtSocket();
     await this.#lookAtFolders();
-    if (isListed) await this.#lookAtSegments();
+    await this.#lookAtSegments();
     // The clock may have become wrong, or right, without any other event.
     if (!this.#isStopped) this.#options.onChange();
   }
@@ -174,7 +172,7 @@ export class StoreWatch {
     if (identity !== this.#capturesIdentity)
       return `the folder ${path} was removed or replaced: new captures are stored, but those it held are missing until it is back (after putting back a copy, restart the service)`;
     // The months are listed at the first look: a start does not wait for it.
-    for (const { name } of this.#looks === 0 ? [] : await fileSystem.readDirectory(path)) {
+    for (const { name } of !this.#hasStarted ? [] : await fileSystem.readDirectory(path)) {
       const found = MONTH.test(name) && !this.#months.has(name) ? await identityOf(`${path}/${name}`) : undefined;
       if (found !== undefined) this.#months.set(name, found);
     }
