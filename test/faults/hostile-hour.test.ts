@@ -18,6 +18,8 @@ const MINUTES_IN_ALL = sized(24 / 60, 120);
 /** The newest build of uWebSockets.js that loads here, and node:http. */
 const FRONTS = [...new Map([...frontsHere(t)].reverse().map((here) => [here.front, here])).values()];
 const HOSTILE_MS = (Number(process.env.HOSTILE_MINUTES ?? MINUTES_IN_ALL) * 60_000) / FRONTS.length;
+/** With fewer the hostile would take all places of HTTP clients, which is what they may. */
+const DESCRIPTORS = "4096";
 /** Checks of the run whose report the hostile ask for: some 3 MB. */
 const LARGE_CHECKS = 8_000;
 /** Judged where nothing else runs. Beside other tests every honest read must be answered within its deadline (honest-cell.ts). */
@@ -98,7 +100,7 @@ for (const { name, environment } of FRONTS) {
     const tokenFile = join(t.testdir(), "token");
     writeFileSync(tokenFile, "the-right-token\n");
     const args = ["serve", "--cell-listen", "127.0.0.1:0", "--cell-token-file", tokenFile];
-    const service = await ServiceProcess.startFor(t, { args, environment });
+    const service = await ServiceProcess.startFor(t, { args, environment, descriptorLimit: DESCRIPTORS });
     const honest = new HonestCell(service);
     t.teardown(() => honest.close());
     await honest.prepare();
@@ -113,7 +115,7 @@ for (const { name, environment } of FRONTS) {
       String(service.port),
       listenerPort(service),
       service.cellSocketPath,
-      large,
+      (await honest.largePaths(large)).join(),
     ]);
     t.teardown(() => hostile.end("SIGKILL"));
     await hostile.line(0);

@@ -102,7 +102,7 @@ async function ask(port: number, path: string) {
 }
 
 for (const { name, environment } of frontsHere(t)) {
-  t.test(`--max-connections bounds the clients, and those that wait get in when others leave (${name})`, async (t) => {
+  t.test(`--max-connections bounds the clients, and others get in when they leave (${name})`, async (t) => {
     const service = await ServiceProcess.startFor(t, { args: ["serve", "--max-connections", "20"], environment });
     const crowd = idle(service.port);
     let refused: unknown = true;

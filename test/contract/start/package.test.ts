@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
@@ -72,6 +72,10 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
   const expected = [
     ...others,
     ...guides.map((folder) => `${folder}/README.md`),
+    "storage/BACKUP.md",
+    "storage/log/FORMAT.md",
+    "workers/cell-link/MESSAGES.md",
+    "workers/cell-link/SESSION.md",
     "http/server/nginx.conf",
     "dist/workers/artefacts/kernels.wasm",
     ...SWAGGER_UI.map((name) => `dist/http/swagger-ui/${name}`),
@@ -81,6 +85,10 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
     ...compiledModules(),
   ];
   t.strictSame(paths, expected.sort());
+  const lost = paths
+    .filter((path) => path.endsWith(".md") && path !== "README.md")
+    .flatMap((page) => linksOf(page).filter((to) => !paths.includes(to)));
+  t.same([...new Set(lost)], ["http/client/README.md"], "its pages lead to its pages, but for what is not in it");
   t.equal(
     readFileSync("dist/core/webhook/verify-webhook.d.ts", "utf8").includes("import"),
     false,
@@ -115,6 +123,12 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
     await servesRun(t, resolve(folder, "node_modules/.bin/inspection-service"));
   });
 });
+
+/** The pages that a page leads to. */
+function linksOf(page: string): string[] {
+  const links = readFileSync(page, "utf8").matchAll(/\]\(([^)#:]+\.md)/g);
+  return [...links].map(([, to]) => join(dirname(page), to as string));
+}
 
 /** By its demo cell, so that what compiles no kernels or starts no thread is found too. */
 async function servesRun(t: Test, script: string): Promise<void> {

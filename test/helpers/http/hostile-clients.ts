@@ -1,13 +1,15 @@
 /**
  * A process of clients that do all the harm they can from outside, until SIGTERM: then one line of JSON says how often each of them did it.
- * Arguments: the ports of HTTP and of the cell link over TCP, the path of the link's socket, the id of a run with a large report.
+ * Arguments: the ports of HTTP and of the cell link over TCP, the path of the link's socket, paths of large documents,
+ * separated by commas.
  */
 import { randomUUID } from "node:crypto";
 import { connect, type NetConnectOpts, type Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { encodeFrame, type FrameToSend } from "../../../workers/cell-link/frame-codec.js";
 
-const [httpPort, linkPort, linkPath, largeRun] = process.argv.slice(2) as [string, string, string, string];
+const [httpPort, linkPort, linkPath, paths] = process.argv.slice(2) as [string, string, string, string];
+const largePaths = paths.split(",");
 
 const IDLE = 300;
 const SLOW_HEADS = 40;
@@ -102,15 +104,15 @@ function stalledUpload(socket: Socket): void {
 }
 
 function stalledReader(socket: Socket): void {
-  socket.write(`GET /runs/${largeRun}/quality-report HTTP/1.1\r\nHost: x\r\n\r\n`);
+  socket.write(`GET ${largePaths[0]} HTTP/1.1\r\nHost: x\r\n\r\n`);
   socket.pause();
 }
 
 let heavyReads = 0;
 /** Asks for a document that takes long to make; every other one leaves before it comes. */
 function heavyReader(socket: Socket): void {
-  const path = heavyReads % 4 < 2 ? "/quality-report" : "";
-  socket.write(`GET /runs/${largeRun}${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+  const path = largePaths[Math.floor(heavyReads / 2) % largePaths.length];
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
   if (heavyReads++ % 2 === 0) setTimeout(() => socket.destroy(), 20);
 }
 

@@ -8,6 +8,9 @@ import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } fr
 const RUN_EVERY_MS = 250;
 const READ_EVERY_MS = 25;
 const WRITE_EVERY_MS = 500;
+/** Programs that make a list of some 20 MB, which only the hostile ask for. */
+const LARGE_PROGRAMS = 64;
+const PROGRAM_NUMBERS = 40_000;
 const CHECKS = 5;
 const CAPTURE_EVERY = 4;
 const LINES = 200;
@@ -47,11 +50,26 @@ export class HonestCell {
   async prepare(): Promise<void> {
     this.#receiver = await startReceiver();
     await this.#producer.deliver(programPut());
+    const numbers = Array.from({ length: PROGRAM_NUMBERS }, (_, at) => at);
+    for (let nth = 0; nth < LARGE_PROGRAMS; nth++) {
+      const { type, program } = programPut(nextId());
+      await this.#producer.deliver({ type, program: { ...program, metadata: { numbers } } });
+    }
     const { status, body } = await this.ask("POST", "/webhooks", {
       ...{ name: "honest", url: this.#receiver.url, subscribed_events: ["ProgramCompleted"] },
     });
     if (status !== 201) throw new Error(`POST /webhooks: ${status}`);
     this.#webhookId = JSON.parse(body.toString()).id;
+  }
+
+  /** Paths of a run's large documents, of the delivery of its event, and of a list of large programs. */
+  async largePaths(runId: string): Promise<string[]> {
+    const ofWebhook = `/webhooks/${this.#webhookId}/deliveries`;
+    let deliveryId: string | undefined;
+    while (deliveryId === undefined)
+      deliveryId = JSON.parse((await this.ask("GET", `${ofWebhook}?limit=1`)).body.toString())[0]?.id;
+    const run = `/runs/${runId}`;
+    return [`${run}/quality-report`, run, `/webhook-deliveries/${deliveryId}`, ofWebhook, "/programs?limit=1000"];
   }
 
   /** Plays runs, reads and writes at their pace, until `stop`. */

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -25,7 +25,7 @@ export interface ProcessOptions {
   dataDirectory?: string;
   /** Of Node; default: that of the tests. */
   binary?: string;
-  /** Descriptors that it may have open; default: TEST_DESCRIPTOR_LIMIT. */
+  /** Descriptors that it may have open; default: TEST_DESCRIPTOR_LIMIT, or 256. */
   descriptorLimit?: string;
   /** A command that starts the process, such as prlimit with its options. */
   wrap?: readonly string[];
@@ -48,13 +48,13 @@ function cleanEnvironment(extra: Readonly<Record<string, string>> = {}): NodeJS.
   };
 }
 
-/** The program by its arguments, with no more descriptors than TEST_DESCRIPTOR_LIMIT says, if that is set: any test can be run so. */
-function limited(
-  binary: string,
-  args: readonly string[],
-  limit = process.env.TEST_DESCRIPTOR_LIMIT,
-): [string, string[]] {
-  return limit === undefined ? [binary, [...args]] : ["prlimit", [`--nofile=${limit}`, binary, ...args]];
+/** So few that whatever a test does is also shown to need no more. */
+const DESCRIPTOR_LIMIT = process.env.TEST_DESCRIPTOR_LIMIT ?? "256";
+const HAS_PRLIMIT = spawnSync("prlimit", ["--version"]).status === 0;
+
+/** The program by its arguments, with no more descriptors than this, where the limit can be set. */
+function limited(binary: string, args: readonly string[], limit = DESCRIPTOR_LIMIT): [string, string[]] {
+  return HAS_PRLIMIT ? ["prlimit", [`--nofile=${limit}`, binary, ...args]] : [binary, [...args]];
 }
 
 /** Runs the command to its end. */
