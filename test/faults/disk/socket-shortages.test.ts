@@ -1,6 +1,6 @@
 /** The table of workers/recorder/README.md for calls that are not the file system's: listen, accept, connect, spawn. */
 import { ChildProcess } from "node:child_process";
-import { rmSync } from "node:fs";
+import { linkSync, rmSync } from "node:fs";
 import { createServer, Server, Socket } from "node:net";
 import { constants } from "node:os";
 import { join } from "node:path";
@@ -89,6 +89,33 @@ t.test("listen: a start is refused and says so; anew, health says so, and it is 
     short.missing = null;
     await look("healthy");
     await (await recorder.connect("cell")).accept(programPut());
+    await recorder.stop();
+  }
+});
+
+t.test("connect: a socket that is left over is not taken for another process's", async (t) => {
+  const directory = temporaryDirectory(t);
+  const left = join(directory, "left.sock");
+  const server = await listening(t, left);
+  const socket = new Socket().connect(left);
+  const short = shortOf(t, handleOf(socket), "connect", (_, path) => String(path).endsWith("cell.sock"));
+  socket.destroy();
+  for (const code of CODES) {
+    const store = join(directory, code);
+    await (await RecorderHarness.start(t, store)).stop();
+    // The name stays when its server ends.
+    linkSync(left, join(store, "cell.sock"));
+  }
+  await new Promise((resolve) => server.close(resolve));
+  for (const code of CODES) {
+    const store = join(directory, code);
+    short.missing = code;
+    await t.rejects(RecorderHarness.start(t, store), {
+      code: "cell_socket_unusable",
+      message: /cell\.sock: the (process|machine) has no /,
+    });
+    short.missing = null;
+    const recorder = await RecorderHarness.start(t, store);
     await recorder.stop();
   }
 });
