@@ -57,7 +57,9 @@ export async function demo(options: DemoOptions, warnings: readonly string[]): P
   const onReport = (report: DemoCellReport): void => {
     if (report.kind === "failed") reason = `: ${report.message}`;
     // On a terminal only the first ones, so that the address stays in view. Elsewhere they go on, so that a reader that has gone is noticed.
-    if (report.kind === "run_ended" && (ended++ < SCENES.length || !isatty(STDOUT))) say(runLine(report));
+    if (report.kind !== "run_ended") return;
+    if (ended++ < SCENES.length || !isatty(STDOUT)) say(runLine(report));
+    else if (ended === SCENES.length + 1) say("further runs are shown in the console only; Ctrl-C ends the demo");
   };
   const cell = startDemoCell({ ...plan.cell, socketPath: service.cellSocketPath }, onReport);
   try {

@@ -59,7 +59,7 @@ export class HttpServerError extends Error {
 }
 
 export function cannotListen({ host, port }: HttpServerOptions, reason: string): HttpServerError {
-  return new HttpServerError(`cannot listen on ${host} port ${port}: ${reason}`);
+  return new HttpServerError(`cannot listen on ${host} port ${port}: ${reason}; --host and --port choose another`);
 }
 
 /** A listening HTTP server. */

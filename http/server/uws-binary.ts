@@ -123,6 +123,8 @@ export interface UwsBuild {
   readonly uws: UwsModule;
   readonly packageName: string;
   readonly version: string;
+  /** What would have been taken before it, and does not load. */
+  readonly misses: readonly UwsMiss[];
 }
 
 /** A package without a build that loads here, and the reason. */
@@ -146,7 +148,7 @@ export function findUws(only = process.env.UWS_PACKAGE): UwsBuild | readonly Uws
     return [{ packageName: String(only), version: undefined, reason: "no such package is known" }];
   for (const one of packages) {
     const tried = load(one);
-    if ("uws" in tried) return tried;
+    if ("uws" in tried) return { ...tried, misses };
     misses.push(tried);
   }
   return misses;
@@ -154,7 +156,17 @@ export function findUws(only = process.env.UWS_PACKAGE): UwsBuild | readonly Uws
 
 /** Why the newest installed build does not load, in a few words. */
 export function shortReason(misses: readonly UwsMiss[]): string {
-  return (misses.find(({ version }) => version !== undefined) ?? { reason: "it is not installed" }).reason;
+  return newestMiss(misses)?.reason ?? "it is not installed";
+}
+
+/** Which build serves, and why not a newer one that is installed, for people. */
+export function buildLabel({ version, misses }: UwsBuild): string {
+  const newer = newestMiss(misses);
+  return `uWebSockets.js ${version}${newer === undefined ? "" : `; not ${newer.version}: ${newer.reason}`}`;
+}
+
+function newestMiss(misses: readonly UwsMiss[]): UwsMiss | undefined {
+  return misses.find(({ version }) => version !== undefined);
 }
 
 /** Why each package does not load, in one line. */
@@ -164,7 +176,7 @@ export function fullReason(misses: readonly UwsMiss[]): string {
     .join("; ");
 }
 
-function load({ name, manifest, binaries }: UwsPackage): UwsBuild | UwsMiss {
+function load({ name, manifest, binaries }: UwsPackage): Omit<UwsBuild, "misses"> | UwsMiss {
   let version: string | undefined;
   try {
     const folder = dirname(require.resolve(name));

@@ -4,7 +4,14 @@ import { ChunkMemory, readChunk } from "../replies/stream-chunks.js";
 import { UwsLiveAnswer, UwsSockets } from "./live/uws-live.js";
 import { cannotListen, type HttpServer, type HttpServerOptions, TLS_CIPHERS, type TlsFiles } from "./server-options.js";
 import { StalledClients, type WaitingClient } from "./stalled-clients.js";
-import type { UwsApp, UwsBuild, UwsContext, UwsRequest, UwsResponse } from "./uws-binary.js";
+import {
+  buildLabel,
+  type UwsApp,
+  type UwsBuild,
+  type UwsContext,
+  type UwsRequest,
+  type UwsResponse,
+} from "./uws-binary.js";
 import { closeQuietly, Exchange, endHead, restartClock, sendWhole, writeHead } from "./uws-exchange.js";
 import { UwsListening } from "./uws-listening.js";
 
@@ -21,7 +28,8 @@ const TLS_WRITE_BYTES = 64 * 1024;
 const DRAIN_POLL_MS = 10;
 
 /** Serves the pipeline on uWebSockets.js. @throws HttpServerError when the address is taken */
-export async function startUwsServer(options: HttpServerOptions, { uws, version }: UwsBuild): Promise<HttpServer> {
+export async function startUwsServer(options: HttpServerOptions, build: UwsBuild): Promise<HttpServer> {
+  const { uws } = build;
   const { tls } = options;
   const app = tls === undefined ? uws.App() : uws.SSLApp(sslOptions(tls));
   const sender = new Sender(options);
@@ -41,7 +49,7 @@ export async function startUwsServer(options: HttpServerOptions, { uws, version 
   let closed: Promise<void> | undefined;
   return {
     port: listening.port,
-    label: `uWebSockets.js ${version}`,
+    label: buildLabel(build),
     figures: () => ({ openRequests: sender.exchanges.size - sender.streams, heldBytes: sender.held.bytes }),
     close(graceMs) {
       closed ??= drain(app, sender, graceMs, () => listening.close());

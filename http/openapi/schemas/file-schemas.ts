@@ -100,7 +100,9 @@ export const FILE_SCHEMAS = {
   FrameFormatFile: object(
     {
       href: text("Where to download the format: an absolute URL."),
-      content_type: text("MIME type of the bytes."),
+      content_type: text(
+        "MIME type of the bytes. Downloads have `application/octet-stream`, so that no browser opens them here.",
+      ),
       size_in_bytes: nullable(count("Size of the file in bytes."), "when it is not known"),
     },
     {},

@@ -43,7 +43,7 @@ async function storeFile(service: ServiceProcess): Promise<string> {
 
 for (const { name, environment } of frontsHere(t)) {
   t.test(`${IDLE} idle connections and ${SLOW} slow readers of 20 MB hold bounded memory (${name})`, async (t) => {
-    const service = await ServiceProcess.startFor(t, { args: ["serve"], environment });
+    const service = await ServiceProcess.startFor(t, { args: ["serve"], environment, descriptorLimit: "2048" });
     const path = await storeFile(service);
     // Warm, so that what is counted is what the clients cost.
     for (let count = sized(50, 500); count > 0; count--) await rawRequest(service.port, get("/runs"));

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import { cpSync, existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import t from "tap";
-import { fullReason, shortReason, type UwsMiss } from "../../../http/server/uws-binary.js";
+import { buildLabel, fullReason, shortReason, type UwsMiss, type UwsModule } from "../../../http/server/uws-binary.js";
 import { UWS_HERE } from "../../helpers/http/fronts-here.js";
 import { listOf } from "../../helpers/list-of.js";
 
@@ -64,7 +64,7 @@ t.test("auto takes what loads; a build that is asked for by name is taken, and n
     return;
   }
   for (const choice of ["auto", "uws"])
-    t.same(startedAs(choice, ""), [`uWebSockets.js ${UWS_HERE[0]?.version}`], choice);
+    t.match(startedAs(choice, ""), listOf(new RegExp(`^uWebSockets\\.js ${UWS_HERE[0]?.version}(; not |$)`)), choice);
   for (const { packageName, version } of UWS_HERE) {
     t.same(startedAs("uws", "", { UWS_PACKAGE: packageName }), [`uWebSockets.js ${version}`]);
   }
@@ -105,6 +105,9 @@ t.test("reasons: of the newest that is installed in short, of all of them in ful
   const older: UwsMiss = { packageName: "older", version: "1.0.0", reason: "it is too old" };
   t.equal(shortReason([own, newer, older]), "it is too new");
   t.equal(shortReason([own]), "it is not installed");
+  const build = { uws: {} as UwsModule, packageName: "oldest", version: "0.9.0" };
+  t.equal(buildLabel({ ...build, misses: [own] }), "uWebSockets.js 0.9.0");
+  t.equal(buildLabel({ ...build, misses: [own, newer] }), "uWebSockets.js 0.9.0; not 2.0.0: it is too new");
   t.equal(
     fullReason([own, newer, older]),
     "own: not installed; newer 2.0.0: it is too new; older 1.0.0: it is too old",
