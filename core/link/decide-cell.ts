@@ -43,7 +43,8 @@ function decideProgramPut(world: World, { program }: CellMessageOf<"program.put"
   }
   const replacedBytes = replaced === undefined ? 0 : messagePackBytes(replaced);
   const bytes = world.programBytes - replacedBytes + messagePackBytes(program);
-  if (bytes > LIMITS.programBytes) {
+  // What makes them fewer is taken, also in a store with more.
+  if (bytes > LIMITS.programBytes && bytes > world.programBytes) {
     throw new RefusedError("too_large", `all programs together would be larger than ${LIMITS.programBytes} bytes`, {
       path: "/program",
       value: bytes,

@@ -22,28 +22,33 @@ type Waiting = Pick<HandlerRequest, "gone">;
  */
 export class DeliveryDocuments {
   readonly #view: View;
-  readonly #work: SharedWork;
+  readonly #details: SharedWork;
+  readonly #pages: SharedWork;
 
   constructor(view: View, slices: ThreadSlices) {
     this.#view = view;
-    this.#work = new SharedWork(slices);
+    this.#details = new SharedWork(slices);
+    this.#pages = new SharedWork(slices);
   }
 
   /** One delivery with its attempts. @throws ServiceError `delivery_not_found`, `unavailable` */
   detail(id: string, client: Waiting): Promise<Reply> {
     const row = this.#view.deliveries.row(id);
     if (row === undefined) throw unknownId("delivery", id);
-    return this.#made(id, [row], client, async () => {
-      const content = await this.#view.delivery(id);
-      if (content === undefined) throw unknownId("delivery", id);
-      return jsonBytesReply(Buffer.from(deliveryJson(content.delivery, content.payload, content.history)));
-    });
+    return this.#made(this.#details, id, [row], client, () => this.read(id));
+  }
+
+  /** As `detail`, at once, for a client whose request has changed the delivery: nothing may refuse the answer any more. */
+  async read(id: string): Promise<Reply> {
+    const content = await this.#view.delivery(id);
+    if (content === undefined) throw unknownId("delivery", id);
+    return jsonBytesReply(Buffer.from(deliveryJson(content.delivery, content.payload, content.history)));
   }
 
   /** The page of a webhook's deliveries, as `View.listDeliveries` gives it. @throws ServiceError `unavailable` */
   page(webhookId: string, beforeUs: number | null, limit: number, client: Waiting): Promise<Reply> {
     const rows = this.#view.deliveries.ofWebhook(webhookId, beforeUs, limit);
-    return this.#made(`${webhookId} ${beforeUs} ${limit}`, rows, client, async (throwIfCancelled) => {
+    return this.#made(this.#pages, `${webhookId} ${beforeUs} ${limit}`, rows, client, async (throwIfCancelled) => {
       const toBytes = (...one: Parameters<typeof deliveryJson>) => Buffer.from(deliveryJson(...one));
       const items = await this.#view.listDeliveries(webhookId, beforeUs, limit, toBytes, throwIfCancelled);
       const parts = items.flatMap((item, at) => [at === 0 ? OPENING : COMMA, item]);
@@ -52,6 +57,7 @@ export class DeliveryDocuments {
   }
 
   #made(
+    work: SharedWork,
     question: string,
     rows: readonly DeliveryRow[],
     client: Waiting,
@@ -66,8 +72,8 @@ export class DeliveryDocuments {
     }
     // A page ends at its limit, however much more its rows would need.
     const workBytes = Math.min(bytes, LIMITS.deliveriesPageBytes);
-    const key = `${question} ${this.#view.fold.changes}`;
-    return this.#work.get(key, workBytes, gone, ({ throwIfCancelled }) => make(throwIfCancelled));
+    const key = `${question} ${this.#view.deliveries.version}`;
+    return work.get(key, workBytes, gone, ({ throwIfCancelled }) => make(throwIfCancelled));
   }
 
   #storedBytes({ runId, location }: DeliveryRow): number {

@@ -68,7 +68,7 @@ function retryRoute(view: View, documents: DeliveryDocuments, write: WriteWebhoo
       if (row === undefined) throw unknownId("delivery", deliveryId);
       // A delivered delivery never changes again.
       if (row.status !== "delivered") await write({ op: "retry", deliveryId, webhookId: row.webhookId }, asked.gone());
-      return documents.detail(deliveryId, asked);
+      return documents.read(deliveryId);
     },
   });
 }

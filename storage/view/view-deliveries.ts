@@ -51,6 +51,7 @@ export class ViewDeliveries {
   /** Rows of deliveries in a pause between two attempts. A pause from before the store was opened has ended with its process. */
   readonly #paused = new Set<number>();
   #hasPauses = true;
+  #version = 0;
   /** The deliveries of each webhook, by entry in `#webhooks`. */
   readonly #lists: DeliveryList[] = [];
 
@@ -61,6 +62,7 @@ export class ViewDeliveries {
   /** Deliveries begin with these events of a run. Known deliveries stay as they are. */
   begin(runId: string, events: IndexedEvents): void {
     if (events.deliveryCount === 0) return;
+    this.#version++;
     const run = this.#runs.enter(runId);
     this.#changed(run);
     events.forEachDelivery((bytes, idAt, webhookIdAt, timeUs) => {
@@ -73,6 +75,7 @@ export class ViewDeliveries {
   /** Takes a record of a delivery. @param bytes of its index section, behind the origin @throws RecordDecodeError */
   put(bytes: Uint8Array, location: RecordLocation): void {
     const { idAt, webhookIdAt, runIdAt, status, createdAtUs, isPaused } = deliveryPlaces(bytes);
+    this.#version++;
     const run = runIdAt < 0 ? NO_RUN : this.#runs.enterBytes(bytes, runIdAt);
     const known = this.#ids.size;
     const row = this.#ids.enterBytes(bytes, idAt);
@@ -86,13 +89,14 @@ export class ViewDeliveries {
 
   /** Ends all pauses: the process that waited for the next attempts has ended, and the remaining attempts begin again. */
   endPauses(): void {
+    this.#version++;
     this.#paused.clear();
   }
 
   /** Ends all pauses, and ignores those of later records: nobody waits for attempts any more. */
   endPausesForGood(): void {
     this.#hasPauses = false;
-    this.#paused.clear();
+    this.endPauses();
   }
 
   /** True in the pause before the next attempt. */
@@ -104,6 +108,11 @@ export class ViewDeliveries {
   row(id: string): DeliveryRow | undefined {
     const row = this.#ids.entryOf(id);
     return row < 0 ? undefined : this.#row(row);
+  }
+
+  /** Changes whenever any delivery has, or is shown in another way. */
+  get version(): number {
+    return this.#version;
   }
 
   /** How often the run's deliveries have changed since the store was opened. Together with the run's updated_at it identifies the bytes of an answer. */

@@ -348,7 +348,8 @@ function isAnswered(path: string): Promise<boolean> {
     });
     // Only these two codes mean that nobody listens. After any other error somebody may.
     socket.on("error", (error: NodeJS.ErrnoException) => {
-      const lacking = shortageOf(error);
+      // EAGAIN: more connections wait there than fit, so somebody listens.
+      const lacking = error.code === "EAGAIN" ? null : shortageOf(error);
       if (lacking !== null) reject(unusable(path, lacking));
       else resolve(error.code !== "ECONNREFUSED" && error.code !== "ENOENT");
     });

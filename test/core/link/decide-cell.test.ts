@@ -115,6 +115,8 @@ t.test("components", async (t) => {
   world.send(PROGRAM);
   world.programBytes = LIMITS.programBytes;
   t.equal(refusalOf(world, PROGRAM), undefined, "one that is there takes its own place");
+  world.programBytes = 2 * LIMITS.programBytes;
+  t.equal(refusalOf(world, PROGRAM), undefined, "also where there are more than may be");
   world.programs.clear();
   t.match(refusalOf(world, PROGRAM), {
     code: "too_large",

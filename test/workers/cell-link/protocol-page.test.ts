@@ -69,6 +69,7 @@ const BOUNDS: readonly [what: string, most: number | string, code: string][] = [
   ["files of a run", LIMITS.filesPerRun, "too_large"],
   ["jobs of a run", LIMITS.jobsPerRun, "too_large"],
   ["programs", LIMITS.programs, "too_large"],
+  ["documents of all programs", "64 MiB", "too_large"],
   ["components", LIMITS.components, "too_large"],
 ];
 
@@ -79,8 +80,14 @@ t.test("bounds, refusals and figures are the code's", async (t) => {
   PAGE.holds(t, "## Bounds", /^\| bound [^\n]*\n(?:\|[^\n]*\n?)*\|/m, expected);
   const MIB = 1024 * 1024;
   t.same(
-    [LIMITS.linkBodyBytes, LIMITS.linkPayloadBytes, LIMITS.activeRunBytes, LIMITS.runDocumentBytes],
-    [MIB, 64 * MIB, 256 * MIB, 16 * MIB],
+    [
+      LIMITS.linkBodyBytes,
+      LIMITS.linkPayloadBytes,
+      LIMITS.activeRunBytes,
+      LIMITS.runDocumentBytes,
+      LIMITS.programBytes,
+    ],
+    [MIB, 64 * MIB, 256 * MIB, 16 * MIB, 64 * MIB],
   );
   t.equal(LIMITS.runMetadataBytes, 64 * 1024);
   const refused = PAGE.section("### Refusals");

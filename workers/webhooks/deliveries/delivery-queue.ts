@@ -36,12 +36,15 @@ export class DeliveryQueue<Delivery> {
   /** Receivers with one under way that wait until there is room among `IN_ALL`. */
   readonly #starved = new Set<string>();
   readonly #mostRunning: number;
+  /** While so many are under way, receivers have one each at most. */
+  readonly #mostShared: number;
   #running = 0;
   #waiting = 0;
 
   /** @param mostRunning deliveries under way at most */
   constructor(mostRunning = Number.POSITIVE_INFINITY) {
     this.#mostRunning = mostRunning;
+    this.#mostShared = Math.min(IN_ALL, Math.ceil(mostRunning / 2));
   }
 
   get runningCount(): number {
@@ -66,7 +69,7 @@ export class DeliveryQueue<Delivery> {
   /** Takes the next delivery to begin; undefined if none may. Whoever takes it calls `ended` later. */
   take(): Delivery | undefined {
     if (this.#running >= this.#mostRunning) return undefined;
-    return (this.#running < IN_ALL ? this.#takeOf(this.#starved) : undefined) ?? this.#takeOf(this.#ready);
+    return (this.#running < this.#mostShared ? this.#takeOf(this.#starved) : undefined) ?? this.#takeOf(this.#ready);
   }
 
   #takeOf(receiverIds: Set<string>): Delivery | undefined {
@@ -75,7 +78,7 @@ export class DeliveryQueue<Delivery> {
       const receiver = this.#receivers.get(receiverId);
       if (receiver === undefined || receiver.next === receiver.waiting.length) continue;
       if (receiver.running >= PER_RECEIVER) continue;
-      if (receiver.running > 0 && this.#running >= IN_ALL) {
+      if (receiver.running > 0 && this.#running >= this.#mostShared) {
         this.#starved.add(receiverId);
         continue;
       }

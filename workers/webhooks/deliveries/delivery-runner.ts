@@ -42,7 +42,8 @@ export class DeliveryRunner {
   readonly #inlineQueue: DeliveryQueue<TrackedDelivery>;
   readonly payloads = new EventPayloads();
   readonly requests: InlineRequests;
-  readonly #postponed: PostponedDeliveries;
+  readonly #unreadable: PostponedDeliveries;
+  readonly #unsent: PostponedDeliveries;
   readonly #records: DeliveryRecords;
   /** Sequence number of the latest record about deliveries. */
   lastSequence = 0;
@@ -69,12 +70,15 @@ export class DeliveryRunner {
     });
     this.requests = new InlineRequests(timers, commits, onOverdue);
     const again = (id: string): void => this.#happensLater(this.#tracked.get(id), { event: "again" });
-    this.#postponed = new PostponedDeliveries({ timers, tick, report, onChange: onFaultChange, again });
+    const postponed = { timers, tick, report, onChange: onFaultChange, again };
+    this.#unreadable = new PostponedDeliveries("stored data cannot be read", postponed);
+    this.#unsent = new PostponedDeliveries("no connection can be made", postponed);
   }
 
   /** Which deliveries are postponed, and why, for people; null while there is none. */
   get fault(): string | null {
-    return this.#postponed.fault;
+    const faults = [this.#unreadable.fault, this.#unsent.fault].filter((fault) => fault !== null);
+    return faults.length === 0 ? null : faults.join("; ");
   }
 
   get figures(): DeliveryFigures {
@@ -82,7 +86,7 @@ export class DeliveryRunner {
       waiting: this.#queue.waitingCount + this.#inlineQueue.waitingCount,
       running: this.#queue.runningCount + this.#inlineQueue.runningCount,
       requested: this.requests.count,
-      postponed: this.#postponed.count,
+      postponed: this.#unreadable.count + this.#unsent.count,
       payloadBytes: this.payloads.keptBytes,
     });
   }
@@ -105,6 +109,8 @@ export class DeliveryRunner {
   halt(): void {
     this.#state = "halted";
     this.#records.stop();
+    this.#unreadable.stop();
+    this.#unsent.stop();
     for (const tracked of this.#tracked.values()) this.#clearPause(tracked);
   }
 
@@ -180,7 +186,7 @@ export class DeliveryRunner {
       this.happens(tracked, { event: "not_read", reason });
       return;
     }
-    this.#postponed.remove(deliveryId);
+    this.#unreadable.remove(deliveryId);
     const testPayload = delivery.runId === null ? payload : null;
     Object.assign(tracked, { delivery, history, testPayload, payload: bytes });
     this.happens(tracked, { event: "loaded" });
@@ -248,7 +254,7 @@ export class DeliveryRunner {
         this.#rest(tracked);
         return;
       case "give_up":
-        this.#postponed.remove(tracked.id);
+        this.#unsent.remove(tracked.id);
         // An inline attempt is only given up if the webhook was deleted.
         if (isInline) this.requests.refuseAll(tracked, webhookDeleted(tracked));
         if (tracked.delivery?.status === "pending") this.#records.giveUp(tracked, action.lastError);
@@ -269,7 +275,7 @@ export class DeliveryRunner {
   #conclude(tracked: TrackedDelivery, attempt: DeliveryAttempt): void {
     const { current } = tracked;
     tracked.current = null;
-    this.#postponed.remove(tracked.id);
+    this.#unsent.remove(tracked.id);
     const nowMs = this.#options.nowMs();
     const kept = this.#options.state.get(tracked.webhookId);
     const dueMs = kept && pauseEndMs(tracked, attempt.attemptNumber, kept.webhook, nowMs);
@@ -301,7 +307,7 @@ export class DeliveryRunner {
     } else {
       // A new record would lack its history: it stays as it is stored.
       tracked.state = "postponed";
-      this.#postponed.add(tracked.id, `stored data cannot be read: ${reason ?? "the view does not have it"}`);
+      this.#unreadable.add(tracked.id, reason ?? "the view does not have it");
     }
   }
 
@@ -313,12 +319,15 @@ export class DeliveryRunner {
     const error = new ServiceError("unavailable", `the attempt could not be made: ${reason}`, {});
     if (current !== null) this.requests.answer(current, { error });
     this.requests.refuseAll(tracked, error);
-    if (tracked.delivery?.status !== "pending") {
+    const isOver = tracked.delivery?.status !== "pending";
+    if (isOver || stopsDelivery(tracked, this.#options.state.get(tracked.webhookId))) {
       this.#rest(tracked);
-    } else {
-      tracked.state = "postponed";
-      this.#postponed.add(tracked.id, `no connection can be made: ${reason}`);
+      return;
     }
+    // So many may wait that their events would take much memory. They are read again.
+    if (tracked.isRecorded) Object.assign(tracked, { payload: null, testPayload: null, history: [] });
+    tracked.state = "postponed";
+    this.#unsent.add(tracked.id, reason);
   }
 
   #leavePlace(tracked: TrackedDelivery): void {

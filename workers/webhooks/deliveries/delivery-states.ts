@@ -21,7 +21,7 @@ export const DELIVERY_STATES = {
   /** Waits for the time of the next attempt. */
   pausing: { pause_over: "proceed", webhook_gone: "proceed", requested: "rest" },
   /** Its content could not be read, or the machine lacked what an attempt needs. */
-  postponed: { again: "rest", requested: "rest" },
+  postponed: { again: "rest", requested: "rest", webhook_gone: "rest" },
   /** Its outcome could not be appended to the log yet. */
   unrecorded: { recorded: "rest" },
 } as const satisfies Record<string, Readonly<Record<string, DeliveryStep>>>;

@@ -16,10 +16,11 @@ export interface PostponedDeliveriesOptions {
 }
 
 /**
- * Pending deliveries whose stored data cannot be read, or for which the machine lacks a descriptor or memory. Nothing is written about them: they stay
- * as they are stored, are tried again from time to time, and go on when that works.
+ * Pending deliveries that cannot go on, all for one cause: their stored data cannot be read, or the machine lacks a descriptor or memory. Nothing is
+ * written about them: they stay as they are stored, are tried again from time to time, and go on when that works.
  */
 export class PostponedDeliveries {
+  readonly #cause: string;
   readonly #options: PostponedDeliveriesOptions;
   /** All of them, including those that are being tried again. */
   readonly #ids = new Set<string>();
@@ -27,8 +28,11 @@ export class PostponedDeliveries {
   #reason = "";
   #pauseMs = FIRST_PAUSE_MS;
   #timer: unknown = null;
+  #isStopped = false;
 
-  constructor(options: PostponedDeliveriesOptions) {
+  /** @param cause of all of them, for people */
+  constructor(cause: string, options: PostponedDeliveriesOptions) {
+    this.#cause = cause;
     this.#options = options;
   }
 
@@ -41,7 +45,7 @@ export class PostponedDeliveries {
     const { size } = this.#ids;
     if (size === 0) return null;
     const deliveries = size === 1 ? "1 delivery waits" : `${size} deliveries wait`;
-    return `since ${formatTimeUs(this.#sinceUs)} ${deliveries}, because ${this.#reason}`;
+    return `since ${formatTimeUs(this.#sinceUs)} ${deliveries}, because ${this.#cause}: ${this.#reason}`;
   }
 
   add(deliveryId: string, reason: string): void {
@@ -53,7 +57,7 @@ export class PostponedDeliveries {
     }
     const isNew = !this.#ids.has(deliveryId);
     this.#ids.add(deliveryId);
-    this.#timer ??= timers.set(() => this.#tryAgain(), this.#pauseMs);
+    if (!this.#isStopped) this.#timer ??= timers.set(() => this.#tryAgain(), this.#pauseMs);
     if (isNew) onChange();
   }
 
@@ -66,6 +70,12 @@ export class PostponedDeliveries {
       this.#pauseMs = FIRST_PAUSE_MS;
     }
     this.#options.onChange();
+  }
+
+  /** None is tried again. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#options.timers.clear(this.#timer);
   }
 
   #tryAgain(): void {

@@ -75,9 +75,12 @@ class SentDelivery implements SentRequest {
     const connections = this.#connections;
     this.#connection = connection;
     const { connects } = connection;
+    let isWritten = false;
     let hasAnswerBegun = false;
     connection.dispatch(this.#post, {
-      onConnect() {},
+      onConnect() {
+        isWritten = true;
+      },
       onHeaders: (statusCode, raw) => {
         hasAnswerBegun = true;
         // A status 1xx is not the answer yet.
@@ -105,7 +108,7 @@ class SentDelivery implements SentRequest {
         connections.drop(connection);
         if (this.#hasEnded) return;
         const wasUsed = connects > 0 && connection.connects === connects;
-        const lacking = connection.connects === connects ? lackOf(error) : null;
+        const lacking = isWritten ? null : lackOf(error);
         if (wasUsed && !hasAnswerBegun && isClosed(error)) this.#sendOver(connections.open(this.#origin));
         else if (lacking !== null) this.#endUnsent(lacking);
         else this.#endWith(failureText(error));

@@ -16,7 +16,7 @@
 import { LRUCache } from "lru-cache";
 import { LIMITS } from "../../../core/limits.js";
 import type { Timers } from "../../../core/timers.js";
-import { shortageOf } from "../../../storage/disk/file-system-error.js";
+import { isOutOfMemory, shortageOf } from "../../../storage/disk/file-system-error.js";
 
 /** Shorter than the shortest time-out of an attempt, so that the attempt can still be made. */
 export const LAST_GOOD_AFTER_MS = 500;
@@ -120,7 +120,9 @@ export class NameLookups {
 
   #ended(error?: NodeJS.ErrnoException): void {
     this.#process = null;
-    this.#endedCode = shortageOf(error) === null ? "EAI_AGAIN" : (error?.code ?? "ENOMEM");
+    const ownCode = error?.code;
+    const code = isOutOfMemory(error) ? "ENOMEM" : ownCode;
+    this.#endedCode = code !== undefined && shortageOf({ code }) !== null ? code : "EAI_AGAIN";
     this.#endedAtMs = this.#options.nowMs();
     for (const hostname of [...this.#waiting.keys()]) {
       this.#settle(hostname, (callback) => this.#unresolved(hostname, this.#endedCode, callback));

@@ -297,18 +297,43 @@ t.test(
     );
     const answers: string[] = [];
     bench.retry(lacking, (answer) => answers.push("error" in answer ? `${answer.error}` : answer.deliveryId));
+    bench.answerAllContent();
     bench.lack(lacking);
     bench.settle();
     t.match(answers, listOf(/could not be made: the process has no file descriptor left/), "whoever waits is told");
 
     bench.put({ kind: "webhook_deleted", webhook: second });
-    bench.timers.advance(5_000);
+    bench.scheduler.webhookChanged(second.id);
+    bench.answerAllContent();
     bench.settle();
+    t.match(bench.stored(deleted), { delivery: { status: "failed", attempts: 0 } }, "the end of its webhook ends it");
+    t.match(faults.at(-1), /1 delivery waits/);
+    const told = faults.length;
+    bench.timers.advance(5_000);
+    bench.answerAllContent();
+    bench.lack(lacking);
+    bench.timers.advance(9_999);
+    t.same([bench.asked, [...bench.jobs.keys()]], [[], []], "after a longer pause");
+    bench.timers.advance(1);
+    bench.answerAllContent();
+    t.equal(faults.length, told, "told once");
     t.match(bench.jobs.get(lacking), { attemptNumber: 1 });
     bench.attempt(lacking, true);
     bench.settle();
     t.match(bench.stored(lacking), { delivery: { status: "delivered", attempts: 1 } });
-    t.match(bench.stored(deleted), { delivery: { status: "failed", attempts: 0 } });
-    t.equal(faults.at(-1), null, "nothing waits any more, the one of the deleted webhook neither");
+    t.equal(faults.at(-1), null, "nothing waits any more");
   },
 );
+
+t.test("a stop waits for no delivery that is postponed, also one that comes in its grace time", async (t) => {
+  const webhook = webhookOf(1);
+  const bench = SchedulerBench.serving(webhook);
+  const ids = [bench.emit([webhook]), bench.emit([webhook])].map(({ deliveries: [one] }) => one!.id);
+  bench.settle();
+  bench.lack(ids[0] as string);
+  t.equal(bench.timers.armed, 1);
+  const stopped = bench.scheduler.stop(7_000);
+  bench.lack(ids[1] as string);
+  t.equal(bench.timers.armed, 0);
+  await stopped;
+});

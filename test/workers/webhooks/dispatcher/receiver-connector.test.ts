@@ -202,6 +202,32 @@ t.test("what the machine lacks for a connection is told as such, and is no attem
   }
 });
 
+t.test("once the request was written, the lack of something is a failed attempt: it may have arrived", async (t) => {
+  let ours: Socket | undefined;
+  const server = createHttpServer(() => {
+    ours?.destroy(Object.assign(new Error("read ENOMEM"), { code: "ENOMEM" }));
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  const policy = { allow: null, deny: [], extraCa: null, ownPort: () => null };
+  const connect = receiverConnector({ ...policy, lookUp: (_, callback) => callback(null, []) });
+  const connections = new ReceiverConnections((target, callback) =>
+    connect(target, (error, socket) => {
+      ours = socket ?? undefined;
+      if (error === null) callback(null, socket);
+      else callback(error, null);
+    }),
+  );
+  t.teardown(async () => {
+    await connections.destroy();
+    server.close();
+  });
+  const request = { url: `http://127.0.0.1:${port}/`, secret: null, eventId: "e", eventName: "WebhookTest" } as const;
+  const more = { payload: Buffer.from("{}"), userAgent: "test", timestampSeconds: 1 };
+  const outcome = await new Promise((resolve) => sendDelivery(connections, { ...request, ...more }, resolve));
+  t.match(outcome, { statusCode: null, error: /ENOMEM/ });
+});
+
 t.test("so many connections are kept for further requests, whatever the receivers are", async (t) => {
   const server = createHttpServer((_, response) => void response.writeHead(204).end());
   let open = 0;
