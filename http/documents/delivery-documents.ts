@@ -38,7 +38,7 @@ export class DeliveryDocuments {
     return this.#made(this.#details, id, [row], client, () => this.read(id));
   }
 
-  /** As `detail`, at once, for a client whose request has changed the delivery: nothing may refuse the answer any more. */
+  /** As `detail`, but at once, whatever others wait for: for a client whose request has changed the delivery. */
   async read(id: string): Promise<Reply> {
     const content = await this.#view.delivery(id);
     if (content === undefined) throw unknownId("delivery", id);

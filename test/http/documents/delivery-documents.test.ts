@@ -73,6 +73,17 @@ t.test("answers beyond the bound are refused; a page counts as what it may have 
   }
 });
 
+t.test("the answer after a retry does not wait, and is not refused, when there is too much other work", async (t) => {
+  const { begun, next, documents } = readView(LARGE_BYTES);
+  const asked = Array.from({ length: 15 }, (_, at) => documents.detail(`d${at}`, PATIENT));
+  await t.rejects(documents.detail("one more", PATIENT), /too many large answers/);
+  const written = documents.read("written");
+  t.same(begun, ["d0", "written"]);
+  for (let nth = 0; nth < 16; nth++) await next();
+  t.equal((await written).status, 200);
+  await Promise.all(asked);
+});
+
 t.test("small answers do not wait for large ones", async (t) => {
   const { begun, next, documents } = readView(2_000);
   const asked = [documents.detail("a", PATIENT), documents.page("w", null, 50, PATIENT)];

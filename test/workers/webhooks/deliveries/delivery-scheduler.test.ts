@@ -337,3 +337,27 @@ t.test("a stop waits for no delivery that is postponed, also one that comes in i
   t.equal(bench.timers.armed, 0);
   await stopped;
 });
+
+t.test("health tells apart what cannot be read and what cannot be connected, each with its own pause", async (t) => {
+  const [first, second] = [webhookOf(1), webhookOf(2)];
+  const before = SchedulerBench.serving(first, second);
+  const [damaged, lacking] = before.emit([first, second]).deliveries.map(({ id }) => id) as [string, string];
+  const bench = new SchedulerBench(before.records);
+  bench.isUnreadable = (id) => id === damaged;
+  bench.scheduler.serving(1);
+  bench.answerAllContent();
+  // The pause of the damaged one has grown by then.
+  for (const pauseMs of [5_000, 10_000, 20_000]) {
+    bench.timers.advance(pauseMs);
+    bench.answerAllContent();
+  }
+  bench.lack(lacking);
+  t.match(
+    bench.scheduler.fault,
+    /1 delivery waits, because stored data cannot be read: EIO; since .* no connection can be made/,
+  );
+  t.equal(bench.scheduler.figures.postponed, 2);
+  bench.timers.advance(5_000);
+  bench.answerAllContent();
+  t.match(bench.jobs.get(lacking), { attemptNumber: 1 }, "it does not wait for the other one's pause");
+});

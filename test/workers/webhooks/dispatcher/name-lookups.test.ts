@@ -88,7 +88,7 @@ t.test(
     exit();
     const other = lookUp("plc");
     await settled();
-    t.equal(other.result, "EAI_AGAIN", "another end is none of a lack");
+    t.equal(other.result, "EAI_AGAIN", "after any other end, names cannot be resolved for now");
   },
 );
 
