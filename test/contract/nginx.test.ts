@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { ProducerClient } from "../../workers/cell-link/producer-client.js";
-import { someFronts } from "../helpers/http/fronts-here.js";
+import { frontsHere } from "../helpers/http/fronts-here.js";
 import { RawConnection, type RawResponse, rawRequest } from "../helpers/http/raw-http.js";
 import { PROGRAM_ID, programPut } from "../helpers/link/link-messages.js";
 import { EventStream } from "../helpers/live/event-stream.js";
@@ -71,7 +71,7 @@ async function liveBehindNginx(t: Test, port: number, service: ServiceProcess): 
   await producer.close();
 }
 
-for (const { name, environment } of someFronts(t)) {
+for (const { name, environment } of frontsHere(t)) {
   t.test(`behind nginx as http/server/nginx.conf has it, clients see the service (${name})`, { skip }, async (t) => {
     const service = await ServiceProcess.startFor(t, { environment });
     const port = await startNginx(t, service.port);

@@ -4,11 +4,15 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import t, { type Test } from "tap";
+import { SCENES } from "../../../workers/demo-cell/scenes.js";
+import { QUICK_NODE_OPTIONS } from "../../helpers/process/demo-results.js";
 import { untilGone } from "../../helpers/process/until-gone.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 // Of util-linux: runs a command on a terminal of its own, which closes when it is killed.
 const hasScript = spawnSync("script", ["--version"]).status === 0;
+/** As `runLine` writes it. */
+const RUN_LINE = /^run +\d+ {2}/;
 const options = { skip: !hasScript && "script is absent" };
 
 /** How Node ends with these arguments when its terminal closes after it has shown `line`. */
@@ -31,6 +35,29 @@ async function codeAfterClosing(t: Test, args: (folder: string) => string, line:
 t.test("a terminal that closes ends the demo with 0", options, async (t) => {
   const demo = (folder: string) => `dist/http/main.js demo --data ${folder}/data --port 0 --runs 1`;
   t.equal(await codeAfterClosing(t, demo, "producer connected"), "0\n");
+});
+
+t.test("on a terminal the demo shows its first runs, no JSON, and ends by Ctrl-C", options, async (t) => {
+  const folder = temporaryDirectory(t);
+  const command = `"${process.execPath}" dist/http/main.js demo --data ${folder}/data --port 0`;
+  const terminal = spawn("script", ["-qec", command, "/dev/null"], {
+    stdio: ["pipe", "pipe", "inherit"],
+    env: { ...process.env, NODE_OPTIONS: QUICK_NODE_OPTIONS },
+  });
+  const ended = once(terminal, "exit");
+  t.teardown(() => terminal.kill("SIGKILL"));
+  let shown = "";
+  terminal.stdout.on("data", (chunk: Buffer) => (shown += chunk));
+  while (!shown.includes("further runs are shown in the console only")) await once(terminal.stdout, "data");
+  terminal.stdin.write("\x03");
+  t.strictSame(await ended, [0, null]);
+  const lines = shown.split(/\r?\n/);
+  t.equal(lines.filter((line) => RUN_LINE.test(line)).length, SCENES.length, "a line for each of the first runs");
+  t.strictSame(
+    lines.filter((line) => line.startsWith("{")),
+    [],
+  );
+  t.equal(lines.filter((line) => line.startsWith("open http://")).length, 1);
 });
 
 t.test("a line for a terminal that has closed is no error", options, async (t) => {

@@ -131,6 +131,13 @@ t.test("GET /programs/{program_id}/runs", async (t) => {
     total: 1,
     runs: listOf({ id: ACTIVE_RUN }),
   });
+  const passed = await client.get("/programs/{program_id}/runs", { path, query: { quality_status: "passed" } });
+  t.match(passed, { total: 1, runs: listOf({ id: RUN }) });
+  const withoutReport = { quality_status: "none", limit: 1 } as const;
+  t.match(await client.get("/programs/{program_id}/runs", { path, query: withoutReport }), {
+    total: 3,
+    runs: listOf({ id: ACTIVE_RUN }),
+  });
   const unfiltered = await client.raw("GET", `/programs/${PROGRAM}/runs?status=failed`);
   t.match([unfiltered.status, unfiltered.json()], listOf(200, { total: 4 }), "status is no parameter here");
   t.match(await client.get("/programs/{program_id}/runs", { path: { program_id: GONE_PROGRAM } }), { total: 1 });

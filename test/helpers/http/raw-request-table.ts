@@ -169,6 +169,16 @@ export const RAW_CASES: readonly RawCase[] = [
     "411 closed",
   ]),
   one("a PATCH without length", `PATCH /nowhere HTTP/1.1\r\n${H}\r\n${SMUGGLED}`, ["closed", "closed", "411 closed"]),
+  // Refused by the service alone: with nothing after it, each has an answer.
+  one("two lengths, and no more", get("Content-Length: 0\r\nContent-Length: 60\r\n"), "400 closed"),
+  one("an empty length, and no more", get("Content-Length: \r\n"), "400 closed"),
+  one("a length of 10 digits, and no more", get("Content-Length: 0000000005\r\n"), [
+    "closed",
+    "400 closed",
+    "400 closed",
+  ]),
+  one("a POST without length, and no more", `POST /things HTTP/1.1\r\n${H}${JSON_TYPE}\r\n`, "411 closed"),
+  one("an empty host, and no more", "GET /a HTTP/1.1\r\nHost: \r\n\r\n", "400 closed"),
   // Host.
   one("no host", `GET /a HTTP/1.1\r\n\r\n${SMUGGLED}`, ["silent", "400 closed", "400 closed"]),
   one("two hosts", `GET /a HTTP/1.1\r\n${H}${H}\r\n${SMUGGLED}`, ["closed", "400 closed", "400 closed"]),

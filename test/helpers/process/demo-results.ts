@@ -2,10 +2,11 @@ import type { ContractClient } from "../http/contract-client.js";
 import { isFullSize } from "../test-size.js";
 import { type ProcessOptions, ServiceProcess } from "./service-process.js";
 
-/** Of a demo's process in a commit's size, which has no time for a cell at its real pace. */
-export const QUICK_CELL: Readonly<Record<string, string>> = isFullSize
-  ? {}
-  : { NODE_OPTIONS: `--import ${new URL("./quick-demo-cell.js", import.meta.url).href}` };
+/** Make the cell of a demo's process quick. */
+export const QUICK_NODE_OPTIONS = `--import ${new URL("./quick-demo-cell.js", import.meta.url).href}`;
+
+/** For a demo's process in a commit's size, which has no time for a cell at its real pace. */
+export const QUICK_CELL: Readonly<Record<string, string>> = isFullSize ? {} : { NODE_OPTIONS: QUICK_NODE_OPTIONS };
 
 /** As `ServiceProcess.startFor`, with a cell that is quick in a commit's size. */
 export function startDemo(t: Parameters<typeof ServiceProcess.startFor>[0], options: ProcessOptions = {}) {
