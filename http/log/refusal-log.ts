@@ -1,5 +1,5 @@
 import ipaddr from "ipaddr.js";
-import { CountedLines } from "../../core/counted-lines.js";
+import { RepeatedLogLines } from "../../core/repeated-log-lines.js";
 import { type Timers, UNREFERENCED_TIMERS } from "../../core/timers.js";
 import type { ServiceLog } from "./service-log.js";
 
@@ -16,10 +16,10 @@ export interface RefusalLine {
 
 /** Log lines that anybody can cause with a request, counted by kind and address. */
 export class RefusalLog {
-  readonly #lines: CountedLines<Omit<RefusalLine, "fields"> & { fields: Record<string, unknown> }>;
+  readonly #lines: RepeatedLogLines<Omit<RefusalLine, "fields"> & { fields: Record<string, unknown> }>;
 
   constructor(log: ServiceLog, timers: Timers = UNREFERENCED_TIMERS) {
-    this.#lines = new CountedLines(timers, ({ level, address, message, fields }, count) => {
+    this.#lines = new RepeatedLogLines(timers, ({ level, address, message, fields }, count) => {
       const counted = count === undefined ? {} : { count };
       const from = address === "" ? {} : { remote_address: shownAddress(address) };
       log[level]({ ...fields, ...counted, ...from }, message);

@@ -173,7 +173,7 @@ function checkLines(t: Test, body: Buffer): Uint32Array {
     at = body.indexOf(10, at + 1);
     ends[line] = at;
   }
-  t.equal(ends[ROWS], body.length - 1, "a header, a million rows, and nothing behind them");
+  t.equal(ends[ROWS], body.length - 1, "a header, a million rows, and nothing after them");
   t.equal(
     body.toString("latin1", 0, ends[0]),
     "timestamp,channel_1,channel_2,channel_3,channel_4,channel_5,channel_6,channel_7,channel_8",

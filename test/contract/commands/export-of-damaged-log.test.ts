@@ -130,7 +130,7 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
     const created = defined(ofEnded.find(({ type }) => type === "runCreated"));
     isSilent(t, await exportWithout(data, ended.id, created), "the end has the beginning too");
   });
-  t.test("behind the end of a run", async (t) => {
+  t.test("after the end of a run", async (t) => {
     const record = deltaOf("run_started");
     tellsLoss(t, await exportWithout(data, ended.id, record), record, /changes may be missing.* after its end/);
   });
@@ -207,7 +207,7 @@ t.test("what a recovery copied on, or cut since nobody was told of it, is no los
     const next = await ServiceProcess.startFor(t, { dataDirectory });
     t.match(await next.end(), { code: 0 });
   } while (readdirSync(meta).sort().at(-1) === newest);
-  // As a crash within that recovery leaves it, torn bytes behind all.
+  // As a crash within that recovery leaves it, torn bytes after all.
   writeFileSync(join(meta, newest), Buffer.concat([before, Buffer.alloc(100, 7)]));
   const { stdout } = await runCommand(["check", "--data", dataDirectory]);
   t.match(stdout, /^superseded: /m);

@@ -10,7 +10,7 @@ const { key, stored } = createKey("read", "2026-01-31T12:00:00.000000Z");
 /** What lies between the client and the service. */
 class BreakingNetwork {
   readonly asked: { url: string; headers: Headers }[] = [];
-  /** Answers that will break off behind their first piece. */
+  /** Answers that will break off after their first piece. */
   breaks = 0;
   /** A proxy refuses the next stream. */
   isBusy = false;

@@ -140,7 +140,7 @@ for (const [what, damage] of CHOSEN) {
     t.match(first.log.detail, `everything up to ${durable} was durable`);
     t.equal(first.warnings.filter((line) => line.includes('"code":"log_lost"')).length, 1);
     t.ok(first.total >= 1 && first.total <= RUNS, `${first.total} runs, the new one among them`);
-    t.ok(Number(segments().at(-1)?.slice(0, 16)) > durable, "the log goes on behind what was durable");
+    t.ok(Number(segments().at(-1)?.slice(0, 16)) > durable, "the log goes on after what was durable");
 
     t.match(await serve(), { status: "degraded", total: first.total, log: { detail: /opening found \d+ damaged/ } });
     const after = await check();

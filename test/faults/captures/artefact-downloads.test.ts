@@ -87,7 +87,7 @@ onBothFronts(
     fault("crash-1");
     fault("crash-2");
     fault("go");
-    t.equal(await broken, undefined, "behind the first bytes only a broken connection tells that some are missing");
+    t.equal(await broken, undefined, "after the first bytes only a broken connection tells that some are missing");
     t.equal((await get(CSV))?.status, 200);
     t.match(work.row().detail, /a task failed, last packPoints: /);
     t.equal((await get(CLOUD))?.status, 200);

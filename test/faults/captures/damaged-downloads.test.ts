@@ -97,7 +97,7 @@ t.test("a flipped bit in stored bytes reaches no client, however it asks, and he
   flipBit(captures, batchBytes + 100_000);
   const png = bytes(paths.png);
   const pngOffset = readFileSync(captures).indexOf(png);
-  t.ok(pngOffset >= 2 * batchBytes, "the picture is stored behind the lines");
+  t.ok(pngOffset >= 2 * batchBytes, "the picture is stored after the lines");
   flipBit(captures, pngOffset + png.length - 20);
   flipBit(reports, batchBytes + 600_000);
 

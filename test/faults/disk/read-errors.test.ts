@@ -152,7 +152,7 @@ t.test("inspect goes on where a segment is not opened, a file has no size, or th
   t.match(unlisted, { records: { length: 0 }, findings: { length: 0 }, unreadable: listOf({ path: META }) });
 });
 
-t.test("records behind bytes that the disk does not give are read, also where nothing proves them", async (t) => {
+t.test("records after bytes that the disk does not give are read, also where nothing proves them", async (t) => {
   const disk = await createDisk();
   const { log } = await openLog(disk, { durability: "none" });
   await appendEach(log, NAMES, 6_000);

@@ -157,7 +157,7 @@ t.test(
     }
     t.equal(wrong, 0);
     t.ok(crashes > 500);
-    t.comment(`${crashes} power cuts within recoveries behind ended processes: ${wrong} with another result`);
+    t.comment(`${crashes} power cuts within recoveries after ended processes: ${wrong} with another result`);
   },
 );
 

@@ -12,7 +12,7 @@ const STEPS = 30;
 const END_STRIDE = sized(241, 13);
 /** The first of them is among so many: fewer than a history has syncs, which are what the last of the ends counts. */
 const FIRST_ENDS = Math.min(END_STRIDE, 25);
-/** Of the operations of the opening behind it, one in so many is struck. */
+/** Of the operations of the opening after it, one in so many is struck. */
 const STRIDE = sized(17, 1);
 
 /** How the first life ends, and what its end leaves. */
@@ -41,7 +41,7 @@ interface Outcome {
 }
 
 /**
- * A first life that ends at one operation after the other; the opening behind each end is struck at one operation of its own after the other,
+ * A first life that ends at one operation after the other; the opening after each end is struck at one operation of its own after the other,
  * until it has no more of them. Then comes a life in which all that was sent is answered, and the store's own check.
  */
 async function strikeOpenings(kind: Strike["kind"]): Promise<Outcome> {
@@ -85,12 +85,12 @@ for (const [kind, what, fails] of [
   t.test(`${what} at every operation of an opening that puts right what a crash left`, async (t) => {
     const { faults, openings, points, failed, acknowledged } = await strikeOpenings(kind);
     t.same(faults.slice(0, 5), []);
-    for (const [nth, { what }] of ENDS.entries()) t.ok(openings[nth], `openings behind ${what}`);
+    for (const [nth, { what }] of ENDS.entries()) t.ok(openings[nth], `openings after ${what}`);
     const all = openings.reduce((sum, count) => sum + count, 0);
     t.ok(points > (2 * all) / STRIDE, "an opening has several operations");
     t.equal(failed > 0, fails, "of those that were not ended some do not start");
     t.comment(
-      `${all} openings (${openings.join(", ")} behind each end) struck at ${points} operations, ${failed} refused: ${acknowledged} messages acknowledged, ${faults.length} faults`,
+      `${all} openings (${openings.join(", ")} after each end) struck at ${points} operations, ${failed} refused: ${acknowledged} messages acknowledged, ${faults.length} faults`,
     );
   });
 }

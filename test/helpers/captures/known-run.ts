@@ -94,7 +94,7 @@ export async function isRight(run: KnownRun, format: Format, body: Buffer): Prom
   const { fill, width } = run;
   switch (format) {
     case "npy": {
-      // As .npy holds it: the luminance behind each batch is not in it.
+      // As .npy holds it: the luminance after each batch is not in it.
       const plane = body.subarray(-LINES * width * 2);
       return body.length > plane.length && plane.length === LINES * width * 2 && plane.every((byte) => byte === fill);
     }

@@ -6,7 +6,7 @@ import type { MadeFrame } from "./made-frames.js";
 
 const BATCH_LINES = 50;
 
-/** Writes a frame to a file as the recorder stores it, batch by batch, behind some other bytes. */
+/** Writes a frame to a file as the recorder stores it, batch by batch, after some other bytes. */
 export function storedFrame<F extends MadeFrame>(path: string, frame: F): { source: FrameSource; frame: F } {
   const { planes, geometry } = frame;
   const { width, lines } = geometry;

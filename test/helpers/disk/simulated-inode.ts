@@ -27,7 +27,7 @@ export class SimulatedInode {
   }
 
   write(bytes: Uint8Array, position: number): void {
-    // Nothing written behind the end leaves the end where it is.
+    // Nothing written after the end leaves the end where it is.
     if (bytes.length === 0) return;
     this.#current = written(this.#current, bytes, position);
     this.#changes.push({ position, bytes });

@@ -48,7 +48,7 @@ export const RAW_CASES: readonly RawCase[] = [
   one("a POST without body where none is due", `POST /act HTTP/1.1\r\n${H}\r\n`, "200 open"),
   one("a DELETE without body", `DELETE /act HTTP/1.1\r\n${H}\r\n`, "200 open"),
   one("a body", post(BODY), "201 open"),
-  many("a body behind its head", [post("", JSON_TYPE, BODY.length), BODY], "201 open"),
+  many("a body after its head", [post("", JSON_TYPE, BODY.length), BODY], "201 open"),
   many("a body byte by byte", [post("", JSON_TYPE, BODY.length), ...BODY], "201 open"),
   many("a head byte by byte", [...get()], "200 open"),
   many("a head cut within its line end", [get().slice(0, -1), "\n"], "200 open"),
@@ -57,7 +57,7 @@ export const RAW_CASES: readonly RawCase[] = [
   one("an upgrade nobody offers", get("Connection: Upgrade\r\nUpgrade: websocket\r\n"), "200 open"),
   one("a preface of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", ["silent", "505 closed", "400 closed"]),
   // Pipelines.
-  one("three behind each other", get() + get() + get(), "200 200 200 open"),
+  one("three in a row", get() + get() + get(), "200 200 200 open"),
   one("a skipped body, then another", `${get("Content-Length: 5\r\n")}hello${get()}`, "200 200 open"),
   one("a body, then another request", post(BODY) + get(), "201 200 open"),
   one("a request within a body", post(SMUGGLED), "422 open"),
@@ -133,7 +133,7 @@ export const RAW_CASES: readonly RawCase[] = [
     "400 closed",
     "400 closed",
   ]),
-  one("coding behind an obsolete fold", get("X: y\r\n Transfer-Encoding: chunked\r\n") + SMUGGLED, [
+  one("coding after an obsolete fold", get("X: y\r\n Transfer-Encoding: chunked\r\n") + SMUGGLED, [
     "silent",
     "400 closed",
     "400 closed",

@@ -57,7 +57,7 @@ export async function runMutants(
     const unchanged = { file: first.file, find: first.find, replace: first.find };
     let sufficient = killer;
     if (typeof killer !== "string") {
-      // What found something: the seeds behind have told nothing.
+      // What found something: the seeds after it have told nothing.
       const seeds = [first, ...others].map((mutant) => runs.get(mutant)?.seed ?? 0);
       sufficient = { ...killer, seeds: Math.max(1, ...seeds.map((seed) => seed - killer.firstSeed + 1)) };
     }

@@ -100,7 +100,7 @@ t.test("whoever goes on to a second piece finds the next begun, and leaves nothi
   body.release();
   t.ok(signals[2]?.aborted, "nobody waits for it any more");
   await body.read(30, 10);
-  t.same(asked.slice(4), [3], "behind the last there is none");
+  t.same(asked.slice(4), [3], "after the last there is none");
 });
 
 t.test("the head goes out with the first piece: what fails is known before anything is sent", async (t) => {

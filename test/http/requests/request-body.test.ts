@@ -159,7 +159,7 @@ onEveryFront(
 
 onEveryFront(
   t,
-  "a body over the limit is refused before it comes, one without length too; nothing behind is read",
+  "a body over the limit is refused before it comes, one without length too; nothing after it is read",
   async (t, serve) => {
     const { port } = await serve(t, HANDLERS);
     const cases: [name: string, text: string, status: number, code: string][] = [

@@ -202,7 +202,7 @@ onEveryFront(t, "pipelined requests are answered in order", async (t, serve) => 
 
 onEveryFront(
   t,
-  "a request behind one that is still being answered waits or closes the connection, never mixes answers",
+  "a request after one that is still being answered waits or closes the connection, never mixes answers",
   async (t, serve, front) => {
     const { port } = await serve(t, {
       "/slow": async () => {

@@ -10,7 +10,7 @@ const PATHS = 3_600;
 const QUERY_BYTES = 3_500;
 
 for (const here of frontsHere(t)) {
-  t.test(`of a path that is remembered the query behind it is not (${here.name})`, async (t) => {
+  t.test(`a path is remembered without its query (${here.name})`, async (t) => {
     const cell = new RecordedCell();
     const port = await cell.listen(here);
     t.teardown(() => cell.close());
@@ -26,6 +26,6 @@ for (const here of frontsHere(t)) {
     const before = heldBytes();
     for (let nth = 1; nth <= PATHS; nth++) await ask(nth);
     const grown = heldBytes() - before;
-    t.ok(grown < (PATHS * QUERY_BYTES) / 2, `${grown} bytes after ${PATHS} paths with ${QUERY_BYTES} each behind them`);
+    t.ok(grown < (PATHS * QUERY_BYTES) / 2, `${grown} bytes after ${PATHS} paths with ${QUERY_BYTES} each after them`);
   });
 }

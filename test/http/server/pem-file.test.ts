@@ -39,7 +39,7 @@ t.test("whole files are taken: bundles with remarks, of one line, with the line 
   }
 });
 
-t.test("a bundle that is cut off anywhere is refused, unless it ends behind a certificate", async (t) => {
+t.test("a bundle that is cut off anywhere is refused, unless it ends after a certificate", async (t) => {
   t.testdir();
   for (let length = 0; length < BUNDLE.length; length += length < BUNDLE.length - 100 ? 7 : 1) {
     const text = BUNDLE.slice(0, length);

@@ -38,7 +38,7 @@ t.test("extents of a file read as one, at any position and length", async (t) =>
   reader.close();
   await t.rejects(reader.read(0, 1), { message: /read after close/ });
   await t.rejects(captures.openExtents(`${file.path}x`, chosen), { code: "capture_missing" });
-  // Within an extent: behind its end nobody tells where exactly a file ends.
+  // Within an extent: after its end nobody tells where exactly a file ends.
   const end = (chosen.find(({ lengthBytes }) => lengthBytes > 1)?.offset ?? Number.NaN) + 1;
   disk.setBytes(file.path, stored.slice(0, end));
   captures.close();

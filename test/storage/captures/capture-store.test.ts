@@ -29,7 +29,7 @@ t.test("a run's file lies in the month of its id, reports apart", async (t) => {
   t.equal(capturePath(id, "report"), `202306/${id}-000.rep`);
 });
 
-t.test("appends get their places at once, one behind the other, and read back exactly", async (t) => {
+t.test("appends get their places at once, one after the other, and read back exactly", async (t) => {
   const disk = await createCaptureDisk();
   const store = openCaptures(disk);
   const id = runId();
@@ -104,7 +104,7 @@ t.test("a crash at every operation keeps what was durable, and its place is used
       crashes++;
       const committedEnd = durable.length * 700;
       if (durable.length > 0) damaged += (await verifyExtents(after, path, durable)).length;
-      // The run goes on at the committed end: what was there is kept, what stood behind is gone.
+      // The run goes on at the committed end: what was there is kept, what was after it is gone.
       const store = openCaptures(after);
       const file = store.file(id, "capture", committedEnd);
       const next = file.append(new Uint8Array(50).fill(99));
@@ -250,7 +250,10 @@ t.test("what another process left, its name in the cache only, is durable with t
     await file.makeDurable();
     const stored = Buffer.concat(payloads.slice(0, payloads.indexOf(payload) + 1));
     const after = disk.fork("drop", random);
-    t.ok(after.has(path) && stored.equals(after.bytesOf(path)), "all that was acknowledged is behind the power cut");
+    t.ok(
+      after.has(path) && stored.equals(after.bytesOf(path)),
+      "all that was acknowledged is there after the power cut",
+    );
   }
   await store.close();
 });
@@ -284,7 +287,7 @@ t.test("a file that was deleted while the service was stopped is made anew with 
   const extent = file.append(random.bytes(50));
   await file.makeDurable();
   const after = stopped.fork("drop", random);
-  t.ok(after.has(path), "it is there behind a power cut");
+  t.ok(after.has(path), "it is there after a power cut");
   t.same(after.has(path) && (await verifyExtents(after, path, [extent])), [], "with what was acknowledged since");
 });
 

@@ -114,7 +114,7 @@ t.test("a full segment is closed, and the next starts with the state of everythi
   await log.close();
   const segments = disk.paths().filter((path) => path.startsWith(META));
   t.ok(segments.length >= 4, `${segments.length} segments`);
-  // With every earlier segment gone, the opening state and the records behind it still tell everything.
+  // With every earlier segment gone, the opening state and the records after it still tell everything.
   for (let gone = 1; gone < segments.length; gone++) {
     disk.removeFile(segments[gone - 1]!);
     const firstSequence = segmentBaseOf(segments[gone]!.slice(META.length + 1))!;

@@ -33,7 +33,7 @@ const ORIGIN = { producer: "ljx-1", sequence: 0x3_0000_0102 };
 /** Length of the name, sequence number as two u32 with the low one first, name. */
 const ORIGIN_HEX = "05 02010000 03000000 6c6a782d31";
 const OF_INSTANCE = { ...ORIGIN, instance: "5c41f0de-1234-4abc-9def-0123456789ab" };
-/** Bit 7 of the length of the name, and the instance behind it. */
+/** Bit 7 of the length of the name, and the instance after it. */
 const INSTANCE_HEX = "85 02010000 03000000 6c6a782d31 5c41f0de12344abc9def0123456789ab";
 
 /** A run whose times and counts have a different value in every byte. */
@@ -234,14 +234,14 @@ function decodes(decode: () => unknown): boolean {
   }
 }
 
-t.test("an index section cut anywhere, or with a byte behind, is an error", async (t) => {
+t.test("an index section cut anywhere, or with a byte after it, is an error", async (t) => {
   for (const { type, index } of someRecords()) {
     for (let length = 0; length < index.length; length++) {
       if (decodes(() => decodeIndex(type, index.slice(0, length)))) return void t.fail(`type ${type} at ${length}`);
     }
     t.notOk(
       decodes(() => decodeIndex(type, Buffer.concat([index, Buffer.from([0])]))),
-      `type ${type}: a byte behind`,
+      `type ${type}: a byte after it`,
     );
     t.ok(
       decodes(() => decodeIndex(type, index)),

@@ -15,7 +15,7 @@ t.comment(`TEST_SEED=${seed}`);
 
 const hex = (value: unknown): string => Buffer.from(encodeMessagePack(value)).toString("hex");
 
-t.test("random values come back as they were encoded, alone and behind each other", async (t) => {
+t.test("random values come back as they were encoded, alone and one after the other", async (t) => {
   const random = createRandom(seed);
   for (let round = 0; round < 2_000; round++) {
     const values = [randomValue(random, 4), randomValue(random, 2)];
@@ -77,7 +77,7 @@ t.test("what it gives is the caller's: neither the next value nor a large one ch
   t.equal((decodeMessagePack(large) as { text: string }).text.length, 3_000_000);
 });
 
-t.test("every cut of a value, a byte behind one, and a list that claims too much are refused", async (t) => {
+t.test("every cut of a value, a byte after one, and a list that claims too much are refused", async (t) => {
   const random = createRandom(seed);
   for (let round = 0; round < 40; round++) {
     const bytes = encodeMessagePack({ value: randomValue(random, 2) });

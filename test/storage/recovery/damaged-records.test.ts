@@ -87,7 +87,7 @@ t.test("damage_proven: a record of another segment's salt, or copied from anothe
   }
 });
 
-t.test("damage_proven to the end of the newest segment: a new one begins behind what is lost", async (t) => {
+t.test("damage_proven to the end of the newest segment: a new one begins after what is lost", async (t) => {
   const disk = await fiveRecords(true);
   const { offset } = place(disk, 1, 4);
   const bytes = disk.bytesOf(pathOf(1));

@@ -54,7 +54,7 @@ t.test("which records of a segment a start needs", async (t) => {
     ["a run that goes on", [delta(), delta()], ["0+", "1+"]],
     ["a run that ends: only its end", [delta(), delta(idOf(3)), end()], ["1+", "2"]],
     ["a run that is recorded again", [end(), delta(idOf(3)), end()], ["1+", "2"]],
-    ["changes behind an end, which only damage brings", [end(), delta()], ["0", "1+"]],
+    ["changes after an end, which only damage brings", [end(), delta()], ["0", "1+"]],
     ["the last of a component, with its deletion", [cell(row("a")), cell(row("b")), cell(row("a"))], ["1+", "2+"]],
     [
       "a deletion takes the place of what it deletes",

@@ -52,7 +52,7 @@ function flip(disk: SimulatedDisk, base: number, offset: number): void {
   disk.setBytes(pathOf(base), bytes);
 }
 
-/** Within the first record behind the opening state. */
+/** Within the first record after the opening state. */
 function firstRecord(disk: SimulatedDisk, base: number): number {
   let found = 0;
   const bytes = disk.bytesOf(pathOf(base)).subarray(64);

@@ -128,7 +128,7 @@ t.test("stray_copy: a copy of a segment under another number supersedes nothing,
   await recovers(t, disk, { cases: ["tail_marks"], names });
 });
 
-t.test("stray_copy: behind any power cut it is in quarantine, told, and counts for nothing", async (t) => {
+t.test("stray_copy: after any power cut it is in quarantine, told, and counts for nothing", async (t) => {
   const random = createRandom(11);
   const names = ["a", "b", "c", "d", "e"];
   let count = 0;
@@ -193,10 +193,7 @@ t.test(
       const bytes = restarted.bytesOf(path);
       await openLog(restarted, { evidence });
       const after = restarted.crash("drop", createRandom(1));
-      t.ok(
-        after.has(path) && Buffer.from(after.bytesOf(path)).equals(bytes),
-        `${what}: it is there behind a power cut`,
-      );
+      t.ok(after.has(path) && Buffer.from(after.bytesOf(path)).equals(bytes), `${what}: it is there after a power cut`);
     }
   },
 );
@@ -255,7 +252,7 @@ t.test("superseded: nor does what it cuts off for an interrupted recovery", asyn
   staysCut(t, interrupted, cutBytes);
 });
 
-t.test("nor where the process was killed behind the cut, before it was durable", async (t) => {
+t.test("nor where the process was killed after the cut, before it was durable", async (t) => {
   const { disk, cutBytes } = await cutAtOpening();
   let isCut = false;
   disk.onOperation = ({ kind, path }) => {

@@ -74,7 +74,7 @@ t.test("segment_unreadable: no crash leaves the newest one shorter than its head
       { corruptionCount: 1, lostRecords: 0, isLostCountExact: false, findings: listOf(found) },
       "later starts do not count the numbers that were skipped",
     );
-    t.equal(again.log.nextSequence, number + 2, "behind the mark");
+    t.equal(again.log.nextSequence, number + 2, "after the mark");
     await again.log.close();
   }
 });
@@ -99,7 +99,7 @@ t.test("header_copy_damaged: the other copy serves", async (t) => {
   }
 });
 
-t.test("opening_state_damaged: the records behind it stay", async (t) => {
+t.test("opening_state_damaged: the records after it stay", async (t) => {
   const disk = await threeSegments();
   for (const [base, delta] of [
     [3, 0],
@@ -116,9 +116,9 @@ t.test("opening_state_damaged: the records behind it stay", async (t) => {
   }
 });
 
-t.test("opening_state_damaged: with nothing behind it anything may be lost, and no number is used again", async (t) => {
+t.test("opening_state_damaged: with nothing after it anything may be lost, and no number is used again", async (t) => {
   for (const [what, damage] of [
-    ["nothing ever stood behind it", (disk) => flip(disk, 1, 70)],
+    ["nothing ever was after it", (disk) => flip(disk, 1, 70)],
     ["the file ends before it", (disk) => cut(disk, 1, 64)],
     ["the file ends within it", (disk) => cut(disk, 1, 80)],
     ["zeros from there on", (disk) => disk.setBytes(pathOf(1), disk.bytesOf(pathOf(1)).fill(0, 70))],

@@ -128,7 +128,7 @@ t.test(
     disk.removeFile(`${CAPTURES}/${PATH}`);
     t.match(await checkWith(13), { ok: true, findings: { length: 0 }, summary: { damages: 0 } });
     const early = await checkWith(7);
-    t.equal(early.ok, false, "what is named behind the tombstone must be there");
+    t.equal(early.ok, false, "what is named after the tombstone must be there");
     t.match(early.findings[0], { code: "capture_missing" });
   },
 );

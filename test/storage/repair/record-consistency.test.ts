@@ -25,7 +25,7 @@ const SEED = Number(process.env.TEST_SEED ?? 1);
 const PLACE: RecordLocation = { segmentBase: 1, offset: 64, length: 200 };
 const { records, end, run } = recordedRun();
 
-/** What is found behind these records. */
+/** What is found after these records. */
 function faultsOf(of: readonly LogRecord[], isLogWhole = true): string[] {
   const consistency = new RecordConsistency();
   for (const record of of) consistency.take(record, PLACE);
@@ -101,12 +101,12 @@ t.test("what a record refers to must be there, where the log has lost none", asy
   const deleted = webhookRecord({ kind: "webhook_deleted", webhook: { id: WEBHOOK_ID, name: "gone" } });
   const wrong: [string, LogRecord[], RegExp][] = [
     ["a change without a beginning", [...hooks, start], /^a change belongs to run .* no record before it begins/],
-    ["one with its beginning behind it", [...hooks, start, created], /^a change belongs to run .* none ends it$/],
+    ["one with its beginning after it", [...hooks, start, created], /^a change belongs to run .* none ends it$/],
     ["a delivery of no event", [...hooks, created, deliveryOf()], /^delivery .* no record has that event$/],
     ["of another event", [...hooks, created, start, deliveryOf({ eventId: DELIVERY_ID })], /names another event/],
     ["of another run", [...hooks, created, start, deliveryOf({ runId: DELIVERY_ID })], /names another event/],
     ["of another webhook", [...hooks, created, start, deliveryOf({ webhookId: EVENT_ID })], /names another event/],
-    ["an event behind it is another", [...hooks, deliveryOf({ webhookId: EVENT_ID }), endWithEvent], /names another/],
+    ["an event after it is another", [...hooks, deliveryOf({ webhookId: EVENT_ID }), endWithEvent], /names another/],
     [
       "a webhook that never was",
       [...hooks.slice(1), created, start],
@@ -125,8 +125,8 @@ t.test("what a record refers to must be there, where the log has lost none", asy
   );
   const right: [string, LogRecord[]][] = [
     ["all in order", [...hooks, created, start, deliveryOf(), endWithEvent]],
-    ["a beginning dropped for the end behind", [...hooks, start, deliveryOf(), endWithEvent]],
-    ["an event dropped for the end behind the delivery", [...hooks, deliveryOf(), endWithEvent]],
+    ["a beginning dropped for the end after it", [...hooks, start, deliveryOf(), endWithEvent]],
+    ["an event dropped for the end after the delivery", [...hooks, deliveryOf(), endWithEvent]],
     ["webhooks put again, the first records dropped", [created, start, deliveryOf(), ...hooks]],
     ["a deleted webhook", [deleted, hooks[1] as LogRecord, created, start, deliveryOf()]],
     ["a test", [...hooks, deliveryOf({ runId: null }, "{}")]],

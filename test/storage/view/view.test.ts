@@ -270,7 +270,7 @@ t.test("list entries of runs that end are made then for who asks for lists, and 
   t.equal(log.reads, before, "nothing was read");
   const anew = log.open();
   for (const [nth, baseUrl] of bases.entries()) t.same(await listRuns(anew, since, baseUrl), pages[nth]);
-  t.ok(log.reads > before, "a view that was opened behind them reads");
+  t.ok(log.reads > before, "a view that was opened after them reads");
   // A third address takes the place of the one that was asked for least lately.
   await listRuns(view, page, BASE_URL);
   await listRuns(view, page, "http://other");

@@ -97,7 +97,7 @@ t.test("each breach of the table is a bad_frame that names the field, as soon as
   t.match(parseAll([unpadded]).fault, { params: { field: "padding", value: 1, allowed: "0" } });
 });
 
-t.test("a parser at its limits, and behind a fault", async (t) => {
+t.test("a parser at its limits, and after a fault", async (t) => {
   const frame = { kind: "message", sequence: 1, body: { a: "x".repeat(LIMITS.linkBodyBytes - 8) } } as const;
   const payload = Buffer.alloc(LIMITS.linkPayloadBytes, 7);
   let received = 0;

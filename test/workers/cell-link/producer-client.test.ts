@@ -89,7 +89,7 @@ t.test("send waits for room in bytes; a message above the limit passes alone", a
   );
 });
 
-t.test("goes on behind what an earlier process sent, with run ids above the service's last", async (t) => {
+t.test("goes on after what an earlier process sent, with run ids above the service's last", async (t) => {
   const server = new FakeLinkServer();
   server.setCommitted("test-1", 41);
   server.lastRunId = "ffffffff-0000-7000-8000-000000000000";
@@ -235,7 +235,7 @@ t.test("two clients with one instance: the one that learns of it ends", async (t
   await t.rejects(Promise.all([ended, client.close()]), { code: "instance_in_use" });
 });
 
-t.test("a service that lost acknowledged messages is told apart, and the client goes on behind it", async (t) => {
+t.test("a service that lost acknowledged messages is told apart, and the client goes on after it", async (t) => {
   const server = new FakeLinkServer();
   const path = socketPath(t);
   await server.listen(path);

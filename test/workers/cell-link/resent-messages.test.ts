@@ -92,7 +92,7 @@ t.test("what another instance sent is refused as taken, and closes the connectio
   await isTold(after);
 });
 
-t.test("on one connection too, what was another's stays so behind what is its own", async (t) => {
+t.test("on one connection too, what was another's stays so after what is its own", async (t) => {
   const recorder = await RecorderHarness.start(t, temporaryDirectory(t));
   await (await recorder.connect("p", A)).accept(component("a1"));
   await (await recorder.connect("p")).accept(component("without"));

@@ -252,7 +252,7 @@ t.test("60 s of silence close a connection; one that speaks stays; hello has 5 s
   const silent = await recorder.connect("silent");
   const lively = await recorder.connect("lively");
   const stranger = new RawProducer(recorder.address);
-  // Accepted before the one that is welcomed behind it.
+  // Accepted before the one that is welcomed after it.
   await (await recorder.connect("behind")).close();
   recorder.timers.advance(LIMITS.linkHelloTimeoutMs);
   t.strictSame(await stranger.rest(), []);

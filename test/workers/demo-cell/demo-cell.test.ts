@@ -128,7 +128,7 @@ t.test("whatever the seed, the first runs show every scene in the same order, on
   t.equal(runs.at(-1)?.revision, 3, "three inspections of one part");
 });
 
-t.test("fewer runs than scenes show the first of them; behind the scenes everything is left to the seed", async (t) => {
+t.test("fewer runs than scenes show the first of them; after the scenes everything is left to the seed", async (t) => {
   const { server } = await produce(t, { seed: 3, runs: 4 }, "label check");
   const first = server.messages;
   const { server: longer } = await produce(t, { seed: 3, runs: 9 }, "label check");

@@ -155,7 +155,7 @@ t.test("a producer that is forgotten begins anew, in every way that the log is r
   t.strictSame(
     stateAnswers(replayed([between, ...writer.records.slice(cut)], [0, ...times.slice(cut)]), writer).producers,
     answers,
-    "and behind it",
+    "and after it",
   );
   t.strictSame(writer.state.producers.unusedSince(times.at(-1) as number), ["b"]);
   t.end();

@@ -1,5 +1,5 @@
-import { CountedLines } from "../../../core/counted-lines.js";
 import { LIMITS } from "../../../core/limits.js";
+import { RepeatedLogLines } from "../../../core/repeated-log-lines.js";
 import { clockFault } from "../../../core/service-clock.js";
 import type { Timers } from "../../../core/timers.js";
 import { LinkServer } from "../../cell-link/link-server.js";
@@ -38,13 +38,13 @@ export class ProducerLink implements MessageIntake {
   readonly #options: ProducerLinkOptions;
   readonly #sharedNames: SharedNames;
   /** Lines that any connection can cause. */
-  readonly #lines: CountedLines<LogLine>;
+  readonly #lines: RepeatedLogLines<LogLine>;
 
   constructor(options: ProducerLinkOptions) {
     this.#options = options;
     const { timers, noteShortage, line, onChange } = options;
     this.#sharedNames = new SharedNames(timers, onChange);
-    this.#lines = new CountedLines(timers, ({ level, message, fields }, count) => {
+    this.#lines = new RepeatedLogLines(timers, ({ level, message, fields }, count) => {
       line(level, message, count === undefined ? fields : { ...fields, count });
     });
     this.server = new LinkServer({

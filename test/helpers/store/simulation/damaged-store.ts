@@ -103,7 +103,7 @@ export class DamagedStore {
     const options = { ...this.#options.recorderOptions(), retention: { days: null, bytes: null } };
     await life.start(options);
     this.#judgeOpening(life);
-    // What lies behind all proof is cut, as a torn tail is. A run whose record cannot be read is not shown; all others
+    // What lies after all proof is cut, as a torn tail is. A run whose record cannot be read is not shown; all others
     // are as they were.
     if (life.ready?.recovery.findingCount === 0 && this.#isDamage) model.judgeShown(await life.runs(model.runIds));
     this.#takeFaults(`with ${this.#damage.what}`);
@@ -113,7 +113,7 @@ export class DamagedStore {
   }
 
   /**
-   * Judges another opening, after a power cut behind the first one, if there was one. It comes once all else is over:
+   * Judges another opening, after a power cut after the first one, if there was one. It comes once all else is over:
    * the turns of the event loop that it takes are none of the history's.
    */
   async judgeCut(): Promise<void> {
@@ -145,7 +145,7 @@ export class DamagedStore {
       this.#fault(`records ${life.lastSequence + 1} to ${this.#keptSequence} stand before ${what}, and are lost`);
   }
 
-  /** Cuts the power behind the opening, in one mode for each damage: all three would take as long as all else. */
+  /** Cuts the power after the opening, in one mode for each damage: all three would take as long as all else. */
   #cut(options: RecorderOptions): void {
     const { disk, directory, cuts, newLife } = this.#options;
     const { what } = this.#damage;

@@ -116,7 +116,7 @@ interface PlacedHeader {
 }
 
 /**
- * All intact record headers, wherever they stand: behind what a crash has torn there are zeros, parts of records, and whole ones that count for
+ * All intact record headers, wherever they stand: after what a crash has torn there are zeros, parts of records, and whole ones that count for
  * nothing.
  */
 function headersIn(segment: Uint8Array): PlacedHeader[] {
@@ -161,7 +161,7 @@ export function isHealed(
 /**
  * What damage to a segment of a store that had been closed must come to, by the bytes alone. `keptSequence`: of the records before the
  * damage. `isDamage` is false for the little that nothing can tell from what a crash leaves or from what never was: the newest segment
- * gone as a whole, or damaged behind the last record that anything left says was durable. It is null where the segment before may stand
+ * gone as a whole, or damaged after the last record that anything left says was durable. It is null where the segment before may stand
  * in for one that is gone: then what is not told must be lost neither.
  */
 export function expectedOfSegment(

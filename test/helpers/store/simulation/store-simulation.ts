@@ -65,7 +65,7 @@ class StoreSimulation {
 
   /** Of its own, so that histories without restarts stay as they were. */
   readonly #restarts: Random | null;
-  /** Of the power cuts behind openings that met damage: of its own likewise. */
+  /** Of the power cuts after openings that met damage: of its own likewise. */
   readonly #cuts: Random;
   readonly #damagedStores: DamagedStore[] = [];
 

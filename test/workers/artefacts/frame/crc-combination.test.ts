@@ -15,7 +15,7 @@ t.test("the CRC of parts joined is that of the whole, however long they are", as
   }
   t.equal(crc32Combiner(4)(crc32("12345"), crc32("6789")), 0xcbf43926, "the check value of CRC-32");
   t.equal(crc32Combiner(5)(0, 0x1234_5678), 0x1234_5678, "nothing before");
-  t.equal(crc32Combiner(0)(0x9234_5678, 0), 0x9234_5678, "nothing behind");
+  t.equal(crc32Combiner(0)(0x9234_5678, 0), 0x9234_5678, "nothing after it");
 });
 
 t.test("the CRC of zeros of more bytes than 2^32 is that of their halves", async (t) => {

@@ -166,7 +166,7 @@ t.test("a rowBlock of rows is held raw, and its text is in a buffer of its own",
   }
 });
 
-t.test("to verify takes 1 MiB, and once more where a long extent is behind a short one", async (t) => {
+t.test("to verify takes 1 MiB, and once more where a long extent is after a short one", async (t) => {
   const path = join(t.testdir(), "run.cap");
   const bytes = Buffer.alloc(7 * KIB * KIB, 3);
   writeFileSync(path, bytes);

@@ -4,7 +4,7 @@ import { lineBytes, type Planes } from "../../../../core/capture/capture.js";
 import { createRandom } from "../../../../core/random.js";
 import { heightCrcs, luminanceCrc } from "../../../../workers/artefacts/frame/plane-crcs.js";
 
-t.test("the CRCs of batches and of the heights behind each tell those of each plane", async (t) => {
+t.test("the CRCs of batches and of the heights after each tell those of each plane", async (t) => {
   const seed = Number(process.env.SEED ?? 20_261_208);
   t.comment(`seed ${seed}`);
   const random = createRandom(seed);

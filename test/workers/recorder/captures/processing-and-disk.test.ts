@@ -38,7 +38,7 @@ t.test("retention removes what is being processed: what comes back is dropped", 
   await recorder.until(() => recorder.lines.some(({ message }) => message === "retention removed captures"));
   const records = recorder.recordTimesUs.length;
   maker.allow();
-  // Behind what comes back, and behind whatever would be recorded for it.
+  // After what comes back, and after whatever would be recorded for it.
   await maker.make("indexSeries", { path: "nowhere", channels: 1, appends: [] });
   const next = await startRun(raw);
   await sendFrame(raw, next);
@@ -62,7 +62,7 @@ t.test("retention removes what is being processed: what comes back is dropped", 
   });
 });
 
-t.test("what retention removes right behind a late artefact keeps it in the manifest", async (t) => {
+t.test("what retention removes right after a late artefact keeps it in the manifest", async (t) => {
   const { maker, recorder, raw } = await startProcessing(t, { retention: { days: null, bytes: 100_000 } });
   maker.hold();
   const runId = await startRun(raw);
@@ -102,7 +102,7 @@ t.test("at low water nothing is made; with room again it goes on", async (t) => 
   await recorder.until(hasFormats(recorder, runId, frameId, ALL_FORMATS));
 });
 
-t.test("nothing is made of what is not written yet, also of a run that ends right behind its frame", async (t) => {
+t.test("nothing is made of what is not written yet, also of a run that ends right after its frame", async (t) => {
   const disk = new GatedFileSystem();
   const { maker, recorder, raw } = await startProcessing(t, { fileSystem: disk.fileSystem });
   maker.hold();

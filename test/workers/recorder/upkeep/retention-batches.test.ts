@@ -188,7 +188,7 @@ t.test(
     stage.stuck.clear();
     stage.timers.advance(60_000);
     await stage.passEnded();
-    t.equal(retention.fault, null, "and tried again although many tombstones came behind it");
+    t.equal(retention.fault, null, "and tried again although many tombstones came after it");
     t.same(retention.removed, { runs, files: runs, bytes: 9 * runs });
 
     for (let n = runs + 1; n <= 3 * runs; n++) {
@@ -266,7 +266,7 @@ function recordedAgain(stage: Stage, n: number): { run: RunState; batch: Committ
 }
 
 t.test("a run that is recorded once more while it is read goes as it is then, and once", async (t) => {
-  for (const committedAt of ["while it is read", "behind its tombstone"] as const) {
+  for (const committedAt of ["while it is read", "after its tombstone"] as const) {
     const stage = new Stage();
     stage.add(1, 9);
     const { run, batch } = recordedAgain(stage, 1);

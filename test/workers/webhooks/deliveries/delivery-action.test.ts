@@ -87,14 +87,14 @@ t.test("no retries, no pause, and an attempt that is taken", async (t) => {
   );
 });
 
-t.test("a pause that ended too late, by a busy thread, leaves no attempt behind the window", async (t) => {
+t.test("a pause that ended too late, by a busy thread, leaves no attempt after the window", async (t) => {
   t.same(
     play(DEFAULTS, () => 0, -1, WINDOW_MS),
     ["0 attempt 3000", "11000 failed"],
   );
 });
 
-t.test("whatever the settings: at least one attempt, at most all, none ends behind the window", async (t) => {
+t.test("whatever the settings: at least one attempt, at most all, none ends after the window", async (t) => {
   const seed = 20_261_121;
   const random = createRandom(seed);
   for (let round = 0; round < 2000; round++) {

@@ -53,7 +53,7 @@ t.test("payloads are held once for an event, as long as one of its deliveries is
 });
 
 t.test(
-  "a slow receiver: all wait, with bounded bytes in memory, and go out in order, also behind a start",
+  "a slow receiver: all wait, with bounded bytes in memory, and go out in order, also after a start",
   async (t) => {
     const [slow, fine] = [webhookOf(1), webhookOf(2)];
     const first = SchedulerBench.serving(slow, fine);

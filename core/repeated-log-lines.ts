@@ -22,7 +22,7 @@ interface Window<Line> {
  * Log lines that anybody can cause from outside. The first line of a kind and cause is written at once. Those that follow within ten seconds are
  * counted, and one line reports their count. So nobody can fill the disk with log lines.
  */
-export class CountedLines<Line> {
+export class RepeatedLogLines<Line> {
   readonly #write: (line: Line, count: number | undefined) => void;
   readonly #timers: Timers;
   /** Windows by cause, by kind. The code knows few kinds. */
