@@ -67,7 +67,8 @@ function retryRoute(view: View, documents: DeliveryDocuments, write: WriteWebhoo
       const row = view.deliveries.row(deliveryId);
       if (row === undefined) throw unknownId("delivery", deliveryId);
       // A delivered delivery never changes again.
-      if (row.status !== "delivered") await write({ op: "retry", deliveryId, webhookId: row.webhookId }, asked.gone());
+      if (row.status === "delivered") return documents.detail(deliveryId, asked);
+      await write({ op: "retry", deliveryId, webhookId: row.webhookId }, asked.gone());
       return documents.read(deliveryId);
     },
   });

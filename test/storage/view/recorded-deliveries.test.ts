@@ -69,6 +69,22 @@ t.test("the pause of a delivery that the store held when it was opened is over; 
   t.same(await shown(), [null, null, null], "nor in a record that was on its way then");
 });
 
+t.test("the version of the deliveries changes with all that may change how one is shown", async (t) => {
+  const log = new RecordsInMemory();
+  const { deliveries, fold } = log.view;
+  const changes = {
+    begin: () => log.add(recordOfEnd(endedRun([EVENT]))),
+    put: () => log.put({ kind: "delivery_put", delivery: failedDelivery(RUN_ID), history: [ATTEMPT], payload: null }),
+    endPauses: () => fold.finishOpening(),
+    endPausesForGood: () => fold.endPausesForGood(),
+  };
+  for (const [name, change] of Object.entries(changes)) {
+    const { version } = deliveries;
+    change();
+    t.not(deliveries.version, version, name);
+  }
+});
+
 t.test("a delivery whose record comes before its run's", async (t) => {
   const settled = { ...EVENT, deliveries: EVENT.deliveries.map((one) => ({ ...one, settled: true as const })) };
   const log = new RecordsInMemory();

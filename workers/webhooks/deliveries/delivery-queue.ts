@@ -25,15 +25,15 @@ interface Receiver<Delivery> {
 
 /**
  * Decides which delivery begins next: those of one receiver oldest first, receivers in turn. Deliveries of one event are added in the order
- * of subscription, and begin in it. A receiver has one under way whatever the others do, and up to `PER_RECEIVER` while fewer than `IN_ALL`
- * are under way. So a receiver that never answers costs the others nothing, unless the process may open few descriptors: then there are places for
- * fewer, and receivers wait for their turn.
+ * of subscription, and begin in it. A receiver has one under way whatever the others do, and up to `PER_RECEIVER` while fewer than
+ * `mostShared` are under way. So a receiver that never answers costs the others nothing, unless the process may open few descriptors: then
+ * there are places for fewer, and receivers wait for their turn.
  */
 export class DeliveryQueue<Delivery> {
   readonly #receivers = new Map<string, Receiver<Delivery>>();
   /** Receivers that may have something to begin, in their turn. */
   readonly #ready = new Set<string>();
-  /** Receivers with one under way that wait until there is room among `IN_ALL`. */
+  /** Receivers with one under way that wait until there is room among `mostShared`. */
   readonly #starved = new Set<string>();
   readonly #mostRunning: number;
   /** While so many are under way, receivers have one each at most. */

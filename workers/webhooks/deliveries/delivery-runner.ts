@@ -127,10 +127,14 @@ export class DeliveryRunner {
 
   track(id: string, webhookId: string, state: DeliveryState, delivery: Delivery | null): TrackedDelivery {
     const tracked = new TrackedDelivery(id, webhookId, state, delivery);
-    // Without an attempt it has no history: then all of it is known here.
-    if (delivery?.attempts === 0) tracked.payload = this.payloads.get(delivery.eventId);
+    tracked.payload = this.#keptPayload(delivery);
     this.#tracked.set(id, tracked);
     return tracked;
+  }
+
+  /** Null if the delivery must be read. Without an attempt it has no history: then all of it may be known here. */
+  #keptPayload(delivery: Delivery | null): Uint8Array | null {
+    return delivery?.attempts === 0 ? this.payloads.get(delivery.eventId) : null;
   }
 
   /** Begins what may begin. */
@@ -183,6 +187,8 @@ export class DeliveryRunner {
     } catch (error) {
       const reason = shortageOf(error);
       if (reason === null) throw error;
+      const why = `the delivery's stored data cannot be read: ${reason}`;
+      this.requests.refuseAll(tracked, new ServiceError("unavailable", why, {}));
       this.happens(tracked, { event: "not_read", reason });
       return;
     }
@@ -307,6 +313,7 @@ export class DeliveryRunner {
     } else {
       // A new record would lack its history: it stays as it is stored.
       tracked.state = "postponed";
+      this.#unsent.remove(tracked.id);
       this.#unreadable.add(tracked.id, reason ?? "the view does not have it");
     }
   }
@@ -324,8 +331,10 @@ export class DeliveryRunner {
       this.#rest(tracked);
       return;
     }
-    // So many may wait that their events would take much memory. They are read again.
-    if (tracked.isRecorded) Object.assign(tracked, { payload: null, testPayload: null, history: [] });
+    // So many may wait that their events would take much memory. What is not kept for all is read again.
+    if (tracked.isRecorded) {
+      Object.assign(tracked, { payload: this.#keptPayload(tracked.delivery), testPayload: null, history: [] });
+    }
     tracked.state = "postponed";
     this.#unsent.add(tracked.id, reason);
   }

@@ -50,6 +50,8 @@ class SentDelivery implements SentRequest {
   readonly #post: Dispatcher.DispatchOptions;
   readonly #answer = new ReceiverAnswer();
   #connection: ReceiverConnection | undefined;
+  /** The request was written, over whichever connection: the receiver may have it. */
+  #isWritten = false;
   #hasEnded = false;
 
   constructor(connections: ReceiverConnections, request: DeliveryRequest, onEnd: (outcome: DeliveryOutcome) => void) {
@@ -75,11 +77,10 @@ class SentDelivery implements SentRequest {
     const connections = this.#connections;
     this.#connection = connection;
     const { connects } = connection;
-    let isWritten = false;
     let hasAnswerBegun = false;
     connection.dispatch(this.#post, {
-      onConnect() {
-        isWritten = true;
+      onConnect: () => {
+        this.#isWritten = true;
       },
       onHeaders: (statusCode, raw) => {
         hasAnswerBegun = true;
@@ -108,7 +109,7 @@ class SentDelivery implements SentRequest {
         connections.drop(connection);
         if (this.#hasEnded) return;
         const wasUsed = connects > 0 && connection.connects === connects;
-        const lacking = isWritten ? null : lackOf(error);
+        const lacking = this.#isWritten ? null : lackOf(error);
         if (wasUsed && !hasAnswerBegun && isClosed(error)) this.#sendOver(connections.open(this.#origin));
         else if (lacking !== null) this.#endUnsent(lacking);
         else this.#endWith(failureText(error));

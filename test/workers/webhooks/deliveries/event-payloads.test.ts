@@ -18,6 +18,23 @@ t.test("an event for which there is no memory is not kept, and nothing fails", a
   t.equal(payloads.keptBytes, 0);
 });
 
+t.test("a retry whose event finds no memory is refused for now", async (t) => {
+  const memory = new ShortMemory(t);
+  const webhook = webhookOf(1);
+  const bench = SchedulerBench.serving(webhook);
+  const id = bench.emit([webhook], "x".repeat(2_000)).deliveries[0]?.id as string;
+  bench.settle();
+  bench.refuse(id);
+  bench.settle();
+  memory.leastRefusedBytes = 1_000;
+  let answer: unknown;
+  bench.retry(id, (outcome) => {
+    answer = outcome;
+  });
+  bench.answerAllContent();
+  t.match(answer, { error: { data: { code: "unavailable" }, message: /the machine has no memory left/ } });
+});
+
 t.test("a delivery that was read, and finds no memory, stays pending and is tried again", async (t) => {
   const memory = new ShortMemory(t);
   const webhook = webhookOf(1);

@@ -84,6 +84,10 @@ t.test(
       ["10.0.0.7", "EMFILE", "EMFILE"],
     );
     advance(1_000);
+    const unallocated = lookUp("plc");
+    exit(Object.assign(new Error("no memory"), { code: "ERR_MEMORY_ALLOCATION_FAILED" }));
+    t.equal(unallocated.result, "ENOMEM");
+    advance(1_000);
     lookUp("plc");
     exit();
     const other = lookUp("plc");

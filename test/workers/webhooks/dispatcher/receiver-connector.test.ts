@@ -228,6 +228,33 @@ t.test("once the request was written, the lack of something is a failed attempt:
   t.match(outcome, { statusCode: null, error: /ENOMEM/ });
 });
 
+t.test("a repetition that lacks a connection is a failed attempt: the first request was written", async (t) => {
+  let requests = 0;
+  const server = createHttpServer((request, response) => {
+    if (++requests === 1) response.writeHead(204).end();
+    else request.socket.destroy();
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const { port } = server.address() as AddressInfo;
+  const policy = { allow: null, deny: [], extraCa: null, ownPort: () => null };
+  const connect = receiverConnector({ ...policy, lookUp: (_, callback) => callback(null, []) });
+  let connects = 0;
+  const connections = new ReceiverConnections((target, callback) => {
+    if (++connects === 1) connect(target, callback);
+    else callback(Object.assign(new Error("connect EMFILE"), { code: "EMFILE" }), null);
+  });
+  t.teardown(async () => {
+    await connections.destroy();
+    server.close();
+  });
+  const request = { url: `http://127.0.0.1:${port}/`, secret: null, eventId: "e", eventName: "WebhookTest" } as const;
+  const more = { payload: Buffer.from("{}"), userAgent: "test", timestampSeconds: 1 };
+  const post = () => new Promise((resolve) => sendDelivery(connections, { ...request, ...more }, resolve));
+  t.match(await post(), { statusCode: 204, error: null });
+  t.match(await post(), { statusCode: null, error: /EMFILE/ });
+  t.same([requests, connects], [2, 2]);
+});
+
 t.test("so many connections are kept for further requests, whatever the receivers are", async (t) => {
   const server = createHttpServer((_, response) => void response.writeHead(204).end());
   let open = 0;
