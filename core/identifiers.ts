@@ -76,8 +76,8 @@ export function readUuid(bytes: Uint8Array, offset = 0): string {
 }
 
 /**
- * The UUID of four 32-bit words, most significant first. One call makes one flat string. Joined from pieces it would be a tree of twenty
- * strings inside V8, three times as slow to make and to use, and a store names millions of ids.
+ * The UUID of four 32-bit words, most significant first. One call makes one flat string, because a store names millions of ids. A string joined from
+ * pieces would be a tree of twenty strings inside V8. It would be three times as slow to make and to use.
  */
 export function formatUuidWords(a: number, b: number, c: number, d: number): string {
   return String.fromCharCode(
@@ -125,10 +125,10 @@ function digit(word: number, shift: number): number {
 }
 
 /**
- * Makes a UUIDv7 for `timeMs` from ten random bytes. With `after`, the result is above `after`: if the clock has not passed the time of
- * `after`, the result is `after` plus one (RFC 9562, section 6.2, method 2). So ids keep ascending when the clock steps back.
- * A time before 1970, or at or above `TIME_LIMIT_US`, comes from a wrong clock and counts as 1970. Otherwise every later id would have to
- * count on from it, also when the clock is right again.
+ * Makes a UUIDv7 for `timeMs` from ten random bytes. With `after`, the result is above `after`: if the clock has not
+ * passed the time of `after`, the result is `after` plus one (RFC 9562, section 6.2, method 2). So ids keep ascending
+ * when the clock steps back. A time before 1970, or at or above `TIME_LIMIT_US`, comes from a wrong clock and counts as
+ * 1970. Otherwise all later ids would go on from that time, also when the clock is right again.
  */
 export function generateUuidV7(timeMs: number, random: Uint8Array, after?: string | null): string {
   const bytes = new Uint8Array(16);

@@ -15,7 +15,7 @@ export const LIMITS = {
 
   /** Body of an HTTP request. */
   httpBodyBytes: 64 * KIB,
-  /** How long the answer to an HTTP request may take to begin: longer than an inline webhook attempt, shorter than common clients and proxies wait. */
+  /** How long the answer to an HTTP request may take to begin. An inline webhook attempt is shorter. Common clients and proxies wait longer. */
   requestDeadlineMs: 30_000,
 
   /**
@@ -23,11 +23,11 @@ export const LIMITS = {
    * this is enough for all screens of a factory.
    */
   liveStreams: 512,
-  /** A message from the client of a WebSocket: it has nothing to say. */
+  /** A message from the client of a WebSocket. Clients have nothing to send. */
   liveMessageBytes: KIB,
   /**
-   * Large documents that are being sent to WebSockets, each counted once however many clients share it: 256 KiB for each of 512 clients. Above it the
-   * clients that are sent the oldest one are closed, and may come again for the newest.
+   * Large documents that are being sent to WebSockets: 256 KiB for each of 512 clients. A document counts once, however many clients share it. Above
+   * this limit, the connections that still get the oldest document are closed. These clients may come again for the newest one.
    */
   liveSentBytes: 128 * MIB,
 
@@ -39,19 +39,19 @@ export const LIMITS = {
    * (over TCP: not shown the token) are counted apart as strangers, and close after `linkHelloTimeoutMs`.
    */
   linkConnections: { socket: { producers: 256, strangers: 64 }, tcp: { producers: 128, strangers: 32 } },
-  /** `free` wrong tokens of an address within `spanMs`; after them its connections are read with a delay. Each span logs at most one line. */
+  /** An address may send `free` wrong tokens within `spanMs`. After them its connections are read with a delay. Each span logs at most one line. */
   linkWrongTokens: { free: 10, spanMs: 10_000, addresses: 1_024 },
   /**
-   * Uncommitted bytes of one connection before its socket is paused; a single larger message is still read whole. At 102 MB/s this is what
-   * waits during a sync of 300 ms.
+   * Uncommitted bytes of one connection before its socket is paused. A single larger message is still read whole. At
+   * 102 MB/s so many bytes wait during a sync of 300 ms.
    */
   linkConnectionPendingBytes: 32 * MIB,
-  /** The same of all connections together: several heads can send side by side, while memory stays bounded. */
+  /** The same for all connections together: several heads can send side by side, and memory stays bounded. */
   linkPendingBytes: 96 * MIB,
   /**
-   * Large payloads being read, in all connections together: two of the largest. One half is for the oldest, which gets all of its room. The
-   * others share the second half; each gets room for twice what has come of it. Up to `linkUnclaimedPayloadBytes` a payload needs no such
-   * room: small ones never wait for large ones, and one that sends no more than that holds up nobody. Each connection reads at most one.
+   * Large payloads being read, in all connections together: two of the largest. One half is for the oldest, which gets all of its room. The others
+   * share the second half. Each gets room for twice the bytes that have come of it. Up to `linkUnclaimedPayloadBytes` a payload needs no such room.
+   * So small ones never wait for large ones, and a producer that sends no more than that holds up nobody. Each connection reads at most one.
    */
   linkClaimedPayloadBytes: 128 * MIB,
   linkUnclaimedPayloadBytes: MIB,
@@ -127,19 +127,19 @@ export const LIMITS = {
   /** When there is no room for a new producer's name, one that has stored nothing for so long is forgotten. */
   producerUnusedDays: 90,
   /**
-   * Instances of one producer whose last number is remembered (workers/cell-link/README.md). Each start of a producer makes a new one, so these are years
-   * of starts. One that comes back after so many others counts as new, and sends again whatever was not answered.
+   * Instances of one producer whose last number is remembered (workers/cell-link/README.md). Each start of a producer makes a new one, so these are
+   * years of starts. One that comes back after so many others counts as new, and sends again whatever was not answered.
    */
   instancesPerProducer: 1_024,
   /**
    * Instances of all producers together: 16 of each of `producers`. Beyond it the producer with the most loses its oldest. Every segment's opening
-   * state holds them, at 50 bytes each: with all else in it, it stays far below the 32 MiB of a record.
+   * state holds them, at 50 bytes each. With everything else in it, the opening state stays far below the 32 MiB of a record.
    */
   instances: 160_000,
 
   /** Each webhook may have a connection of its own, so that no receiver waits for another. */
   webhooks: 1_000,
-  /** Of a webhook's URL. */
+  /** Length of a webhook's URL. */
   webhookUrlCharacters: 2_048,
   /** Four times the longest secret that other services give out. */
   webhookSecretCharacters: 512,
@@ -150,8 +150,8 @@ export const LIMITS = {
   /** All attempts of one delivery. */
   dispatchWindowMs: 10_000,
   /**
-   * Tests and manual retries of one receiver that clients wait for, those under way included. Each waits at most `inlineWaitMs` to begin: a
-   * later one could not finish its window and be recorded before `requestDeadlineMs`.
+   * Tests and manual retries of one receiver that clients wait for, with those under way. Each waits at most
+   * `inlineWaitMs` to begin: a later one could not finish its window and be recorded before `requestDeadlineMs`.
    */
   inlineOfReceiver: 64,
   inlineWaitMs: 18_000,
@@ -164,6 +164,6 @@ export const LIMITS = {
   attemptsPerDelivery: 32,
   /** Bytes in memory of events whose deliveries wait: thousands of events. Others are read from the store in their turn. */
   keptPayloadBytes: 64 * MIB,
-  /** An event stands beside the run's document in one record. A larger event carries empty lists, and says so. */
+  /** An event is in one record with the run's document. An event that would be larger has empty lists, and says so. */
   eventPayloadBytes: 12 * MIB,
 } as const;

@@ -1,4 +1,4 @@
-/** Binary search: the first place from `low` to `high` - 1 of which `isBelow` is false, or `high`. It must be true of all places before that one. */
+/** Binary search: the first place from `low` on for which `isBelow` is false, at most `high`. It must be true for all places before that one. */
 export function lowerBound(low: number, high: number, isBelow: (place: number) => boolean): number {
   let [first, end] = [low, high];
   while (first < end) {

@@ -13,7 +13,7 @@ const OTHERS = null;
 interface Window<Line> {
   /** Since the last line. */
   count: number;
-  /** The first counted line, which stands for all of them. */
+  /** The first counted line, which represents all of them. */
   line: Line | undefined;
   timer: unknown;
 }
@@ -25,10 +25,10 @@ interface Window<Line> {
 export class RepeatedLogLines<Line> {
   readonly #write: (line: Line, count: number | undefined) => void;
   readonly #timers: Timers;
-  /** Windows by cause, by kind. The code knows few kinds. */
+  /** For each kind, its windows by cause. The code knows few kinds. */
   readonly #kinds = new Map<string, Map<string | null, Window<Line>>>();
 
-  /** @param write writes a line; with a count it stands for as many */
+  /** @param write writes a line; with a count the line represents so many */
   constructor(timers: Timers, write: (line: Line, count: number | undefined) => void) {
     this.#timers = timers;
     this.#write = write;
@@ -37,7 +37,7 @@ export class RepeatedLogLines<Line> {
   /**
    * @param kind lines of the same kind are counted together; a status, for example
    * @param cause who caused it, as an address or a name
-   * @param line called only for a line that may be written; `isToldApart` is false for one that stands for several causes
+   * @param line called only for a line that may be written; `isToldApart` is false for one that represents several causes
    */
   write(kind: string, cause: string, line: (isToldApart: boolean) => Line): void {
     const windows = this.#kinds.get(kind) ?? new Map<string | null, Window<Line>>();

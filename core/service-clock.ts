@@ -53,7 +53,7 @@ const UNITS_US = [
   ["minutes", MINUTE_US],
 ] as const;
 
-/** What is or was wrong with the machine's clock, for people; null while the service's clock is at most a minute ahead of it. */
+/** What is or was wrong with the machine's clock, for people. Null while the service's clock is at most a minute ahead of it. */
 export function clockFault(lastUs: number, wallUs: number): string | null {
   if (wallUs >= TIME_LIMIT_US) {
     const wall = new Date(wallUs / 1000).toISOString();
@@ -85,7 +85,7 @@ export function createFollowingClock(nowMs: () => number): FollowingClock {
   };
 }
 
-/** Where this thread's `performance.now` began on the clock that all threads of the process share. */
+/** When this thread's `performance.now` was 0, by the clock that all threads of the process share. */
 const threadStartMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
 /** Milliseconds of a clock that never steps and is the same in all threads of the process. */

@@ -19,8 +19,8 @@ export const TIME_LIMIT_US = 9_000_000_000_000_000;
 export function formatTimeUs(timeUs: number): string {
   const second = Math.floor(timeUs / 1_000_000);
   const day = Math.floor(second / DAY_SECONDS);
-  // Most times of an answer are of one day. So the calendar is asked once a day, and the rest is division: a page of fifty runs has two hundred
-  // times.
+  // A page of fifty runs has two hundred times, and most of them are of one day. So the calendar is asked once for each
+  // day. The rest is division.
   if (day !== lastDay) {
     lastDayText = new Date(day * DAY_SECONDS * 1000).toISOString().slice(0, 11);
     lastDay = day;
@@ -34,15 +34,15 @@ export function formatTimeUs(timeUs: number): string {
   return `${lastDayText}${hour}:${minute}:${TWO_DIGITS[ofDay % 60]}.${high}${middle}${TWO_DIGITS[ofSecond % 100]}Z`;
 }
 
-/** As `formatTimeUs`; null for none. */
+/** Does what `formatTimeUs` does; null gives null. */
 export function timeText(timeUs: number | null): string | null {
   return timeUs === null ? null : formatTimeUs(timeUs);
 }
 
 /**
- * Reads an ISO 8601 date-time in UTC (Z), with an offset, or without one (taken as UTC), in microseconds since the Unix epoch. Digits behind the
- * microsecond are cut off. A leap second (RFC 3339, section 5.7) counts as the start of the next second. Undefined when the text is no
- * date-time, names a day or an hour that does not exist, or is before 1970 or not before `TIME_LIMIT_US`.
+ * Reads an ISO 8601 date-time in UTC (Z), with an offset, or without one (taken as UTC). Returns microseconds since the Unix epoch. Digits after the
+ * microsecond are cut off. A leap second (RFC 3339, section 5.7) counts as the start of the next second. Undefined when the text is no date-time,
+ * names a day or an hour that does not exist, or is before 1970 or not before `TIME_LIMIT_US`.
  */
 export function parseTimeUs(text: string): number | undefined {
   const timeUs = readLeapSecondUs(text) ?? readTimeUs(text);

@@ -1,6 +1,6 @@
 /**
- * What processing makes of captures: the formats of a frame beside its NPY, and the CSV of a step's series. Only what is expensive to make and
- * small to keep is stored, behind the captures in the run's capture file. PLY and CSV are built from it for each download.
+ * What processing makes of captures: the formats of a frame beside its NPY, and the CSV of a step's series. Only what is expensive to make and small
+ * to keep is stored. It is in the run's capture file, after the captures. PLY and CSV are built from it for each download.
  */
 
 import { frameFileName, sweepFileName } from "../run/manifest.js";
@@ -87,7 +87,7 @@ export function csvOf({ csv }: SeriesState): Recorded<CsvArtefact> | undefined {
   return csv?.kind === "csv" ? csv : undefined;
 }
 
-/** Formats that processing makes of a complete frame. Without luminance there is no luminance picture, without lines no picture at all. */
+/** Formats that processing makes of a complete frame. A frame without luminance has no luminance picture. One without lines has no picture at all. */
 export function processedFormats({ planes, lines }: Pick<FrameState, "planes" | "lines">): ProcessedFormat[] {
   return PROCESSED_FORMATS.filter((format) => {
     if (format === "png") return lines > 0;

@@ -69,7 +69,7 @@ export interface CloudArtefact {
 export interface PictureArtefact {
   kind: "picture";
   file: Extent;
-  /** Only of a height map: its preview, a whole PNG file too. */
+  /** The preview, a whole PNG file too. Only a height map has one. */
   preview?: Extent;
 }
 

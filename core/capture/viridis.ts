@@ -1,7 +1,7 @@
 /**
  * The colour map viridis of matplotlib (N. Smith and S. van der Walt, 2015; CC0): 256 colours from dark blue to yellow,
- * each as red, green and blue in a byte. Equal steps of height look equally large, also in grey, and also to most
- * people who see colours differently.
+ * each as one byte of red, green and blue. Equal steps of height look equally large. That is so in grey too, and for
+ * most people who see colours differently.
  */
 const HEX =
   "44015444025645045745055946075a46085c460a5d460b5e470d60470e61471063471164471365481467481668481769" +

@@ -34,12 +34,12 @@ export function integer(description: string): JsonSchema {
   return { type: "integer", description };
 }
 
-/** From 0. */
+/** An integer from 0. */
 export function count(description: string): JsonSchema {
   return { type: "integer", minimum: 0, description };
 }
 
-/** From 1. */
+/** An integer from 1. */
 export function ordinal(description: string): JsonSchema {
   return { type: "integer", minimum: 1, description };
 }

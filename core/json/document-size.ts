@@ -1,10 +1,10 @@
 import type { RunChange } from "../link/change.js";
 
-/** A batch's or an append's extent and numbers, with their keys. */
+/** Size of the extent and numbers of a batch or an append, with their keys. */
 const BATCH_BYTES = 96;
 /** The most that processing adds to a frame or a series. It is counted when they begin, so that a full document has room for it. */
 const ARTEFACTS_BYTES = 800;
-/** The fixed fields of a run and of the entries of its lists, with their keys. */
+/** Size of the fixed fields of a run and of the entries of its lists, with their keys. */
 const RUN_BYTES = 1024;
 const STEP_BYTES = 160;
 const ENTRY_BYTES = 256;
@@ -26,9 +26,9 @@ export function messagePackBytes(value: unknown): number {
 }
 
 /**
- * Upper bound of the bytes that a change adds to its run's document (`LIMITS.runDocumentBytes`). Changes that another limit bounds count as
- * nothing (a start, an end, a step that finishes without a result), so a run with a full document can still end. Findings within a step's
- * result count twice: they stand in the result and in the run's own list.
+ * Upper bound of the bytes that a change adds to its run's document (`LIMITS.runDocumentBytes`). Changes that another
+ * limit bounds count as nothing: a start, an end, a step that finishes without a result. So a run with a full document
+ * can still end. Findings within a step's result count twice: they are in the result and in the run's own list.
  */
 export function documentGrowthBytes(change: RunChange): number {
   switch (change.kind) {
@@ -45,7 +45,7 @@ export function documentGrowthBytes(change: RunChange): number {
     case "artefact_stored":
       return 0;
     case "artefact_failed":
-      // The message stands beside the failed artefact and in the event log.
+      // The message is in the failed artefact and in the event log.
       return ENTRY_BYTES + 2 * messagePackBytes([change.code, change.message]);
     case "step_finished": {
       if (change.result === null && change.error === null) return 0;

@@ -8,7 +8,7 @@ export interface SchemaFault {
   path: string;
   /** What was sent there; null if nothing was. */
   value: unknown;
-  /** For people; of an enumeration the values. */
+  /** What is allowed, for people. For an enumeration these are its values. */
   allowed: JsonValue;
 }
 

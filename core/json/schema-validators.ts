@@ -13,7 +13,7 @@ export interface SchemaValidator {
   errors?: ErrorObject[] | null;
 }
 
-// The answer to a message names its first fault, the answer to a request body all of them.
+// The answer to a message names its first fault. The answer to a request body names all of them.
 export const CELL_MESSAGE_OPTIONS: Options = { allErrors: false, strict: true, strictTypes: false, verbose: true };
 export const REQUEST_BODY_OPTIONS: Options = { allErrors: true, verbose: true, allowUnionTypes: true };
 

@@ -146,7 +146,7 @@ const contentType: Schema<string> = {
 const fileName: Schema<string> = { type: "string" };
 const period: Schema<number> = { ...positive, maximum: 86_400_000_000 };
 
-/** The fields of each message: those that it needs, and those that it may have. Of the latter null and absent mean the same. */
+/** The fields of each message: those that it needs, and those that it may have. For the latter null is the same as absent. */
 const MESSAGE_FIELDS = {
   "cell.put": [{}, { kiosk_serial_number: nullable(name), unit_system: oneOf(UNIT_SYSTEMS) }],
   "component.put": [
@@ -226,7 +226,7 @@ const MESSAGE_FIELDS = {
   "file.put": [
     { run_id: uuid, name: fileName, content_type: contentType },
     {
-      // The manifest's type. The map already has the message's own `type`. Absent, it follows from the content type.
+      // The type in the manifest; `type` is already the message's own type. If absent, it follows from the content type.
       file_type: nullable(oneOf(FILE_TYPES)),
       description: nullable(message),
       step_index: nullable(stepIndex),

@@ -43,7 +43,7 @@ function decideProgramPut(world: World, { program }: CellMessageOf<"program.put"
   }
   const replacedBytes = replaced === undefined ? 0 : messagePackBytes(replaced);
   const bytes = world.programBytes - replacedBytes + messagePackBytes(program);
-  // What makes them fewer is taken, also in a store with more.
+  // A store may already have more bytes than this. There a change that makes them fewer is accepted.
   if (bytes > LIMITS.programBytes && bytes > world.programBytes) {
     throw new RefusedError("too_large", `all programs together would be larger than ${LIMITS.programBytes} bytes`, {
       path: "/program",
@@ -83,7 +83,7 @@ export function notFound(what: string, path: string, value: string | number): Re
   return new RefusedError("not_found", `there is no ${what} ${value}`, { path, value, allowed: `an existing ${what}` });
 }
 
-/** @param count how many there would be with this message; one over the limit unless it brings several at once */
+/** @param count how many there would be with this message; one over the limit if the message brings only one */
 export function tooMany(what: string, path: string, limit: number, count = limit + 1): RefusedError {
   return new RefusedError("too_large", `there would be more than ${limit} ${what}`, {
     path,

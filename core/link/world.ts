@@ -11,7 +11,7 @@ export interface World {
   /** Undefined when unknown or deleted. */
   program(id: string): ProgramDocument | undefined;
   readonly programCount: number;
-  /** Of all programs together, each as `messagePackBytes` counts its document. */
+  /** Bytes of the documents of all programs, as `messagePackBytes` counts them. */
   readonly programBytes: number;
   /** Highest run id; null before the first run. */
   readonly lastRunId: string | null;

@@ -227,7 +227,7 @@ function decideJob(world: World, message: CellMessageOf<"job.start" | "job.finis
   return [{ kind: "job_finished", runId: run.id, jobId: job.id, status, checks, defects, error }];
 }
 
-/** Refuses more `checks` or `defects` than a run may have. Both are the message's own counts; `paths` say where they stand in it. */
+/** Refuses more `checks` or `defects` than a run may have. Both are counts of the message; `paths` are their places in it. */
 function roomForFindings(
   run: RunState,
   checks: number,

@@ -1,7 +1,7 @@
 import { formatTimeUs } from "../timestamps.js";
 import type { ProgramState } from "./program.js";
 
-/** @param runCount of the program's runs, whatever their status; `baseUrl` as in `runResponse` */
+/** @param runCount count of the program's runs of any status; `baseUrl` as in `runResponse` */
 export function programResponse(program: ProgramState, runCount: number, baseUrl: string) {
   const { id } = program.document;
   return {

@@ -10,9 +10,9 @@ export interface RunEnding {
 }
 
 /**
- * The run as it stands after it ended at `timeUs`; its consolidated record holds this. Whatever is still open is closed as workers/cell-link/README.md says:
- * running steps fail with a failed run and are cancelled with any other, pending steps are cancelled, open frames become incomplete, and
- * series become complete. The report of a completed run is final from here on.
+ * The run after it ended at `timeUs`; its consolidated record holds this. Whatever is still open is closed as workers/cell-link/README.md says.
+ * Running steps fail with a failed run, and are cancelled with any other. Pending steps are cancelled. Open frames become incomplete, and series
+ * become complete. The report of a completed run is final from here on.
  */
 export function endRun(run: RunState, ending: RunEnding, timeUs: number): RunState {
   const openStepStatus: StepStatus = ending.status === "failed" ? "failed" : "cancelled";
@@ -27,7 +27,7 @@ export function endRun(run: RunState, ending: RunEnding, timeUs: number): RunSta
       if (step.status === "pending") return { ...step, status: "cancelled" };
       return step;
     }),
-    // Incomplete frames are listed too, behind the complete ones.
+    // Incomplete frames are listed too, after the complete ones.
     frameIds: [...run.frameIds, ...run.frames.filter((frame) => frame.status === "open").map((frame) => frame.id)],
     frames: run.frames.map((frame) => (frame.status === "open" ? { ...frame, status: "incomplete" } : frame)),
     series: run.series.map((series) => ({ ...series, completedAtUs: series.completedAtUs ?? timeUs })),
@@ -35,7 +35,7 @@ export function endRun(run: RunState, ending: RunEnding, timeUs: number): RunSta
   };
 }
 
-/** What a finalizing run still waits for. The event log names it when time runs out. */
+/** What a finalizing run still waits for. If time runs out, the event log names it. */
 export interface OpenWork {
   jobs: string[];
   /** Ids of the frames that still accept lines. */

@@ -17,7 +17,7 @@ export function foldRun(run: RunState | undefined, change: RunChange | RunEnded,
   if (run === undefined) throw new Error(`${change.kind} for run ${change.runId}, which no earlier record created`);
   applyChange(run, change, timeUs);
   run.documentBytes += documentGrowthBytes(change);
-  // Every run change moves it. Deliveries do not, but they are no run changes.
+  // Every change of a run moves it. A delivery is no change of its run, and does not move it.
   run.updatedAtUs = timeUs;
   return run;
 }

@@ -126,8 +126,8 @@ function progressResponse(progress: RunProgress) {
 }
 
 /**
- * Completed, failed and skipped steps stand under `completed`, the first running one under `in_progress`, all others under `pending`. The others
- * include further running steps and those cancelled with their run, so that every step is listed.
+ * Completed, failed and skipped steps are under `completed`, the first running one under `in_progress`, and all others under `pending`. The others
+ * include further running steps and those cancelled with their run. So every step is listed.
  */
 function stepsResponse(steps: readonly RunStep[]) {
   type Step = ReturnType<typeof stepResponse>;

@@ -82,8 +82,8 @@ export interface EventLogEntry {
 }
 
 /**
- * All that is known of one run. It is folded from changes while the run executes, and stored whole in one consolidated record when the run
- * ends. It holds plain JSON values only, so that it survives MessagePack unchanged.
+ * All that is known of one run. It is folded from changes while the run executes. When the run ends, it is stored whole
+ * in one consolidated record. It holds plain JSON values only, so that it survives MessagePack unchanged.
  */
 export interface RunState {
   id: string;
@@ -133,7 +133,7 @@ export interface RunState {
 export interface RunSummary
   extends Pick<RunState, "id" | "programId" | "programName" | "status" | "serialNumber" | "revision" | "metadata">,
     Pick<RunState, "createdAtUs" | "updatedAtUs" | "startedAtUs" | "completedAtUs" | "errorMessage"> {
-  /** Status of the quality report as it stands; null without one. */
+  /** Present status of the quality report; null without one. */
   qualityStatus: ReportStatus | null;
   progress: RunProgress;
 }
@@ -156,7 +156,7 @@ export function runProgress(steps: readonly RunStep[]): RunProgress {
   return { totalSteps: steps.length, completedSteps, currentStep };
 }
 
-/** Status of the run's quality report as it stands; null without checks, and for a run that failed or was cancelled. */
+/** Present status of the run's quality report; null without checks, and for a run that failed or was cancelled. */
 export function qualityStatusOf({ status, checks }: Pick<RunState, "status" | "checks">): ReportStatus | null {
   if (status === "failed" || status === "cancelled" || checks.length === 0) return null;
   return reportStatus(checks);

@@ -1,15 +1,15 @@
 /**
- * Which addresses deliveries may go to. The factory's own network and loopback are the normal case. Never allowed are
- * link-local, cloud metadata, multicast, unspecified and broadcast addresses, and the service's own addresses on its own port. An IPv6 address
- * that carries an IPv4 one is denied if either is. An allow list takes it for the IPv4 one only if packets to both reach the same host.
+ * Which addresses deliveries may go to. The factory's own network and loopback are the normal case. Link-local, cloud metadata, multicast,
+ * unspecified and broadcast addresses are never allowed. Neither are the service's own addresses on its own port. An IPv6 address that carries an
+ * IPv4 one is denied if either is. An allow list treats it as the IPv4 one only if packets to both reach the same host.
  *
- * | form | prefix | where the IPv4 address stands | source |
+ * | form | prefix | where the IPv4 address is | source |
  * |---|---|---|---|
  * | IPv4-mapped (the same host) | ::ffff:0:0/96 | last 32 bits | RFC 4291, 2.5.5.2 |
  * | IPv4-compatible | ::/96 | last 32 bits | RFC 4291, 2.5.5.1 |
  * | IPv4-translated | ::ffff:0:0:0/96 | last 32 bits | RFC 2765, 2.1 |
  * | NAT64 (the same host) | 64:ff9b::/96 | last 32 bits | RFC 6052, 2.1 |
- * | NAT64, local use | 64:ff9b:1::/48 | last 32 bits of a /96 of it, or behind the /48 as RFC 6052, 2.2 says | RFC 8215 |
+ * | NAT64, local use | 64:ff9b:1::/48 | last 32 bits of a /96 of it, or after the /48 as RFC 6052, 2.2 says | RFC 8215 |
  * | 6to4 | 2002::/16 | bits 16 to 47 | RFC 3056, 2 |
  * | Teredo | 2001::/32 | server in bits 32 to 63, client inverted in the last 32 bits | RFC 4380, 4 |
  * | ISATAP | any, interface id 0:5efe or 200:5efe | last 32 bits | RFC 5214, 6.1 |
@@ -129,7 +129,7 @@ function isWithin(address: Address, [network, prefixBits]: AddressRange): boolea
 }
 
 const LAST_PLACES = [12, 13, 14, 15] as const;
-/** Byte positions of the IPv4 address behind a prefix of 48, 56 and 64 bits (RFC 6052, 2.2, which skips byte 8). */
+/** Byte positions of the IPv4 address after a prefix of 48, 56 and 64 bits (RFC 6052, 2.2, which skips byte 8). */
 const NAT64_PLACES = [
   [6, 7, 9, 10],
   [7, 9, 10, 11],

@@ -40,7 +40,7 @@ export interface DeliveryFailure {
   webhookName: string | null;
 }
 
-/** All that is known of a delivery, without the payload: that is stored once for all deliveries of the event. */
+/** All that is known of a delivery, without the payload, which is stored once for all deliveries of the event. */
 export interface Delivery {
   id: string;
   webhookId: string;

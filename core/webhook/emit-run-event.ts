@@ -5,10 +5,10 @@ import type { RunEventName, Webhook } from "./webhook.js";
 import { type EventSource, runEventPayload } from "./webhook-event.js";
 
 /**
- * The event of a run's transition, with a delivery for each enabled webhook that subscribes to it. Undefined when none does: nothing is kept
- * of such an event.
+ * The event of a run's transition, with a delivery for each enabled webhook that subscribes to it. Undefined when none
+ * does: nothing is kept of such an event.
  *
- * @param run as it stands after the transition
+ * @param run as it is after the transition
  * @param newId gives ascending UUIDv7s
  */
 export function emitRunEvent(

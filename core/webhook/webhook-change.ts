@@ -3,7 +3,7 @@ import type { Webhook } from "./webhook.js";
 
 /** What a record about webhooks or deliveries says; a record holds one of these. */
 export type WebhookChange =
-  /** The webhook as it stands from now on. The secret is kept apart from what is shown, here and in the record. */
+  /** The webhook as it is from now on. Here and in the record, the secret is kept apart from what is shown. */
   | { kind: "webhook_put"; webhook: Webhook; secret: string | null }
   /** Id and name are kept, because its deliveries stay readable. */
   | { kind: "webhook_deleted"; webhook: Pick<Webhook, "id" | "name"> }

@@ -6,7 +6,7 @@ import { qualityStatusOf, type RunState } from "../run/run-state.js";
 import { formatTimeUs } from "../timestamps.js";
 import type { EventName, RunEventName } from "./webhook.js";
 
-/** Moves only with changes that break readers; added fields leave it. */
+/** It changes only when a change breaks readers. Added fields do not change it. */
 export const EVENT_SCHEMA_VERSION = 3;
 
 const MM_PER_INCH = 25.4;
@@ -20,7 +20,7 @@ export interface EventSource {
 /**
  * The payload of a run's event, as JSON text that is stored once and posted as it is.
  *
- * @param run as it stands right after the transition at `timeUs`
+ * @param run as it is right after the transition at `timeUs`
  * @param programExists false when the program was deleted
  */
 export function runEventPayload(
@@ -129,7 +129,7 @@ function eventDefect({ region_3d: region, ...rest }: Defect, unitSystem: CellIde
   };
 }
 
-/** A check in display units. `unit` is null if the producer's unit is unspecified; the numbers then stay as they are. 1 in is exactly 25.4 mm; values are divided as doubles and not rounded. */
+/** A check in display units. If its unit is unspecified, `unit` is null and numbers stay as they are. 1 in is exactly 25.4 mm. Nothing is rounded. */
 function eventCheck(
   { canonical_units = "mm", value, nominal, delta, threshold, ...rest }: QualityCheck,
   unitSystem: CellIdentity["unitSystem"],

@@ -14,7 +14,7 @@ export const EVENT_NAMES = valuesOf(EVENT_MEANINGS);
 /** Events of a run. WebhookTest belongs to no run. */
 export type RunEventName = Exclude<EventName, "WebhookTest">;
 
-/** What a failed delivery leaves behind. No mode changes the run's outcome. */
+/** What a failed delivery leaves as a trace. No mode changes the run's outcome. */
 export const ON_FAILURE_MODE_MEANINGS = {
   IGNORE: "a failed delivery is noted in the delivery alone.",
   WARN: "a failed delivery is noted in the run's event log too, as `webhook_delivery_failed`.",

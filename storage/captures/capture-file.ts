@@ -50,7 +50,7 @@ export class CaptureFile implements Durable {
   /** The release of a descriptor that is under way. It syncs what was written through it. */
   #releasing: Promise<void> | null = null;
 
-  /** @param committedEnd where the bytes that records name end; bytes behind it were never acknowledged and are overwritten */
+  /** @param committedEnd where the bytes that records name end; bytes after it were never acknowledged, and are overwritten */
   constructor(host: CaptureFileHost, path: string, committedEnd: number) {
     this.#host = host;
     this.path = path;

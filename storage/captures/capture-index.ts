@@ -4,8 +4,8 @@ import type { IndexedRun } from "../records/indexed-run.js";
 import type { CapturesIndex } from "../records/record-index.js";
 
 /**
- * The most runs that one batch of retention marks. The files of a batch are unlinked, durably, before the next batch is marked, so a crash leaves
- * the files of at most so many runs behind. The number may grow and never shrink, because an earlier release may have left a store that way.
+ * The most runs that one batch of retention marks. The files of a batch are unlinked, durably, before the next batch is marked. So after a crash the
+ * files of at most so many runs are left. This number may grow but never shrink, because an earlier release may have left a store that way.
  */
 export const RETENTION_BATCH_RUNS = 32;
 
@@ -157,7 +157,7 @@ export class CaptureIndex {
     if (last.length > RETENTION_BATCH_RUNS) last.shift();
   }
 
-  /** The store's clock goes on from here: what was removed at a later time was removed before, and must not outlast what comes. */
+  /** The store's clock goes on from here. Later times of removal come from before it was set back. They must not outlast those that come. */
   clockSet(timeUs: number): void {
     this.#lastRemoved = this.#lastRemoved.map(({ runId, removedAtUs }) => ({
       runId,
@@ -188,7 +188,7 @@ export class CaptureIndex {
       return this.#run(ahead < this.#end ? ahead : this.#head);
     }
     if (endedByUs === null) return undefined;
-    // A run ends after it was created. So behind the first run that was created too late, all are too young.
+    // A run ends after it was created. So all runs after the first one that was created too late are too young.
     for (let row = this.#head; row < this.#end && this.#at(row, 0) <= endedByUs; row++) {
       if (this.#at(row, 1) <= endedByUs) return this.#run(row);
     }

@@ -4,8 +4,8 @@ import type { StoreFile } from "../disk/file-system-interface.js";
 import { readFully } from "../disk/whole-files.js";
 
 /**
- * Reads an extent chunk by chunk into `chunk`, and returns the CRC-32 and the count of the bytes that the file has of it. The count is below the
- * extent's length if the file ends too early. An extent that is not longer than `chunk` stands in it afterwards.
+ * Reads an extent chunk by chunk into `chunk`. Returns the CRC-32 and the count of the bytes that the file has of it. The count is below the extent's
+ * length if the file ends too early. If the extent is not longer than `chunk`, the chunk holds it afterwards.
  */
 export async function readExtentCrc(
   file: Pick<StoreFile, "read">,

@@ -8,7 +8,7 @@
  *
  * Growth never pauses. A table twice as large is allocated (the system hands out zeroed pages as they are touched), and each later `add` moves two
  * entries of the old table, in the order of their numbers, in which their hashes lie side by side. Until all are moved, `find` looks into both
- * tables. The old slots do not change meanwhile, so an entry that stands in both is found in either.
+ * tables. The old slots do not change meanwhile, so an entry that is in both is found in either.
  *
  * Memory: 5 bytes a slot. That is 6.7 to 8.9 bytes an entry, and 13.3 to 20 while entries move, which they do during half of all adds.
  */

@@ -1,9 +1,9 @@
 /**
  * A compact map from UUID to a u32 value, for ids by the million: frame id → run ordinal.
  *
- * Keys (16 bytes) and values (4 bytes) lie in columns in order of arrival. Ids carry their time, so most come in ascending order: an id above all
- * others is new, without a look-up, and is found again by binary search: a start adds a million of them. The others, the strays, are found by a hash
- * table. It only says where to look: keys are compared in full.
+ * Keys (16 bytes) and values (4 bytes) are in columns in order of arrival. Ids carry their time, so most come in ascending order. An id above all
+ * others is new without a look-up, and a binary search finds it again. That is fast: a start adds a million of them. The others, the strays, are
+ * found by a hash table. It only says where to look: keys are compared in full.
  *
  * Memory: 24 bytes an entry. A stray has slots beside that: 7 to 9 bytes, and 13 to 20 while strays move into a larger slot table. No insert pauses
  * for that (hash-slots.ts).
@@ -30,7 +30,7 @@ export class UuidTable {
   /** All other entries, in order of arrival. */
   readonly #strays = new TypedColumn(Uint32Array);
   readonly #key = new Uint32Array(4);
-  /** Of the strays, by their place in `#strays`. */
+  /** Slots of the strays, by their place in `#strays`. */
   readonly #slots = new HashSlots({
     hashOf: (stray) => {
       const row = this.#strays.get(stray) * 4;

@@ -31,7 +31,7 @@ const PUT_BACK = `Put that file back from a backup; for a store of this release 
 const LOG_FOLDER = "meta";
 /** A first start makes these before `format.json`, and they are empty until it exists. */
 const LEFT_BY_FIRST_START: ReadonlySet<string> = new Set([LOG_FOLDER, "captures", "quarantine"]);
-/** A first start can leave these too; `lost+found` stands in the root of every ext4 file system. */
+/** A first start can leave these too; `lost+found` is in the root of every ext4 file system. */
 const ALWAYS_ALLOWED: ReadonlySet<string> = new Set(["lock", `${FORMAT_FILE}${TEMPORARY_SUFFIX}`, "lost+found"]);
 
 export interface DataDirectory {
@@ -107,9 +107,9 @@ async function open(
 }
 
 /**
- * Refuses a folder that holds no store but other files, before anything is made in it. A folder without `format.json` may only hold what an
- * interrupted first start leaves. So no store begins among somebody's files, and a store that has lost its `format.json` is not silently taken
- * for one of this release's format.
+ * Refuses a folder that holds other files and no store, before anything is made in it. A folder without `format.json`
+ * may only hold what an interrupted first start leaves. So no store begins among somebody's files, and a store that has
+ * lost its `format.json` is not silently taken for one of this release's format.
  */
 async function requireStoreOrRoom(fileSystem: FileSystem, path: string, creates: boolean): Promise<void> {
   const hasFormat = () => fileSystem.exists(`${path}/${FORMAT_FILE}`);

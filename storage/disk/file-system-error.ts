@@ -60,7 +60,7 @@ const SHORTAGES: ReadonlyMap<unknown, string> = new Map([
   ["ENOMEM", "the machine has no memory left"],
   ["EAGAIN", "the machine has no memory, thread or process left"],
   ["ENOBUFS", "the machine has no buffer left"],
-  // Of `NoThreadError`: what its start lacked, its message says.
+  // The code of `NoThreadError`. Its message says what the start of the thread lacked.
   ["no_thread", "no thread can be started"],
 ]);
 

@@ -1,5 +1,5 @@
 /**
- * What the service asks of the disk, so that tests can put a simulated disk behind it. It promises what POSIX promises, no more:
+ * What the service asks of the disk, so that tests can replace the disk by a simulated one. It promises what POSIX promises, no more:
  * - a write has a position and may be short; its bytes are durable only after `datasync` of the file;
  * - a created, renamed or unlinked name is durable only after `syncDirectory` of its folder;
  * - an error is a `FileSystemError` with the system's code (ENOSPC, EIO, ENOENT, …).
@@ -15,7 +15,7 @@ export type OpenMode = "read" | "update" | "create" | "createOrUpdate";
 export interface StoreFile {
   /** Writes at `position` and returns the count of bytes written, which may be less than asked, even 0. */
   write(bytes: Uint8Array, position: number): Promise<number>;
-  /** Reads at `position` and returns the count of bytes read: less than asked at the end of the file, 0 behind it. */
+  /** Reads at `position` and returns the count of bytes read: less than asked at the end of the file, 0 after it. */
   read(into: Uint8Array, position: number): Promise<number>;
   /** As `read`, but blocking. For small reads that most likely hit the page cache. */
   readSync(into: Uint8Array, position: number): number;

@@ -374,8 +374,8 @@ export function writeToDescriptorSync(fd: number, bytes: Uint8Array): number {
 }
 
 /**
- * Opens the pipe behind a descriptor again, so that writes to it never block, without changing the pipe for others. Undefined when it is no pipe, or
- * when the system refuses.
+ * Opens the pipe of a descriptor again, so that writes to it never block. For others the pipe does not change.
+ * Undefined when it is no pipe, or when the system refuses.
  */
 export function openPipeAgain(fd: number): number | undefined {
   try {

@@ -14,13 +14,13 @@ export interface RecordLocation {
  *
  * `bytes` is valid until the callback that got the batch returns, or, from recovery, until its promise resolves. Copy
  * what you keep. To send the bytes to another thread, copy them first and transfer the copy, because posting a view
- * clones its whole buffer. Those of a hint are in memory of their own, and may be transferred themselves.
+ * clones its whole buffer. The bytes of a hint are in memory of their own, and may be transferred without a copy.
  */
 export interface CommittedBatch {
   bytes: Uint8Array;
   /**
-   * True when the bytes are a hint file (hint-format.ts): the records of the segment that a start needs, with their
-   * numbers, times and places, some without their body. `lastSequence` is the segment's.
+   * True when the bytes are a hint file (hint-format.ts). It has the records of the segment that a start needs, with
+   * their numbers, times and places. Some have no body. `lastSequence` is the segment's.
    */
   isHint?: true;
   segmentBase: number;
@@ -65,8 +65,8 @@ export function forEachRecord(
 }
 
 /**
- * As `forEachRecord`, one record for each step of the generator, so that the caller can do other things in between. A
- * hint is one step: it only comes at a start, when nobody waits.
+ * Does what `forEachRecord` does, one record for each step of the generator. So the caller can do other things in
+ * between. A hint is one step: it only comes at a start, when nobody waits.
  */
 export function* stepThroughRecords(
   batch: BatchOfRecords,

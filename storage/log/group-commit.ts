@@ -17,8 +17,8 @@ const KEPT_BYTES = 4 * 1024 * 1024;
 const NO_NEEDS: ReadonlySet<Durable> = new Set();
 
 /**
- * Group commit: the records of a group are written and synced together, by `#commitGroup` in log.ts, so that many share one sync. This holds them,
- * encoded as they will stand on disk. The buffer is used again and again.
+ * Group commit: the records of a group are written and synced together, so that many share one sync. `#commitGroup` in
+ * log.ts does that. This class holds the records, encoded as they will be on disk. It uses its buffer again and again.
  */
 export class LogGroup {
   length = 0;
@@ -36,7 +36,7 @@ export class LogGroup {
   #claim = 0;
   #needs: Set<Durable> | null = null;
 
-  /** Empties the group for records from `firstSequence` on, which will stand at `offset`. */
+  /** Empties the group for records from `firstSequence` on, which will be written at `offset`. */
   begin(salt: number, offset: number, firstSequence: number): void {
     this.clear();
     this.#salt = salt;

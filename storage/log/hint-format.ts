@@ -1,7 +1,7 @@
 /**
- * A hint file, `<base>.hint`, stands beside a sealed segment and has what a start needs of it: so a start need not read
- * the segment. It can be deleted at any time; then it is made again from its segment. All integers are little-endian; a
- * time or a sequence number is an f64.
+ * A hint file, `<base>.hint`, lies beside a sealed segment. It has what a start needs of the segment, so that the start
+ * need not read it. A hint file can be deleted at any time: then it is made again from its segment. All integers are
+ * little-endian. A time or a sequence number is an f64.
  *
  * | offset | size | field | |
  * |---|---|---|---|
@@ -15,7 +15,7 @@
  * | 44 | 4 | n | count of entries |
  * | 48 | 4 | index_bytes | bytes of all index sections |
  * | 52 | 4 | body_bytes | bytes of all bodies |
- * | 56 | 4 | content_crc | CRC-32 of everything behind the head |
+ * | 56 | 4 | content_crc | CRC-32 of everything after the head |
  * | 60 | 4 | head_crc | CRC-32 of bytes 0 to 59 |
  * | 64 | 8 n | sequence number of each record, ascending | |
  * | … | 8 n | its time in microseconds since the Unix epoch | |
@@ -27,12 +27,12 @@
  * | … | index_bytes | the index sections | |
  * | … | body_bytes | the bodies | |
  *
- * Which records have an entry, and which entries a body, is for the owner of the records to say:
- * recovery/hint-choice.ts. The first entry is the segment's opening state, with its time and nothing else.
+ * The owner of the records says which records have an entry, and which entries have a body: recovery/hint-choice.ts.
+ * The first entry is the segment's opening state, with its time and nothing else.
  *
- * Example: the segment of base 5 and salt 0x12345678, which ends with record 7, has 4,096 bytes and the CRC 0xcafe.
- * Beside the opening state, of time 1,000, it has one entry: record 6, of type 16, time 2,000, at offset 112, 64 bytes
- * long, with index section `01 02 03` and body `"log"`:
+ * Example: a segment of base 5 and salt 0x12345678 ends with record 7. It has 4,096 bytes and the CRC 0xcafe. The time
+ * of its opening state is 1,000. The hint has one other entry: record 6, of type 16 and time 2,000. That record is at
+ * offset 112, is 64 bytes long, and has the index section `01 02 03` and the body `"log"`:
  *
  *     49525348494e5431 01000000 78563412 0000000000001440 0000000000001c40 000000000000b040 feca0000 02000000 03000000 03000000
  *     344d06f8 eaccd589 0000000000001040 0000000000001840 0000000000408f40 0000000000409f40 40000000 70000000 30000000 40000000
@@ -48,7 +48,7 @@ const CONTENT_CRC_OFFSET = 56;
 /** "IRSH" and "INT1", read as little-endian u32. */
 const MAGIC_LOW = 0x48535249;
 const MAGIC_HIGH = 0x31544e49;
-/** Of one entry in all columns. */
+/** Bytes of one entry in all columns together. */
 const COLUMN_BYTES = 34;
 const NOTHING = new Uint8Array(0);
 const LITTLE = { endianness: "little" } as const;
@@ -88,7 +88,7 @@ function columnsOf(count: number) {
   });
 }
 
-/** Of which segment a hint is, as its head says. */
+/** The segment that a hint belongs to, as its head says. */
 export interface HintedSegment {
   base: number;
   salt: number;
@@ -103,7 +103,7 @@ export interface HintEntry {
   sequence: number;
   timeUs: number;
   offset: number;
-  /** Of the whole record in the segment. */
+  /** Length of the whole record in the segment. */
   length: number;
   index: Uint8Array;
   /** Empty where a start does not need the record's body. */
@@ -168,7 +168,7 @@ export function encodeHint(segment: HintedSegment, entries: readonly HintEntry[]
 }
 
 /**
- * The head of a hint file whose every byte is as it was written.
+ * Verifies every byte of a hint file, and returns its head.
  *
  * @returns null for a hint of another format version
  * @throws HintDamageError

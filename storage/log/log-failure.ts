@@ -16,7 +16,7 @@ export function failed(failure: LogFailure): StorageError {
 }
 
 /**
- * Why no more records are committed; null while they are.
+ * Why the log commits no more records; null while it commits them.
  *
  * @param noRoom what refused the last records when the log's owner stopped
  */

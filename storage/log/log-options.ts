@@ -69,13 +69,13 @@ export interface LogOptions {
   idleMarkMs?: number;
   /** The most bytes that may wait to be committed; an append beyond is refused with `log_overloaded`. Default 256 MiB. */
   maximumPendingBytes?: number;
-  /** True: what stands in sealed segments is taken from hint files where these are right. */
+  /** True: sealed segments are not read if their hint files are right. Their records are then taken from these. */
   usesHints?: boolean;
   /** What proves how far the log went. A log that ends earlier has lost records. */
   evidence?: LogEvidence | null | undefined;
   /**
-   * The state that must survive when all earlier segments are gone. It must be the sum of exactly the records appended so far, or delivered so far
-   * by recovery. It is called between tasks and never from within `append`, so append a record and fold it in the same task.
+   * Returns the state that must survive when all earlier segments are gone. It must be the sum of exactly the records appended so far, or delivered
+   * so far by recovery. It is called between tasks and never from within `append`. So append a record and fold it in the same task.
    */
   openingState(): RecordContent;
   /** Gets everything that the log holds, in order. The next batch is read when it resolves. */
@@ -94,9 +94,10 @@ export interface LogOptions {
 }
 
 /**
- * Why the log takes no more records. `params` has the `cause` (what failed, with the system's code), `first_sequence` (the first number that was
- * not committed), `since` (wall clock, ISO 8601) and `without_room`: true when nothing is broken, but unacknowledged records found no room before
- * the owner stopped.
+ * Why the log takes no more records. `params` has:
+ * - `cause`: what failed, with the system's code;
+ * - `first_sequence`: the first number that was not committed; `since`: wall clock, ISO 8601;
+ * - `without_room`: true when nothing is broken, but unacknowledged records found no room before the owner stopped.
  */
 export interface LogFailure extends StorageErrorData {
   code: "log_failed";

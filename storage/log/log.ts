@@ -53,7 +53,7 @@ export class Log {
   #claimedSequence: number;
   #lastTimeUs: number;
   #failure: LogFailure | null = null;
-  /** Set when the owner stops on a full disk and nothing more can be written, although all that was appended is committed. */
+  /** Set when the owner stops on a full disk: nothing more can be written, but all that was appended is committed. */
   #noRoom: Error | null = null;
   #closing: Promise<void> | null = null;
   #isScheduled = false;
@@ -157,8 +157,8 @@ export class Log {
   }
 
   /**
-   * Makes the names in the log's folder durable, after a hint file got its name there. A failure fails the log too: the names of new segments lie in
-   * the same folder, and after a failed sync a later one can succeed without having written what the first one lost.
+   * Makes the names in the log's folder durable, after a hint file got its name there. A failure fails the log too. The reason: the names of new
+   * segments are in the same folder. After a failed sync, a later sync can succeed without having written what the first one lost.
    *
    * @throws StorageError `log_failed`
    */
@@ -286,7 +286,7 @@ export class Log {
     if (rotation !== null) await this.#rotate(rotation);
   }
 
-  /** The group that was filled; the other one is filled from now on. Nothing has changed when there is no memory for the next segment's start. */
+  /** Returns the filled group; the other one is filled from now on. Without memory for the next segment's start it throws and changes nothing. */
   #takeGroup(): { group: LogGroup; rotation: Rotation | null } {
     if (this.#failure !== null) throw failed(this.#failure);
     const group = this.#filling;
@@ -304,7 +304,7 @@ export class Log {
     await writeOrCutBack(segment, bytes, offset);
   }
 
-  /** Plans the next segment when its predecessor's last group begins to be written, so that the opening state covers everything appended so far. */
+  /** Plans the next segment. Called when the last group before it begins to be written, so that the opening state covers all that was appended. */
   #planRotation({ lastSequence }: LogGroup): Rotation {
     const { createSalt = randomSalt, openingState } = this.#options;
     const plan = { base: lastSequence + 1, salt: createSalt() };

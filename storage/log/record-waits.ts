@@ -3,7 +3,7 @@ interface Waiting {
   resume: (hasCome: boolean) => void;
 }
 
-/** Callbacks that wait until records have come so far: to the disk, or to the front's view. */
+/** Callbacks that wait until a record has come to the disk, or to the front's view. */
 export class RecordWaits {
   /** In order of their records. */
   readonly #waiting: Waiting[] = [];

@@ -1,8 +1,8 @@
 /**
  * A segment is one file of the log, `<base sequence, 16 digits>.seg`. It holds a header, an opening state, then records in order of their sequence
- * numbers, from the base on. Its records end before the next segment's base: recovery has superseded whatever stands behind that.
+ * numbers, from the base on. Its records end before the next segment's base: what follows them does not count, because recovery has superseded it.
  *
- * The header stands there twice, so that damage in one place does not make the whole segment unreadable:
+ * The header is written twice, so that damage in one place does not make the whole segment unreadable:
  *
  * | offset | size | field | |
  * |---|---|---|---|
@@ -14,7 +14,7 @@
  * | 28 | 4 | CRC-32 of bytes 0 to 27 | |
  * | 32 | 32 | the same again | |
  *
- * The first record stands at offset 64.
+ * The first record is at offset 64.
  *
  * A segment gets its name only when its header, its opening state and everything before it are durable (temporary file, fdatasync, rename, folder
  * fsync). So a segment's name proves everything before its base, and a crash cannot leave a segment with a damaged or cut header.
@@ -44,7 +44,7 @@ const CRC_OFFSET = 28;
 const MAGIC_LOW = 0x4c535249;
 const MAGIC_HIGH = 0x3153474f;
 const HIGH = 0x1_0000_0000;
-/** More records than a segment can have: its default size and the largest group that can end it have room for 24 million. */
+/** More records than a segment can have: its default size and the largest group at its end have room for 24 million. */
 const MOST_RECORDS = 2 ** 25;
 
 const HEADER = bin.object({
@@ -77,8 +77,8 @@ export function segmentBaseOf(name: string): number | undefined {
 }
 
 /**
- * The base of a new segment behind one whose count of records nobody knows. It is so high that no number is used twice, and a round number, by which
- * later starts see that the numbers in between were never used.
+ * The base of a new segment after one whose count of records nobody knows. It is so high that no number is used twice.
+ * It is a round number: by that, later starts see that the numbers in between were never used.
  */
 export function baseBehindUnknownEnd(base: number, sizeBytes: number): number {
   const most = Math.max(MOST_RECORDS, Math.ceil(sizeBytes / RECORD_HEADER_BYTES));
@@ -200,7 +200,7 @@ export function encodeSegmentStart(plan: SegmentPlan): Uint8Array {
 /**
  * Creates a segment durably under its name, replacing a file of that name. Everything before its base must be durable already.
  *
- * @param fill writes more records behind the opening state and returns the new end offset; they become durable with the rest
+ * @param fill writes more records after the opening state and returns the new end offset; they become durable with the rest
  */
 export async function createSegment(
   fileSystem: FileSystem,
@@ -229,8 +229,8 @@ export async function createSegment(
 }
 
 /**
- * Writes the bytes at `offset`. If room or memory is lacking, cuts off what the write left, which gives its room back, so that the same write can be
- * made again.
+ * Writes the bytes at `offset`. If room or memory is lacking, it cuts off what the write left. That gives the room
+ * back, and the same write can be made again.
  *
  * @throws FileSystemError
  */

@@ -6,7 +6,7 @@
  * | 16 | cell changes | origin | `{changes: CellChange[]}` |
  * | 17 | run created | origin, run summary | `{changes: [run_created]}` |
  * | 18 | run delta | origin, run delta | `{changes: RunChange[]}` of one run |
- * | 19 | run ended | origin, run summary with its frame ids, captured bytes | `EmittedEvent[]`, and behind it `RunState` without them |
+ * | 19 | run ended | origin, run summary with its frame ids, captured bytes | `EmittedEvent[]`, then `RunState` without them |
  * | 20 | refusal | origin | `{refusal: Refusal}` |
  *
  * Types 21 and 22 belong to webhooks: webhook-record.ts.
@@ -67,7 +67,7 @@ export function encodeRefusal(origin: Origin, refusal: Refusal): EncodedRecord {
   return { type: RECORD_TYPE.refusal, index: encodeOrigin(origin), body: encodeMessagePack({ refusal }) };
 }
 
-/** The events stand first, so that they can be read without the rest of a large run. */
+/** The events come first, so that they can be read without the rest of a large run. */
 function encodeEndedRun({ emitted = [], ...run }: RunState): Uint8Array {
   return Buffer.concat([encodeMessagePack(emitted), encodeMessagePack(run)]);
 }
@@ -91,7 +91,7 @@ function isEvent(value: unknown): value is EmittedEvent {
   return isMap && typeof value.id === "string" && typeof value.payload === "string" && Array.isArray(value.deliveries);
 }
 
-/** At most so many of the values in a body. */
+/** The first values in a body, at most so many. */
 function decodeValues(body: Uint8Array, most: number): unknown[] {
   const values: unknown[] = [];
   try {

@@ -19,7 +19,7 @@ export interface DeliveryContent {
   payload: string;
 }
 
-/** What of a run is needed to find its deliveries. */
+/** What is needed of a run to find its deliveries. */
 export interface EmittingRun {
   readonly id: string;
   readonly emitted?: readonly Omit<EmittedEvent, "payload">[] | undefined;
@@ -108,7 +108,7 @@ export class DeliveryRecords {
     });
   }
 
-  /** The delivery as it is now: a pause in its record does not count any more when nobody waits for its end. */
+  /** The delivery as it is now: a pause in its record does not count when nobody waits for its end any more. */
   #deliveryOf({ index }: ReadRecord): Delivery {
     const delivery = decodeStoredDelivery(index);
     return this.#deliveries.isPaused(delivery.id) ? delivery : { ...delivery, nextRetryAtUs: null };

@@ -1,5 +1,5 @@
 /**
- * The events that a run's record emits, with the deliveries that begin with them. They stand at the end of its index section (index-layout.ts):
+ * The events that a run's record emits, with the deliveries that begin with them. They are at the end of its index section (index-layout.ts):
  *
  * | offset | size | field |
  * |---|---|---|
@@ -15,7 +15,7 @@ import { RecordDecodeError } from "./record-decode-error.js";
 const EVENT_BYTES = 32;
 const EVENT_DELIVERY_BYTES = 36;
 
-/** An event as it stands in the index section of its run's record. */
+/** An event as the index section of its run's record has it. */
 export interface IndexedEvent {
   id: string;
   name: EventName;
@@ -57,7 +57,7 @@ export class IndexedEvents {
   /** Count of the deliveries of all events together. */
   readonly deliveryCount: number;
 
-  /** @param bytes everything behind the other parts of the index section; they are not copied @throws RecordDecodeError */
+  /** @param bytes everything after the other parts of the index section; not copied @throws RecordDecodeError */
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -2,7 +2,7 @@
  * The index section of a record. It holds what view and recorder need, so that opening a store decodes no MessagePack. All integers are
  * little-endian; a 53-bit integer is two u32, low first; a time of 0 is null; a length of 0xffffffff is null.
  *
- * Every record begins with its origin, the producer's message that it commits. It is empty and 0 for what the service does by itself.
+ * Every record begins with its origin, the producer's message that it commits. It is empty, with number 0, if the service acts by itself.
  *
  * | offset | size | field |
  * |---|---|---|
@@ -11,7 +11,7 @@
  * | 9 | n | the name |
  * | 9 + n | 16 | the instance, a UUID, if bit 7 is set |
  *
- * In a run delta follows:
+ * A run delta then has:
  *
  * | offset | size | field |
  * |---|---|---|
@@ -20,7 +20,7 @@
  * | 17 | 1 | code of the first change, its place in DELTA_KINDS |
  * | 18 | 16 | id of the frame that it begins, else zeros |
  *
- * In run created and run ended follows the run's summary:
+ * Run created and run ended then have the run's summary:
  *
  * | offset | size | field |
  * |---|---|---|
@@ -34,15 +34,15 @@
  * | 97 | 4 | f, count of frames |
  * | 101 | … | the four texts, then f frame ids of 16 bytes |
  *
- * In run ended follows what retention needs.
+ * Run ended then has what retention needs:
  *
  * | offset | size | field |
  * |---|---|---|
  * | 0 | 8 | bytes of the run's capture file that the record names; bit 63: artefacts are still to be made |
  * | 8 | 8 | when retention removed them |
  *
- * A run delta and run ended have the emitted events at their end, if there are any. Webhooks and deliveries have index sections of their own. For
- * both see webhook-record.ts.
+ * A run delta and run ended have the emitted events at their end, if there are any (event-index.ts). Webhooks and deliveries have index sections of
+ * their own (webhook-record.ts).
  */
 
 import type { RunChange } from "../../core/link/change.js";

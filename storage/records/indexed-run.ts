@@ -9,8 +9,8 @@ import { RecordDecodeError } from "./record-decode-error.js";
 const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /**
- * A run's summary and frame ids as they stand in an index section (index-layout.ts), decoded only as far as a reader
- * needs: a start reads a million of them, and makes no text of any.
+ * A run's summary and frame ids in the bytes of an index section (index-layout.ts). They are decoded only as far as a
+ * reader needs: a start reads a million of them, and makes no text of any.
  */
 export class IndexedRun {
   readonly bytes: Uint8Array;
@@ -19,7 +19,7 @@ export class IndexedRun {
   /** Where the ids of the run's frames begin, 16 bytes each. */
   readonly framesAt: number;
   readonly frameCount: number;
-  /** Behind the last frame id. */
+  /** Where the last frame id ends. */
   readonly end: number;
 
   /** @param bytes not copied @throws RecordDecodeError when they end too early, or have an unknown code */
@@ -79,7 +79,7 @@ export class IndexedRun {
     return u32At(this.bytes, this.idAt + 85) !== NULL_LENGTH;
   }
 
-  /** Behind the UTF-8 of the serial number. */
+  /** Where the UTF-8 of the serial number ends. */
   get serialNumberEnd(): number {
     return this.serialNumberAt + this.#lengthAt(85);
   }
@@ -121,7 +121,7 @@ export class IndexedRun {
     };
   }
 
-  /** The same over bytes of its own. */
+  /** The same run over a copy of the bytes. */
   copy(): IndexedRun {
     return new IndexedRun(this.bytes.slice(this.idAt, this.end), 0);
   }

@@ -35,13 +35,13 @@ export interface FoldedState {
   runDelta(delta: IndexedDelta, record: LogRecord, origin: Origin | null): void;
   runEnded(end: IndexedEnd, record: LogRecord, location: RecordLocation): void;
   webhook(shown: WebhookIndex, record: LogRecord): void;
-  /** @param index what stands behind the origin: webhook-record.ts */
+  /** @param index the index section without the origin: webhook-record.ts */
   delivery(index: Uint8Array, location: RecordLocation): void;
 }
 
 /**
- * Folds a record into a state. It decodes no more than a state needs: of a run, no text and no id, and no body but
- * those of cell changes. The log's own records say nothing here.
+ * Folds a record into a state. It decodes no more than a state needs: no text and no id of a run, and only the bodies
+ * of cell changes. The log's own records say nothing here.
  *
  * @throws RecordDecodeError
  */

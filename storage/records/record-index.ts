@@ -76,7 +76,7 @@ export function isRecordOf(
 }
 
 /**
- * Only the summary of a run's end, for lists: there may be thousands of frames and events behind it. The record's CRC must have been checked.
+ * Only the summary of a run's end, for lists: there may be thousands of frames and events after it. The record's CRC must have been checked.
  *
  * @throws {RecordDecodeError}
  */

@@ -2,13 +2,13 @@
  * The records of webhooks and deliveries. All integers are little-endian; a 53-bit integer is two u32, low first; a time of 0 is null.
  * Each begins with an empty origin (index-layout.ts), because no producer sends them.
  *
- * | type | record | index section behind the origin | body |
+ * | type | record | index section after the origin | body |
  * |---|---|---|---|
  * | 21 | webhook | JSON text `{"webhook":…}` of what is shown, or `{"deleted":{id,name}}` | MessagePack `{secret}` |
  * | 22 | delivery | below | MessagePack `{history, payload}` |
  *
- * The secret stands apart, in the body. Answers, `inspect` and `export` use only the index section. Only the recorder reads the secret; `check`
- * decodes it and discards it.
+ * The secret is apart, in the body. Answers, `inspect` and `export` use only the index section. Only the recorder reads
+ * the secret; `check` decodes it and discards it.
  *
  * A delivery:
  *
@@ -152,7 +152,7 @@ function encodeDelivery(delivery: Delivery): Uint8Array {
   return bytes;
 }
 
-/** The part of a delivery behind the last error. */
+/** The part of a delivery after the last error. */
 function encodeFailure(failure: DeliveryFailure | null): Uint8Array {
   if (failure === null) return new Uint8Array(0);
   const error = failure.error === null ? null : textEncoder.encode(failure.error);
@@ -168,7 +168,7 @@ function encodeFailure(failure: DeliveryFailure | null): Uint8Array {
   return bytes;
 }
 
-/** @param bytes everything behind the last error @throws RecordDecodeError */
+/** @param bytes everything after the last error @throws RecordDecodeError */
 function decodeFailure(bytes: Uint8Array, atUs: number): DeliveryFailure {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   let at = 4;
@@ -186,7 +186,7 @@ function decodeFailure(bytes: Uint8Array, atUs: number): DeliveryFailure {
   return { atUs, statusCode: view.getUint32(0, true) || null, error, webhookName };
 }
 
-/** Where the part behind the last error begins. @throws RecordDecodeError */
+/** Where the part after the last error begins. @throws RecordDecodeError */
 function lengthToError(bytes: Uint8Array, view: DataView): number {
   if (bytes.length < DELIVERY_BYTES) throw new RecordDecodeError(`the delivery has only ${bytes.length} bytes`);
   const errorBytes = view.getUint32(116, true);
@@ -200,7 +200,7 @@ function lengthToError(bytes: Uint8Array, view: DataView): number {
  * What the view keeps of a delivery, without the texts that `decodeDelivery` makes. Event name, failure mode and texts are not checked: the recorder
  * decodes the whole record before the view gets it.
  *
- * @param bytes behind the origin
+ * @param bytes the index section without the origin
  * @throws RecordDecodeError
  */
 export function deliveryPlaces(bytes: Uint8Array): DeliveryPlaces {
@@ -215,7 +215,7 @@ export function deliveryPlaces(bytes: Uint8Array): DeliveryPlaces {
   return { idAt: 0, webhookIdAt: 16, runIdAt: isOfNoRun ? -1 : 32, status, createdAtUs, isPaused };
 }
 
-/** @param bytes behind the origin @throws RecordDecodeError */
+/** @param bytes the index section without the origin @throws RecordDecodeError */
 export function decodeDelivery(bytes: Uint8Array): Delivery {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const length = lengthToError(bytes, view);

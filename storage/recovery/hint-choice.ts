@@ -8,27 +8,27 @@ import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "../records/record-i
 const NOTHING = new Uint8Array(0);
 
 /**
- * Chooses the records of one segment that a start needs, and of which of them it needs the body. It looks at nothing
- * but the segment, so a hint that is made again is the same, byte for byte.
+ * Chooses which records of one segment a start needs, and which of these with their body. It looks at nothing but the
+ * segment. So a hint that is made again is the same, byte for byte.
  *
  * | record | needed | its body |
  * |---|---|---|
  * | opening state | always, for its time alone: the newest segment's opening state says the rest | no |
- * | mark, refusal | never: likewise | |
+ * | mark, refusal | never: the opening state says the rest here too | |
  * | run created, run delta | unless the run ends later in the segment | yes |
  * | run ended | unless a later record of this kind replaces it | while artefacts are still to be made |
  * | cell changes | unless later records of the segment say all that it says | yes |
  * | webhook | always: the order in which webhooks came matters | yes |
  * | delivery | unless a later record of the delivery replaces it | no |
- * | of a newer release | always | yes |
+ * | record of a newer release | always | yes |
  */
 export class HintChoice {
   readonly #entries = new Map<number, HintEntry>();
   /** Entries of runs that have not ended so far, by run. */
   readonly #open = new Map<string, number[]>();
-  /** The entry that says something last, by what it is about. */
+  /** The last entry about each thing, by the name of the thing. */
   readonly #last = new Map<string, number>();
-  /** How many things an entry of cell changes is the last to say. */
+  /** For each entry of cell changes, the count of things about which no later entry says anything. */
   readonly #said = new Map<number, number>();
   #nth = 0;
   hasOpeningState = false;
@@ -117,7 +117,7 @@ export class HintChoice {
   }
 }
 
-/** What a change is about: a later one about the same says all that matters of it. */
+/** What a change is about. A later change about the same thing replaces it. */
 function subjectOf(change: CellChange): string {
   switch (change.kind) {
     case "cell_put":
@@ -128,7 +128,7 @@ function subjectOf(change: CellChange): string {
       return `component ${change.key}`;
     case "program_put":
       return `program ${change.program.id}`;
-    // A program that is put and deleted has existed, so that the one does not replace the other.
+    // Both changes of a deleted program are kept: they say that it existed. So a deletion has a name of its own here.
     case "program_deleted":
       return `deleted program ${change.id}`;
     case "producer_forgotten":

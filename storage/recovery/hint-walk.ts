@@ -36,7 +36,7 @@ export class HintWalk {
     return this.#bases.has(base);
   }
 
-  /** Delivers what the segment's hint file has, or reads the segment where there is none that is right. */
+  /** Delivers what the segment's hint file has, or reads the segment if it has no right hint file. */
   async take({ base, nextBase }: SealedSegment, readSegment: () => Promise<unknown>): Promise<void> {
     const { builder, onRecords } = this.#walk.options;
     const { report } = builder;

@@ -1,6 +1,6 @@
 /**
- * Finds what proves, beside the log itself, that the log held records. So a log that ends too early, or is gone, is never taken for a complete one
- * or for a new store.
+ * Finds what proves, beside the log itself, that the log held records. So a log that ends too early is never taken for
+ * a complete one, and a store whose log is gone is never taken for a new store.
  */
 import type { DataDirectory } from "../disk/data-directory.js";
 import type { FileSystem } from "../disk/file-system-interface.js";
@@ -9,12 +9,12 @@ import { type HintedSegment, hintBaseOf, hintName, verifyHint } from "../log/hin
 import type { LogEvidence } from "../log/log-options.js";
 import { readSegmentHeader, segmentBaseOf, segmentName } from "../log/segment.js";
 
-/** A file in the quarantine folder: it says that a log of unknown length was missing. If its length is known, the gap in the numbers says so. */
+/** A file in the quarantine folder. It says that a log of unknown length was missing. If the length was known, the gap in the numbers says so. */
 const NOTE_FILE = "log_lost.json";
 
 /**
- * The newest hint file proves up to which number records were durable, whatever else is wrong with it: none is written before its segment is
- * durable. Without any segment, a file that only a store with a log can have proves that there was one. Null when there is no proof.
+ * The newest hint file proves up to which number records were durable, whatever else is wrong with it: no hint file is written before its segment is
+ * durable. If there is no segment at all, a file that only a store with a log can have proves that there was a log. Null when there is no proof.
  */
 export async function findLogEvidence(fileSystem: FileSystem, directory: DataDirectory): Promise<LogEvidence | null> {
   const { metaPath, capturesPath, quarantinePath } = directory;
@@ -44,7 +44,7 @@ export async function noteLostLog(
   await replaceFile(fileSystem, quarantinePath, NOTE_FILE, new TextEncoder().encode(`${JSON.stringify(note)}\n`));
 }
 
-/** Null for a hint file that is damaged, or of another segment than the one that stands there. Whoever reads it reports what is wrong with it. */
+/** Null for a hint file that is damaged, or was made from another segment. The walk through the log reports what is wrong with it. */
 async function headOf(fileSystem: FileSystem, metaPath: string, name: string): Promise<HintedSegment | null> {
   try {
     const head = verifyHint(await readWholeFile(fileSystem, `${metaPath}/${name}`));

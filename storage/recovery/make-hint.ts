@@ -8,14 +8,14 @@ import { decodeSegmentHeader, SEGMENT_HEADER_BYTES, segmentName } from "../log/s
 import { HintChoice } from "./hint-choice.js";
 import { scanSegment } from "./segment-scan.js";
 
-/** Read and verified in one go, between two turns of whoever else needs the thread or the disk. */
+/** Bytes that are read and verified in one go. After them, others who need the thread or the disk get a turn. */
 const CHUNK_BYTES = 256 * 1024;
 
 export interface MakeHintOptions extends SealedSegment {
   fileSystem: FileSystem;
   /** Folder of the segments. */
   directory: string;
-  /** Awaited between two chunks; what it rejects with ends the work. */
+  /** Awaited between two chunks. If it rejects, the work ends with that error. */
   giveWay?(): Promise<void>;
 }
 
@@ -63,8 +63,8 @@ async function readForHint(
 }
 
 /**
- * Writes a hint file durably, but for its name. Order: temporary file, fdatasync, rename, then `syncNames`, which the
- * log does itself: a failed sync of its folder ends it.
+ * Writes a hint file: temporary file, fdatasync, rename, then `syncNames`, which makes the name durable. The log gives
+ * `syncNames`, because a failed sync of its folder ends the log.
  *
  * @throws FileSystemError; then the file is as it was, or absent
  */

@@ -25,8 +25,8 @@ export function withoutFoundAgain(names: readonly string[], { findings }: Pick<R
 }
 
 /**
- * Copies a part of a file durably into the quarantine folder. The copy's name says where the bytes stood, so damage that is found again is not
- * copied again.
+ * Copies a part of a file durably into the quarantine folder. The copy's name says where the bytes were. So damage that
+ * is found again is not copied again.
  *
  * @returns the name of the copy in the folder
  */

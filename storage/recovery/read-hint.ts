@@ -11,7 +11,7 @@ import { scanSegment } from "./segment-scan.js";
  * - `usable`: intact, and of this very segment.
  * - `missing`: not there, as after a crash.
  * - `damaged`: not as it was written.
- * - `unusable`: intact and of another segment, of another release, of a segment that has changed since, or not to be read.
+ * - `unusable`: it belongs to another segment or release, or its segment has changed since, or it cannot be read.
  */
 export type ReadHint =
   | { kind: "usable"; bytes: Uint8Array }
@@ -57,7 +57,7 @@ export async function readHint(
 
 /**
  * The newest segment with an intact opening state, by its place among the bases. The segments before it may be taken
- * from hints: what these leave out, the opening state says. All are read when there is none.
+ * from hints: the opening state says what hints leave out. If there is no such segment, all are read.
  */
 export async function firstToRead(
   fileSystem: FileSystem,

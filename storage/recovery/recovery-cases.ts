@@ -7,11 +7,11 @@
  *
  * Proven records may have been acknowledged, and a crash cannot tear them. So damage to them is corruption: it is copied to the quarantine folder,
  * skipped, and reported. Records that are not proven are kept up to the first damage or gap. The rest is cut off, because it may depend on what is
- * gone. Records that are kept, but not proven, are copied to a new segment: after a failed fsync the page cache can show bytes, and call them clean,
+ * gone. Records that are kept, but not proven, are copied to a new segment. The reason: after a failed fsync the page cache can show bytes as clean
  * that the disk does not have.
  *
- * Two situations are no damage, and end the recovery with an error: a segment or record of another format version
- * (`format_unsupported`), and a record of an unknown type that must be understood (`record_type_unsupported`).
+ * Two situations are no damage, and end the recovery with an error: a segment or record of another format version (`format_unsupported`), and a
+ * record of an unknown type that must be understood (`record_type_unsupported`).
  */
 export const RECOVERY_CASES = {
   /** The folder holds no segment. The first one is created. */
@@ -24,55 +24,55 @@ export const RECOVERY_CASES = {
    */
   stray_copy: "segment_stray",
   /**
-   * Neither copy of a segment's header is intact and says the base that the file name says, or the file is shorter. No record of the segment can be
+   * No copy of a segment's header is intact and has the base of the file name, or the file is shorter than a header. No record of the segment can be
    * recognised. Its bytes are quarantined: copied to the quarantine folder, left where they are, and skipped.
    */
   segment_unreadable: "segment_unreadable",
   /** One copy of a segment's header is damaged. The other one is read. */
   header_copy_damaged: "header_copy_damaged",
   /**
-   * A segment does not start with an intact opening state, the record that restates what came before it. No crash causes that. In the newest segment,
-   * any number of records may have stood behind it. The bytes are quarantined.
+   * A segment does not start with an intact opening state, the record that restates what came before it. No crash
+   * causes that. In the newest segment, any number of records may have followed it. The bytes are quarantined.
    */
   opening_state_damaged: "opening_state_damaged",
   /**
-   * Bytes are no record, a record's content does not match its CRC, the file ends within a record, or a record is stale or repeated, where the next
-   * number is proven. The bytes are quarantined.
+   * The next number is proven, but there is damage in its place. Bytes are no record, or a record's content does not
+   * match its CRC, or the file ends within a record, or a record is stale or repeated. The bytes are quarantined.
    */
   damage_proven: "record_damaged",
-  /** The same where the next number is not proven: the segment is read no further, and the log goes on in a new one. */
+  /** The same damage, but the next number is not proven. The segment is read no further. The log goes on in a new one. */
   damage_unproven: "tail_cut",
-  /** Numbers are missing, without damaged bytes in their place, or the segment ends early, where the next number is proven. */
+  /** The next number is proven, but it is missing without damaged bytes in its place, or the segment ends before it. */
   hole_proven: "sequences_missing",
-  /** A gap in the numbers reaches beyond what is proven: as `damage_unproven`. */
+  /** A gap in the numbers reaches beyond what is proven. The log goes on as after `damage_unproven`. */
   hole_unproven: "tail_cut",
-  /** A sealed segment without damage has no hint file, as after a crash. It is read instead, and the file is made again later. */
+  /** A sealed segment without damage has no hint file, as after a crash. It is read, and the file is made again later. */
   hint_missing: "hint_missing",
-  /** A hint file is not as it was written. Nothing is lost, but the disk did not keep it. It is quarantined; then as `hint_missing`. */
+  /** A hint file is not as it was written. Nothing is lost, but the disk did not keep it. It is quarantined and made again, as for `hint_missing`. */
   hint_damaged: "hint_damaged",
   /**
-   * A hint file is of another segment or release, or its segment has changed since: as `hint_missing`. Or no sealed segment has its number: it is
-   * removed.
+   * A hint file belongs to another segment or release, or its segment has changed since: the start goes on as for
+   * `hint_missing`. Or no sealed segment has its number: then it is removed.
    */
   hint_unusable: "hint_unusable",
   /**
-   * The log ends before a number that a hint file proves to be durable, or a store that had a log has none. A new segment begins behind what is known
-   * to have been there.
+   * The log ends before a number that a hint file proves to be durable, or a store that had a log has none. A new
+   * segment begins after the last number that is known to have existed.
    */
   end_lost: "log_lost",
   /** An earlier recovery has copied the records at the end of a segment into the next one. The file is shortened. */
   superseded: "superseded",
   /**
-   * Whole records that are not proven stand at the end of the newest segment. They are copied to a new segment, whose base is their first number; then
-   * the old one is shortened.
+   * Whole records that are not proven are at the end of the newest segment. They are copied to a new segment, whose
+   * base is their first number. Then the old one is shortened.
    */
   tail_records: null,
   /**
-   * Nothing but marks that are not proven stands there. They are written again in place and synced, and the log goes on in the segment: a mark holds
-   * nothing that could get lost.
+   * Only marks that are not proven are at the end of the newest segment. They are written again in place and synced,
+   * and the log goes on in the segment: a mark holds nothing that could get lost.
    */
   tail_marks: null,
-  /** The newest segment ends in a cut, or in corruption, without a whole record that is not proven. A new segment begins. */
+  /** The newest segment ends in a cut, or in corruption, and has no whole unproven records. A new segment begins. */
   newest_ends_in_damage: null,
 } as const;
 

@@ -10,8 +10,8 @@ export interface RecoveryFinding {
   offset: number;
   lengthBytes: number;
   /**
-   * The first and the last lost sequence number; null when none is lost. `lastLost` is also null when nobody knows it: in the newest segment, and
-   * later in the gap before the round number with which recovery went on.
+   * The first and the last lost sequence number; null when none is lost. `lastLost` is also null when nobody knows it.
+   * That is so in the newest segment, and later in the gap before the round number with which recovery went on.
    */
   firstLost: number | null;
   lastLost: number | null;
@@ -20,14 +20,14 @@ export interface RecoveryFinding {
   detail: string;
 }
 
-/** Findings beyond this are only counted, so that a report can be sent and read. */
+/** A report lists no more findings than this, so that it can be sent and read. The others are only counted. */
 export const MAXIMUM_LISTED_FINDINGS = 1_000;
 
 export interface RecoveryReport {
   segments: number;
   /** Count of the segments that were taken from their hint files. */
   hints: number;
-  /** Count of the records that were read, opening states and marks included. What came from hint files does not count. */
+  /** Count of the records that were read, with opening states and marks. Records from hint files do not count. */
   records: number;
   /** Bytes of the segments and hint files that were read. */
   bytes: number;

@@ -25,9 +25,9 @@ export interface RecoveredLog {
 /**
  * Reads the log case by case (recovery-cases.ts), delivers its records, and returns a segment to append to.
  *
- * A crash during recovery is harmless: the next recovery comes to the same result. Damaged bytes are copied to the quarantine folder first. A new
- * segment appears whole or not at all. Old bytes are cut off only when the new segment has what was good of them; until then its base says that they
- * do not count.
+ * A crash during recovery is harmless: the next recovery comes to the same result. Damaged bytes are copied to the
+ * quarantine folder first. A new segment appears whole or not at all. Old bytes are cut off only when the new segment
+ * has their good part. Until then the base of the new segment says that they do not count.
  */
 export async function recoverLog(options: LogOptions): Promise<RecoveredLog> {
   const { fileSystem, directory, quarantineDirectory, room = FAILS_WITHOUT_ROOM } = options;
@@ -209,9 +209,9 @@ async function* tailRuns(file: StoreFile, segment: NewestSegment, salt: number) 
 
 /**
  * Cuts off what does not count any more, and makes that durable before new records are accepted. Otherwise a power cut could bring the old bytes
- * back, and they could stand in for acknowledged records of the same numbers if the newer segment is lost.
+ * back. If the newer segment were lost then, they would be taken for acknowledged records of the same numbers.
  *
- * A file that is short enough is opened only for reading: a sync needs no more, and a closed segment from a backup may be read-only.
+ * A file that is short enough is opened only for reading. A sync needs no more, and a closed segment from a backup may be read-only.
  *
  * @param sizeBytes the new size; Infinity only makes an earlier cut durable
  */

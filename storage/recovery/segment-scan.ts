@@ -63,7 +63,7 @@ export interface ScanOptions {
   endSequence: number;
   /** Bytes of the file to scan. */
   sizeBytes: number;
-  /** Offset of the record to begin at; default: behind the segment's header. */
+  /** Offset of the record to begin at; default: after the segment's header. */
   fromOffset?: number;
   /** The sequence number before that record; default: the base less one. */
   afterSequence?: number;
@@ -113,7 +113,7 @@ class Window {
   }
 }
 
-/** Reads a segment from start to end and verifies every byte behind its header. The memory is bounded by the largest record. */
+/** Reads a segment from start to end and verifies every byte after its header. The largest record bounds the memory. */
 export async function* scanSegment(options: ScanOptions): AsyncGenerator<ScanItem, void, undefined> {
   const { file, base, salt, sizeBytes } = options;
   let position = options.fromOffset ?? SEGMENT_HEADER_BYTES;
@@ -179,7 +179,7 @@ function emptyBatch({ bytes }: Window, offset: number, lastSequence: number): Re
 }
 
 /**
- * What stands at a position of the window:
+ * What is at a position of the window:
  * - `record`: a whole record that may follow `lastSequence`; `length` is its bytes.
  * - `partial`: the window holds only a part of the record; it needs so many bytes.
  * - any other item ends the batch. Damage of length 0 reaches to the next intact header.
@@ -216,13 +216,13 @@ function readStep(options: ScanOptions, window: Window, position: number, lastSe
   }
   const { sequence } = header;
   if (sequence <= lastSequence || header.type === LOG_RECORD_TYPE.openingState) {
-    return damage(position, length, `record ${sequence} stands behind record ${lastSequence}`, null);
+    return damage(position, length, `record ${sequence} follows record ${lastSequence}`, null);
   }
   if (sequence >= endSequence) return { kind: "superseded", offset: position, length: sizeBytes - position };
   return { kind: "record", header, length };
 }
 
-/** The next offset behind `position`, in steps of 8, with an intact header for that place; the file's size if there is none. */
+/** The next offset after `position`, in steps of 8, with an intact header for that place; else the file's size. */
 async function nextHeader(window: Window, position: number, sizeBytes: number, salt: number): Promise<number> {
   let candidate = position + RECORD_ALIGNMENT_BYTES;
   while (candidate + RECORD_HEADER_BYTES <= sizeBytes) {
@@ -240,8 +240,8 @@ async function nextHeader(window: Window, position: number, sizeBytes: number, s
 }
 
 /**
- * Whether the log can have written this header. A record claims only what was durable before it was written. Otherwise a header with a right CRC
- * could make recovery take all numbers up to its claim for lost, and never use them.
+ * Whether the log can have written this header. A record claims only what was durable before it was written. Without this check, a header with a
+ * right CRC could make recovery take all numbers up to its claim for lost, and never use them.
  */
 function isPossible({ sequence, durableUpTo }: RecordHeader): boolean {
   return sequence <= MAXIMUM_SEQUENCE && durableUpTo <= sequence;

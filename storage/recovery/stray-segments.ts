@@ -4,7 +4,7 @@ import { withFile } from "../disk/whole-files.js";
 import { readSegmentHeader, segmentName } from "../log/segment.js";
 import { scanSegment } from "./segment-scan.js";
 
-/** A disk answers several small reads at a time sooner than one by one. */
+/** Small reads at a time: a disk answers several at once sooner than one by one. */
 const HEADERS_AT_A_TIME = 16;
 
 export interface StrayOptions {
@@ -17,9 +17,9 @@ export interface StrayOptions {
 
 /**
  * Finds segments that somebody has copied within the folder to a number that is not their own. By its name such a file would end the segment before
- * it, and the records behind would count as superseded. By its header it is another segment, which exists too. It is stray if the log needs no
- * segment of that number: the segment before has records beyond it, or ends elsewhere. If the segment before ends right below the number, a segment
- * was overwritten, and log-walk.ts judges it.
+ * it: the records from its number on would count as superseded. By its header it is another segment, which exists too. It is stray if the log needs
+ * no segment of that number: the segment before has records beyond it, or ends elsewhere. If the segment before ends right below the number, somebody
+ * overwrote the segment that was there, and log-walk.ts judges it.
  *
  * @returns the numbers in their names, ascending
  * @throws FileSystemError

@@ -16,13 +16,13 @@ export interface SegmentWalkOptions {
   nextBase: number | undefined;
 }
 
-/** Reads one segment whose header is intact, delivers its records, and decides for each damaged place: a torn tail, or damage. */
+/** Reads one segment whose header is intact, delivers its records, and decides for each damaged place whether it is a torn tail or damage. */
 export class SegmentWalk {
   readonly #options: SegmentWalkOptions;
   readonly #isNewest: boolean;
   /** The largest number that a header claims to be durable. */
   #claimed = 0;
-  /** The last number that is proven: by the log itself, and by all that is known. */
+  /** The last number that is proven: by the log itself, and by the log and other files together. */
   #provenByLog = 0;
   #proven = 0;
   /** The number of the next record. */
@@ -31,7 +31,7 @@ export class SegmentWalk {
   #gap: Gap | null = null;
   #hasOpening = false;
   #isContinuable = true;
-  /** Behind the last record that counts. */
+  /** Offset after the last record that counts. */
   #acceptedEnd = SEGMENT_HEADER_BYTES;
   #tail: LogTail | null = null;
   /** Everything from here on does not count. */
@@ -60,7 +60,7 @@ export class SegmentWalk {
     return this.#result();
   }
 
-  /** Looks through the newest segment for what is proven of it: damage behind that is a torn tail. */
+  /** Looks up to which number the newest segment is proven. Damage after that is a torn tail. */
   async #learnProven(items: AsyncIterable<ScanItem>): Promise<void> {
     const { walk, base, name } = this.#options;
     const { isUnreadable, directory, evidence } = walk.options;
@@ -77,8 +77,8 @@ export class SegmentWalk {
     this.#hasOpening = true;
     this.#acceptedEnd = offset + bytes.length;
     report.records++;
-    // The largest time of all before it, or less: where the clock was reset (reset-clock.ts), times begin anew with a
-    // segment.
+    // The largest time of all records before it. It is less after a reset of the clock (reset-clock.ts): from that
+    // segment on, times begin anew.
     report.lastTimeUs = timeUs;
     await this.#deliver({ bytes, offset, firstSequence: base, lastSequence: base - 1, lastTimeUs: timeUs });
   }
@@ -93,14 +93,14 @@ export class SegmentWalk {
     walk.superseded.push({ name, sizeBytes: from });
   }
 
-  /** @returns false when these records and all behind them do not count */
+  /** @returns false when these records and all after them do not count */
   async #records(run: RecordRun): Promise<boolean> {
     const hole = run.firstSequence > this.#expected;
     if (!this.#hasOpening || this.#gap !== null || hole) {
       const place: Gap = this.#gap ?? {
         offset: run.offset,
         length: 0,
-        reason: hole ? `sequence ${run.firstSequence} behind ${this.#expected - 1}` : "no opening state",
+        reason: hole ? `sequence ${run.firstSequence} follows ${this.#expected - 1}` : "no opening state",
       };
       const losesProven = !this.#hasOpening || this.#expected <= this.#proven;
       if (losesProven) await this.#lost(place, run.firstSequence - 1);
@@ -130,7 +130,7 @@ export class SegmentWalk {
     this.#hasOpening = true;
   }
 
-  /** Which case damage to what is proven is; keeps its bytes. */
+  /** Says which case the damage to proven records is, and keeps its bytes. */
   async #damaged({ offset, length }: Gap): Promise<{ found: RecoveryCase; kept: string | null }> {
     const { walk, name, file } = this.#options;
     const isHole = this.#gap === null;
@@ -138,7 +138,7 @@ export class SegmentWalk {
     return { found, kept: length === 0 ? null : await walk.options.quarantine(name, file, offset, length) };
   }
 
-  /** Delivers a run, but for its part behind what is proven when recovery delivers that itself; notes the tail. */
+  /** Delivers a run of records, and notes the tail. If recovery delivers the records that are not proven itself, these are left out here. */
   async #accept(run: RecordRun): Promise<void> {
     const { builder, deliversTail } = this.#options.walk.options;
     const { report } = builder;
@@ -168,12 +168,12 @@ export class SegmentWalk {
     await walk.options.onRecords({ bytes, segmentBase, offset, firstSequence, lastSequence, lastTimeUs });
   }
 
-  /** No crash leaves a segment without its opening state: what stood behind it may have been anything. */
+  /** No crash leaves a segment without its opening state. So any number of records may have followed it. */
   get #isEndUnknown(): boolean {
     return this.#isNewest && !this.#hasOpening;
   }
 
-  /** Judges what is behind the last record that counts. */
+  /** Judges what follows the last record that counts. */
   async #end(): Promise<void> {
     const { walk, name, sizeBytes } = this.#options;
     const gap = this.#gap;
@@ -187,7 +187,7 @@ export class SegmentWalk {
       if (!this.#hasOpening || this.#expected <= this.#proven) await this.#endsEarly(place);
       else if (this.#isNewest) walk.find("damage_unproven", name, { ...place, length: sizeBytes - place.offset });
       else {
-        // Everything up to the next segment is there: what follows is what an earlier recovery left behind.
+        // Everything up to the next segment is there. The rest is what an earlier recovery did not cut off.
         walk.find("superseded", name, place);
         walk.superseded.push({ name, sizeBytes: place.offset });
       }
@@ -249,8 +249,8 @@ async function claimedIn(items: AsyncIterable<ScanItem>, atLeast: number): Promi
 }
 
 /**
- * Where in the bytes of whole records the first one with a number above `sequence` starts, and the largest time before
- * it.
+ * Finds the first of the whole records in `bytes` whose number is above `sequence`. Returns where it starts, and the
+ * largest time of the records before it.
  */
 function splitBehind(bytes: Uint8Array, sequence: number): { offset: number; lastTimeUs: number } {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

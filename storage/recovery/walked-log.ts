@@ -13,16 +13,16 @@ export interface WalkOptions {
   onRecords(batch: CommittedBatch): Promise<void> | void;
   /** Keeps damaged bytes and gives the name under which it did; null when it does not keep them. */
   quarantine(segment: string, file: StoreFile, offset: number, lengthBytes: number): Promise<string | null>;
-  /** True: sealed segments are taken from their hint files where these are right. */
+  /** True: sealed segments are not read if their hint files are right. */
   usesHints?: boolean | undefined;
-  /** What tells of the log beside it. */
+  /** What proves, beside the log itself, that it held records. */
   evidence?: LogEvidence | null | undefined;
   /**
-   * For who reads on where the disk does not give bytes: whether it gave all of this file so far. A tail that a crash
-   * tore can be read, so that the end of the newest segment is damaged, not torn, where it did not.
+   * For a reader that goes on when the disk does not give bytes. True when the disk did not give all bytes of this file
+   * so far. If that is the newest segment, its end is damaged, not torn: a tail that a crash tore can be read.
    */
   isUnreadable?(path: string): boolean;
-  /** False when recovery delivers the records that are not proven itself, once it has made them durable. */
+  /** False when recovery itself delivers the records that are not proven, after it has made them durable. */
   deliversTail: boolean;
 }
 
@@ -42,11 +42,11 @@ export interface NewestSegment {
   salt: number | null;
   sizeBytes: number;
   tail: LogTail;
-  /** True when nothing but the tail stands behind its last proven record. */
+  /** True when only the tail follows its last proven record. */
   isContinuable: boolean;
   /** The largest sequence number that a record on disk claims to be durable. */
   claimedSequence: number;
-  /** The last record that is not a mark, when it lies behind `claimedSequence` and before the tail; else that. */
+  /** The last record that is not a mark, if it is after `claimedSequence` and before the tail; else `claimedSequence`. */
   lastDataSequence: number;
 }
 
@@ -105,7 +105,7 @@ export class LogWalk {
     });
   }
 
-  /** What is beside the log says that it went on up to `lastLost`; null when it only says that there was a log. */
+  /** A file beside the log says that the log went on up to `lastLost`. That is null when the file only says that there was a log. */
   endLost(
     { source }: LogEvidence,
     segment: string,

@@ -1,4 +1,4 @@
-/** The part of a check that looks at files: those that records name, those that nothing names, and those in quarantine. */
+/** The part of a check that looks at files: files that records name, files that nothing names, and quarantined files. */
 import { type CaptureInventory, captureFiles } from "../captures/capture-inventory.js";
 import type { DataDirectory } from "../disk/data-directory.js";
 import { isMissing } from "../disk/file-system-error.js";
@@ -23,8 +23,8 @@ export async function totalsOfCaptures(fileSystem: FileSystem, { capturesPath }:
 }
 
 /**
- * Reports each capture file that no record names. It was never acknowledged, or its record is lost, or the record is in a part of the log that
- * could not be read.
+ * Reports each capture file that no record names. Its message was never acknowledged, or its record is lost, or the
+ * record is in a part of the log that could not be read.
  */
 export async function findUnnamedCaptures(
   fileSystem: FileSystem,

@@ -2,7 +2,7 @@ import { FileSystemError } from "../disk/file-system-error.js";
 import type { FindingCode } from "../recovery/recovery-cases.js";
 import { StorageError, type StorageErrorCode } from "../storage-error.js";
 
-/** Codes of a check's own, beside those of the recovery table and of a StorageError. `CheckFinding` says what each means. */
+/** Codes that only a check has, besides those of the recovery table and of a StorageError. `CheckFinding` explains them. */
 export const CHECK_CODES = [
   "record_undecodable",
   "unreadable",
@@ -19,13 +19,13 @@ export interface CheckFinding {
   /**
    * A code of the recovery table, of a StorageError (`capture_damaged`, `capture_missing`, `format_unsupported`, …), or:
    * - `record_undecodable`: the record matches its CRCs, but this release never writes such content.
-   * - `unreadable`: the disk cannot read these bytes or, with offset and length 0, cannot open the file, tell its size or list the folder. Other
-   *   findings name what they belong to.
+   * - `unreadable`: the disk cannot read these bytes. With offset and length 0 it cannot open the file, tell its size
+   *   or list the folder. Other findings name what the bytes belong to.
    * - `capture_left`: retention removed the file's run, but the file still exists. The next start unlinks it, if it is one of the last.
    * - `capture_unnamed`: no record names the capture file: its message was never acknowledged, or its record is lost.
    * - `capture_unjudged`: no readable record names the capture file, and a part of the log is unreadable.
    * - `file_unknown`: the file does not belong to the service.
-   * - `hint_differs`: a hint file is intact, and says something else than its segment: a fault of the service.
+   * - `hint_differs`: a hint file is intact, but says something else than its segment: a fault of the service.
    * - `quarantined`: an earlier start found these bytes damaged and kept a copy.
    */
   code: CheckFindingCode;

@@ -13,8 +13,8 @@ import { filesIn } from "./check-files.js";
 import type { CheckFinding, CheckFindingCode } from "./check-finding.js";
 
 /**
- * Compares the hint file of each sealed segment, byte for byte, with one that is made anew from the segment. A damaged segment has none: what is
- * wrong with it the check of the log tells.
+ * Compares the hint file of each sealed segment, byte for byte, with one that is made anew from the segment. A damaged
+ * segment has none: the check of the log reports what is wrong with it.
  */
 export async function checkHints(
   fileSystem: FileSystem,

@@ -49,11 +49,9 @@ export interface CheckOptions {
   /** Open, so that nobody changes it meanwhile. */
   dataDirectory: DataDirectory;
   fileSystem?: FileSystem;
-  /**
-   * Decodes a record that the log did not write for itself, and returns the stored bytes that it names. Throws when the record cannot be decoded.
-   */
+  /** Decodes a record that the log did not write for itself, and returns the stored bytes that it names. Throws when the record cannot be decoded. */
   inspectRecord?(record: LogRecord, location: RecordLocation): readonly NamedExtents[];
-  /** Called behind the last record: the stored bytes that `inspectRecord` has not returned yet. */
+  /** Called after the last record. Returns the stored bytes that `inspectRecord` has not returned yet. */
   namedAtEnd?(): readonly NamedExtents[];
   /** Called after each batch of records and each capture file that it names. The bytes are those of log and captures together. */
   onProgress?(progress: CheckProgress): void;
@@ -67,8 +65,8 @@ export interface CheckProgress {
 
 export interface CheckResult {
   /**
-   * True when no durable data is damaged or missing, no hint file is damaged or wrong, and the quarantine folder holds no damage. A torn tail or a
-   * leftover of a crash is no damage.
+   * True when no durable data is damaged or missing, no hint file is damaged or wrong, and the quarantine folder holds
+   * no damage. A torn tail or a leftover of a crash is no damage.
    */
   ok: boolean;
   /** The first 1,000. */
@@ -92,9 +90,9 @@ export interface CheckResult {
 }
 
 /**
- * Verifies every byte of a store without changing anything: the log by the same walk that recovery makes, each record by `inspectRecord`, and the
- * stored bytes that records name by their CRCs. Then it reports files that no record names, and those in quarantine. If the disk cannot read some
- * bytes, open a file or list a folder, the check goes on: that is a finding, and so is what is missing because of it.
+ * Verifies every byte of a store without changing anything. The log is verified by the same walk that recovery makes, each record by `inspectRecord`,
+ * and the stored bytes that records name by their CRCs. Then it reports files that no record names, and those in quarantine. If the disk cannot read
+ * some bytes, open a file or list a folder, the check goes on. That is a finding, and so is what is missing because of it.
  */
 export function checkStore(options: CheckOptions): Promise<CheckResult> {
   return new StoreCheck(options).run();

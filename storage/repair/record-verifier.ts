@@ -28,7 +28,7 @@ export class RecordVerifier {
   readonly #runs = new UuidTable();
   /** Stored bytes that records of unfinished runs have named, by run. */
   readonly #named = new Map<string, NamedExtents[]>();
-  /** For runs with artefacts still to be made: the end of what was named in their capture files. */
+  /** For each run with artefacts still to be made: where the last named bytes of its capture file end. */
   readonly #processedEnds = new Map<string, number>();
 
   /** Count of runs that had a record. */

@@ -1,8 +1,8 @@
 /**
  * The states of the runs that have not ended, folded from their records' bodies.
  *
- * While a store is being opened, bodies are only kept. Most of these runs end a little later in the log, and their consolidated record then replaces
- * the bodies, so that none has to be decoded. From `foldEagerly` on, and when a run is asked for, bodies are folded.
+ * While a store is being opened, bodies are only kept. Most of these runs end a little later in the log. Their consolidated record then replaces the
+ * bodies, and none has to be decoded. From `foldEagerly` on, and when somebody asks for a run, bodies are folded.
  */
 import type { RunChange } from "../../core/link/change.js";
 import { type QualityCheck, type ReportStatus, reportStatus, worseStatus } from "../../core/run/quality.js";

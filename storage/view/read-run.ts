@@ -41,14 +41,14 @@ export interface StoredRun {
 }
 
 /**
- * Reads one run from the log of a store that no service uses. Undefined when the log is complete and has no record of the run. It reads the whole
- * log, in bounded memory, and decodes only the bodies of this run's records.
+ * Reads one run from the log of a store that no service uses. Undefined when the log is complete and has no record of
+ * the run. It reads the whole log, in bounded memory, and decodes only the bodies of this run's records.
  *
  * Records that the log lost before the run's first record do not matter, nor does a tail that was never acknowledged.
  * Records that were lost later may have belonged to any run. Unreadable bytes count as lost, and the rest is read.
  *
- * @throws StorageError when the log has a format that this release does not read; `record_missing` when damage left too little of the run, or when
- * it cannot be known whether the run existed
+ * @throws StorageError when the log has a format that this release does not read; `record_missing` when damage left too
+ * little of the run, or when nobody can know whether the run existed
  */
 export async function readRun({
   dataDirectory,
@@ -95,7 +95,7 @@ export async function readRun({
   const begun = (run.emitted ?? []).flatMap((event) =>
     event.deliveries.map((emitted): NamedDelivery => {
       const stored = deliveries.get(emitted.id);
-      // A delivery without a record of its own may have lost any since the run was created.
+      // A delivery without a record of its own may have lost one at any time since the run was created.
       const since = stored?.place ?? created;
       if (since.sequence < whole.sequence) whole = since;
       const webhookName = webhookNames.get(emitted.webhookId);
@@ -122,7 +122,7 @@ function placeOf({ sequence }: LogRecord, { segmentBase, offset }: RecordLocatio
   return { sequence, segmentBase, offset };
 }
 
-/** Whether a finding or an unreadable place lies behind `of`. Files beside the log count: they could prove that it ends too early. */
+/** Whether a finding or an unreadable place is after `of` in the log. Files beside the log count: they could prove that it ends too early. */
 function isBehind(
   { path, offset, lengthBytes }: UnreadablePlace,
   of: RecordPlace,
@@ -142,7 +142,7 @@ class FoldedRun {
   created = LOG_BEGIN;
   /** Place of the last record that has the whole run. What is lost before it does not matter. */
   whole = LOG_BEGIN;
-  /** Changes behind `whole` that could not be folded, because something that they need is lost; the first 1,000. */
+  /** Changes after `whole` that could not be folded, because something that they need is lost; the first 1,000. */
   unusable: string[] = [];
 
   take(record: LogRecord, location: RecordLocation): void {

@@ -1,16 +1,16 @@
 /**
  * Answers list queries over runs, newest first, with exact totals and any offset, while runs come and change.
  *
- * It knows no ids: a run is its ordinal (0, 1, 2, … in creation order), programs, statuses and outcomes are small integers (state-bitmaps.ts), and a
- * time is a number. All state lies in typed arrays.
+ * It knows no ids. A run is its ordinal (0, 1, 2, … in creation order). Programs, statuses and outcomes are small
+ * integers (state-bitmaps.ts), and a time is a number. All state is in typed arrays.
  *
- * What a query costs, with n runs; a state is a status, an outcome or both:
+ * The table shows what a query costs, with n runs. A state is a status, an outcome or both.
  *
  * | filters | cost of total and page |
  * |---|---|
  * | none | O(1) |
  * | state, program, serial number, each alone | O(log n) |
- * | program + state, serial number + state | O(log n); a list of less than 512 runs is walked whole instead |
+ * | program + state, serial number + state | O(log n); a list of fewer than 512 runs is walked whole instead |
  * | serial number + program (+ state) | the shorter of the two lists is walked: a serial number has few runs |
  * | updated_since | n/1024 comparisons, and a binary search for each block of 1,024 runs that straddles the mark |
  * | updated_since + any other | that, and a walk over the smaller of two sets: the runs of straddling blocks updated since, the runs that match the rest |
@@ -89,7 +89,7 @@ export class RunIndex {
     return this.#add(programOrdinal, serial, status, outcome, timeUs);
   }
 
-  /** As `addRun`. It makes no text. */
+  /** Does what `addRun` does, without making a text. */
   addIndexedRun(run: IndexedRun, programOrdinal: number): number {
     const { bytes, serialNumberAt, serialNumberEnd } = run;
     const serial = run.hasSerialNumber

@@ -3,17 +3,17 @@ import { MAXIMUM_LISTED_FINDINGS, type RecoveryFinding, RecoveryReportBuilder } 
 
 /** What may be lost of one run. */
 export interface RunLoss {
-  /** Lost records behind the last record that has the whole run, in order; of many the last 1,000. */
+  /** Lost records after the last record that has the whole run, in order; at most the last 1,000. */
   findings: readonly RecoveryFinding[];
-  /** Changes that could be read but not used, because something that they need is lost. For people; the first 1,000. */
+  /** Changes that could be read but not used, because something that they need is lost: texts, the first 1,000. */
   unusable: readonly string[];
-  /** Unreadable bytes behind that record or beside the log. What is lost with them is mostly among the findings. */
+  /** Unreadable bytes after that record or beside the log. What is lost with them is mostly among the findings. */
   unreadable: readonly UnreadablePlace[];
 }
 
 /**
- * Collects a report, and selects what is lost behind a sequence number. The first lost number of a finding decides for all of them, because a
- * finding lies between two records.
+ * Collects a report, and selects what is lost after a sequence number. The first lost number of a finding decides for
+ * all its numbers, because a finding is between two records.
  */
 export class LossBuilder extends RecoveryReportBuilder {
   #losses: RecoveryFinding[] = [];
@@ -25,7 +25,7 @@ export class LossBuilder extends RecoveryReportBuilder {
     if (this.#losses.length >= 2 * MAXIMUM_LISTED_FINDINGS) this.#losses = this.#losses.slice(-MAXIMUM_LISTED_FINDINGS);
   }
 
-  /** Findings that lose numbers above this one, in order; of many the last 1,000. */
+  /** Findings that lose numbers above this one, in order; at most the last 1,000. */
   behind(sequence: number): RecoveryFinding[] {
     return this.#losses.filter(({ firstLost }) => Number(firstLost) > sequence).slice(-MAXIMUM_LISTED_FINDINGS);
   }

@@ -29,8 +29,8 @@ export type GiveWay = () => Promise<void> | undefined;
 type ReadRecord = Pick<LogRecord, "type" | "index" | "body">;
 
 /**
- * Reads records back from the log and verifies them. Rejects when a record is damaged or missing. `check` throws MisplacedRecordError for another
- * record than the wanted one.
+ * Reads records back from the log and verifies them. Rejects when a record is damaged or missing. `check` throws
+ * MisplacedRecordError for another record than the wanted one.
  */
 export interface RecordReader {
   read(location: RecordLocation, check: (record: ReadRecord) => void): Promise<ReadRecord>;
@@ -122,8 +122,8 @@ export class RunRecords {
   }
 
   /**
-   * Called when a run's consolidated record has just come. If clients ask for lists, the run's entry is made now. Otherwise the next list would have
-   * to wait until the entries of all runs that ended since are made or read.
+   * Called when a run's consolidated record has just come. If clients ask for lists, the run's entry is made now.
+   * Otherwise the next list would have to wait until the entries of all runs that ended since are made or read.
    */
   ended(ordinal: number, summary: RunSummary): void {
     for (const baseUrl of this.#baseUrls) {

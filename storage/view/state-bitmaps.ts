@@ -1,8 +1,8 @@
 /**
  * The state of a run in one byte: a status, 0 to 7, and an outcome, 0 to 3.
  *
- * For each filter (a status, an outcome, or both) there is one ranked bitmap over positions, made when a position first matches. So every filter has
- * its exact total and any page in O(log n). Each bitmap takes about 1.1 bits a position.
+ * For each filter (a status, an outcome, or both) there is one ranked bitmap over positions, made when a position first
+ * matches. So every filter has its exact total and any page in O(log n). Each bitmap takes about 1.1 bits a position.
  */
 import { RankedBitmap } from "../columns/ranked-bitmap.js";
 
@@ -38,7 +38,7 @@ export function matchesState(state: number, { status, outcome }: StateFilter): b
   );
 }
 
-/** By state, the indexes of its three bitmaps: for status and outcome, for its status, for its outcome. */
+/** For each state, the indexes of its three bitmaps: for status and outcome, for its status, for its outcome. */
 const PLACES: readonly (readonly [number, number, number])[] = Array.from({ length: STATES }, (_, state) => [
   state,
   STATES + statusOf(state),

@@ -3,16 +3,16 @@
  *
  * The query "updated after t, newest created first, exact total, any offset" has two dimensions, time and creation order. A list in order of time
  * would have to sort all runs after t for a page, and every update would leave a dead entry. So there are blocks of 1,024 neighbouring ordinals, each
- * with its times sorted, and two short columns with each block's earliest and latest time. For a mark, a block counts whole, or not at all, or, if
- * it straddles the mark, by one binary search. Runs are mostly updated near their creation, so hardly any block straddles. A million runs take about
- * a thousand comparisons, some microseconds, and at worst a thousand binary searches.
+ * with its times sorted. Two short columns have each block's earliest and latest time. For a mark, a block counts whole or not at all. If it
+ * straddles the mark, one binary search counts its runs. Runs are mostly updated near their creation, so hardly any block straddles. A million runs
+ * take about a thousand comparisons, some microseconds, and at worst a thousand binary searches.
  *
  * Memory: 8 bytes a run for its time, 10 for its place in the sorted block.
  */
 import { TypedColumn } from "../columns/typed-column.js";
 
 const BLOCK_SHIFT = 10;
-/** Runs of a block. */
+/** Count of the runs in a full block. */
 export const BLOCK_RUNS = 1 << BLOCK_SHIFT;
 const BLOCK_MASK = BLOCK_RUNS - 1;
 
@@ -43,8 +43,8 @@ export class UpdatedTimes {
   }
 
   /**
-   * The runs updated after `afterUs`, the earliest update first, at most `limit`. Runs are mostly updated near their creation, so the first blocks that
-   * have any fill the list, and of most others one comparison is made.
+   * The runs updated after `afterUs`, the earliest update first, at most `limit`. Runs are mostly updated near their
+   * creation. So the first blocks that have any fill the list, and most other blocks cost one comparison.
    */
   earliestAfter(afterUs: number, limit: number): number[] {
     let found: number[] = [];

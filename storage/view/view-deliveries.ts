@@ -1,6 +1,6 @@
 /**
- * The deliveries of the view, 75 to 90 bytes each, whatever their payload and attempts. Everything else that is shown of a delivery is in its latest
- * record or, before its first attempt, in the record of the run whose event it delivers.
+ * The deliveries of the view, 75 to 90 bytes each, whatever their payload and attempts. Everything else that clients see of a delivery is in its
+ * latest record. Before its first attempt it is in the record of the run whose event it delivers.
  */
 
 import { lowerBound } from "../../core/lower-bound.js";
@@ -31,7 +31,7 @@ const LIST_CHUNK = 512;
 /** The deliveries to one webhook: rows in order of creation. */
 interface DeliveryList {
   rows: TypedColumn<Uint32Array>;
-  /** True when a row came behind a younger one. That happens after older records were damaged, or after the clock was reset. */
+  /** True when a row came after a younger one. That happens if older records were damaged, or the clock was reset. */
   isUnsorted: boolean;
 }
 
@@ -72,7 +72,7 @@ export class ViewDeliveries {
     });
   }
 
-  /** Takes a record of a delivery. @param bytes of its index section, behind the origin @throws RecordDecodeError */
+  /** Takes a record of a delivery. @param bytes its index section without the origin @throws RecordDecodeError */
   put(bytes: Uint8Array, location: RecordLocation): void {
     const { idAt, webhookIdAt, runIdAt, status, createdAtUs, isPaused } = deliveryPlaces(bytes);
     this.#version++;
@@ -110,12 +110,12 @@ export class ViewDeliveries {
     return row < 0 ? undefined : this.#row(row);
   }
 
-  /** Changes whenever any delivery has, or is shown in another way. */
+  /** Changes whenever any delivery has changed, or is shown in another way. */
   get version(): number {
     return this.#version;
   }
 
-  /** How often the run's deliveries have changed since the store was opened. Together with the run's updated_at it identifies the bytes of an answer. */
+  /** How often the run's deliveries have changed since the store was opened. With the run's updated_at it identifies the bytes of an answer. */
   changesOf(runId: string): number {
     return this.#runs.get(runId) ?? 0;
   }

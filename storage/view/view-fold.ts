@@ -29,7 +29,7 @@ export interface ViewTables {
 
 /** How long live batches may keep the thread in one go, if other work keeps it no longer than `SHORT_TURN_MS`. */
 const SLICE_MS = 0.2;
-/** While other work keeps the thread for longer, slices grow with it: live batches always have a tenth of the time, so the view does not fall behind. */
+/** If other work keeps the thread for longer, slices grow with it. Live batches always have a tenth of the time, so the view does not fall behind. */
 const SHORT_TURN_MS = 2;
 
 export type AppliedBatch = Pick<CommittedBatch, "bytes" | "isHint" | "segmentBase" | "offset" | "lastSequence">;
@@ -73,8 +73,8 @@ export class ViewFold implements FoldedState {
   }
 
   /**
-   * As `applyBatch`, but lets other work run after each slice of time. Between slices the view shows the records up to there, as if they had come one
-   * by one. The next batch must wait for this one. Many small batches share a slice.
+   * Does what `applyBatch` does, but lets other work run after each slice of time. Between slices the view shows the records up to there, as if they
+   * had come one by one. The next batch must wait for this one. Many small batches share a slice.
    *
    * @param giveWay resolves when other work has had its turn
    */
@@ -93,7 +93,7 @@ export class ViewFold implements FoldedState {
 
   /**
    * Ends the opening of a store, after all its records were applied. Until then, runs that have not ended are not decoded, so lists show no quality
-   * status for them, and runs that only a late consolidated record knows are not listed.
+   * status for them. Runs that only a late consolidated record knows are not listed until then.
    */
   finishOpening(): void {
     this.#isLive = true;
@@ -131,7 +131,7 @@ export class ViewFold implements FoldedState {
     const { runs, activeRuns, deliveries } = this.#tables;
     this.#runChanged();
     const ordinal = runs.ordinal(runId);
-    // Only behind damage: the record of an unknown or ended run changes nothing.
+    // This happens only after damage: the record of an unknown or ended run changes nothing.
     activeRuns.add(runId, record);
     if (ordinal >= 0 && runs.location(ordinal) === undefined) {
       runs.update(ordinal, statusAfter, activeRuns.qualityStatus(runId), record.timeUs);
@@ -145,7 +145,7 @@ export class ViewFold implements FoldedState {
     this.#runChanged();
     const known = runs.size;
     const ordinal = runs.end(run, location);
-    // Of a run that was not known before there is nothing to delete, and no text of its id is made.
+    // A run that was not known before has nothing to delete. So no text of its id is made.
     if (ordinal < known) activeRuns.delete(run.id);
     if (this.#isLive && ordinal >= 0) records.ended(ordinal, run.summary());
     if (events !== undefined) deliveries.begin(run.id, events);

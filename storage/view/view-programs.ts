@@ -50,7 +50,7 @@ export class ViewPrograms {
     return this.#programs.size;
   }
 
-  /** Of all programs together, each as `ProgramState.documentBytes`. */
+  /** Sum of `ProgramState.documentBytes` of all programs. */
   get documentBytes(): number {
     return this.#documentBytes;
   }

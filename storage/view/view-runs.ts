@@ -1,5 +1,5 @@
 /**
- * The table of all runs, by ordinal: ids, what lists filter by, where consolidated records lie, and which frames belong to which run. It is folded
+ * The table of all runs, by ordinal: ids, what lists filter by, where consolidated records are, and which frames belong to which run. It is folded
  * only from the index sections of records.
  *
  * An ordinal is a run's place in creation order, which is the order of ids. If the run_created record of a run is damaged, its consolidated record
@@ -37,7 +37,7 @@ export interface RunListQuery extends RunFilter {
 /** The outcomes as filters name them, by their codes: NO_REPORT finds runs without a report. */
 const OUTCOME_NAMES: readonly string[] = [NO_REPORT, ...REPORT_STATUSES];
 
-/** How many changed runs are looked at in one go: some microseconds. */
+/** How many changed runs are looked at in one go. They take some microseconds. */
 const CHANGED_RUNS = 128;
 
 export interface ChangedRuns {
@@ -184,7 +184,7 @@ export class ViewRuns {
     return this.#index.latestUs;
   }
 
-  /** From now on it is known when the status of a run has changed. Before, the store is read. */
+  /** The store has been read. From now on the table knows when the status of a run has changed. */
   beginStatusTimes(): void {
     this.#statusTimes.begin(this.latestUs);
   }
@@ -201,7 +201,7 @@ export class ViewRuns {
     return this.#lastChanged;
   }
 
-  /** Whether a follower of a filter's runs, which had been told of every run at `currentUs`, is told of this one (changes/status-times.ts). */
+  /** Whether a follower of a filter's runs is told of this one. At `currentUs` it had been told of every run (changes/status-times.ts). */
   concerns(ordinal: number, { programId, serialNumber, status }: RunFilter, currentUs: number): boolean {
     if (programId !== undefined || serialNumber !== undefined) {
       const entry = this.entry(ordinal);

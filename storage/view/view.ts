@@ -107,7 +107,7 @@ export class View {
   }
 
   /**
-   * Size in bytes of a run's document, stored or estimated, which says how much work an answer about it is. 0 for an unknown run. Reads nothing.
+   * Size in bytes of a run's document, stored or estimated. It says how much work an answer about the run is. 0 for an unknown run. Reads nothing.
    */
   documentBytes(id: string): number {
     const ordinal = this.runs.ordinal(id);
@@ -138,8 +138,8 @@ export class View {
   }
 
   /**
-   * The next runs that changed after a follower's mark, the earliest update first: those that match its filter, and those that may have left it. A
-   * portion may be empty. It takes a bounded time, however much has changed.
+   * The next runs that changed after a follower's mark, the earliest update first. These are the runs that match its
+   * filter, and those that may have left it. A portion may be empty. It takes a bounded time, however much has changed.
    */
   runChanges(follower: RunFollower): RunChanges {
     return runChangesOf(this.#tables, this.fold.runsVersion, follower);

@@ -1,9 +1,9 @@
 /**
- * The runs that changed after a mark, in order of their changes: what `updated_since` finds, the earliest update first, in portions.
+ * The runs that changed after a mark, in order of their changes. `updated_since` finds the same runs. They come in portions, the earliest first.
  *
- * No two runs have the same time of update, because the service's clock never gives one time twice, and the log's order is that of its times. So the
- * time of the last run that was told is a mark: all that changes later has a later time, and nothing at the mark is still to come. Nothing is missed,
- * and nothing has to be remembered beside the mark.
+ * No two runs have the same time of update: the service's clock never gives one time twice, and the log's order is that of its times. So the time of
+ * the last run that the follower was told is a mark. All that changes later has a later time, and nothing at the mark is still to come. Nothing is
+ * missed, and only the mark has to be remembered.
  */
 import { LIMITS } from "../../../core/limits.js";
 import { pageOf, type ReadRunPage } from "../run-page.js";
@@ -15,10 +15,10 @@ const MOST_RUNS = 32;
 const MOST_BYTES = 32 * 1024;
 const ENTRY_BYTES = 1024;
 
-/** Who follows the runs of a filter, and where it is. */
+/** A follower of the runs of a filter, and how far it has come. */
 export interface RunFollower {
   readonly filter: RunFilter;
-  /** It has been told everything up to this time, except of runs that changed again since. */
+  /** It has been told of everything up to this time, except runs that changed again since. */
   readonly markUs: number;
   /** The last mark at which it had been told of every run (status-times.ts). -1 if that is not known. */
   readonly currentUs: number;
@@ -27,11 +27,11 @@ export interface RunFollower {
 export interface RunChanges {
   /** Where to go on. */
   readonly markUs: number;
-  /** Nothing else has changed: who was told of these runs has been told of every run. */
+  /** True when nothing else has changed: a follower that gets these runs has been told of every run. */
   readonly isLast: boolean;
   /** For each run of the portion, when it was updated, ascending. */
   readonly timesUs: readonly number[];
-  /** The list entries of some of these runs as JSON, by their places in `timesUs`. Call it at once: the entries are of the runs as they are now. */
+  /** The list entries of some of these runs as JSON, by their places in `timesUs`. Call it at once: the entries show the runs as they are now. */
   read(places: readonly number[], baseUrl: string): Promise<ReadRunPage>;
 }
 

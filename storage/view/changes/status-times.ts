@@ -1,12 +1,12 @@
 /**
  * When runs got the status that they have, for those who follow the runs of one status.
  *
- * A run that leaves the filter is told once more. Whether it may have left is decided without remembering what each follower was told. It is enough to
- * know the last time at which the follower had been told everything. A run that has had its status since before then was told with that status, or
- * never matched: it is not told. A run that got its status later may be on the follower's list: it is told. At worst it is told without ever having
- * been on the list, which is harmless. So a follower never keeps a wrong row.
+ * When a run leaves the filter, the follower is told of it once more. To decide whether a run may have left, nobody has to remember what each
+ * follower was told. It is enough to know the last time at which the follower had been told everything.
+ * - A run that has had its status since before then was told with that status, or never matched. It is not told.
+ * - A run that got its status later may be on the follower's list. It is told. At worst it never was on the list, which is harmless.
  *
- * The mark itself would not do instead. A run that changed before the mark, and again after it, is told only with its later change.
+ * So a follower never keeps a wrong row. The mark cannot replace that time: a run may have changed before the mark and again after it.
  */
 import { isTerminal, RUN_STATUSES, type RunStatus } from "../../../core/run/run-state.js";
 
@@ -42,7 +42,7 @@ export class StatusTimes {
   }
 }
 
-/** Whether a run of status `now` may have had the status `wanted` before. A run goes through its statuses in their order, and stays in a terminal one. */
+/** Whether a run of status `now` may have had the status `wanted` before. A run takes its statuses in their order, and stays in a terminal one. */
 export function mayHaveBeen(wanted: string, now: RunStatus): boolean {
   const before = RUN_STATUSES.indexOf(wanted as RunStatus);
   return before >= 0 && !isTerminal(wanted as RunStatus) && before < RUN_STATUSES.indexOf(now);

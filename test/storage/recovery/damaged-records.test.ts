@@ -63,7 +63,7 @@ t.test("damage_proven: a record that stands twice, or is stale, is no record the
     lost: 1,
     corruption: 1,
   });
-  t.match(report.findings, listOf({ detail: "record 2 stands behind record 2" }));
+  t.match(report.findings, listOf({ detail: "record 2 follows record 2" }));
 });
 
 t.test("damage_proven: a record of another segment's salt, or copied from another place", async (t) => {
