@@ -2,8 +2,8 @@ import { isatty } from "node:tty";
 import { closeDescriptor } from "../storage/disk/file-system.js";
 
 /**
- * Calls back when the process's terminal closes (SIGHUP), instead of ending the process. May be called twice: the terminal sends the
- * signal, and its shell sends it again.
+ * Calls back when the process's terminal closes (SIGHUP), instead of ending the process. The call may come twice: the
+ * terminal sends the signal, and its shell sends it again.
  */
 export function onHangUp(callback: () => void): void {
   const terminals = [0, 1, 2].filter(isatty);

@@ -2,10 +2,10 @@ import { getHeapStatistics, setFlagsFromString } from "node:v8";
 
 /** The largest growth that V8 itself chooses: a full collection when a heap is four times as large as after the last one. */
 const GROWTH_PERCENT = 300;
-/** Below this heap limit V8's own, smaller growth stays: there is little memory. */
+/** Below this heap limit memory is scarce, and V8's own, smaller growth is kept. */
 const LEAST_LIMIT_BYTES = 2 * 1024 ** 3;
 
-/** Options by which a command line decides itself how large heaps may become. */
+/** Options with which a command line decides by itself how large heaps may become. */
 const SETTLED_BY = new Set([
   "heap-growing-percent",
   "initial-heap-size",
@@ -20,10 +20,12 @@ const SETTLED_BY = new Set([
 ]);
 
 /**
- * Lets the heaps of all threads always grow by the largest factor before a full collection. V8 chooses the factor at each full collection
- * (`MemoryController` in V8's src/heap/heap-controller.cc), and a small one after a process was idle. Then a burst of deliveries or
- * captures causes a full collection every second or more often, each of 5 to 15 ms on busy cores, in which the front answers nobody.
- * Call it before threads are started: a running thread takes it over only after its next full collection.
+ * Lets the heaps of all threads always grow by the largest factor before a full collection.
+ *
+ * V8 chooses the factor at each full collection (`MemoryController` in V8's src/heap/heap-controller.cc). It chooses a
+ * small one after a process was idle. Then a burst of deliveries or captures causes a full collection every second or
+ * more often. Each takes 5 to 15 ms on busy cores, and the front answers nobody meanwhile. Call this before threads are
+ * started: a running thread uses the new factor only after its next full collection.
  *
  * @returns false if nothing was set: the command line decides, or memory is scarce
  */

@@ -2,7 +2,7 @@ import { fileURLToPath } from "node:url";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import type { Kernels } from "./kernels.js";
 
-/** As much of it as is used here: its types come with those of browsers only. */
+/** Only the parts that are used here: its types come with those of browsers only. */
 declare namespace WebAssembly {
   class Module {
     private readonly module: unknown;
@@ -20,10 +20,10 @@ declare namespace WebAssembly {
 }
 
 const PAGE_BYTES = 65_536;
-/** As .ci/build-kernels.mjs declares it: addresses stay within an i32. */
+/** .ci/build-kernels.mjs declares the same number. With it, addresses stay within an i32. */
 const MAXIMUM_PAGES = 32_768;
 const MEMORY_BYTES = MAXIMUM_PAGES * PAGE_BYTES;
-/** Below it nothing is placed: address 0 stands for nothing. */
+/** Nothing is placed below it, because address 0 means that there is nothing. */
 const FIRST_ADDRESS = 1_024;
 const ALIGNMENT_BYTES = 16;
 
@@ -33,7 +33,7 @@ export class MemoryLimitError extends RangeError {}
 /** A memory that is allocated piece by piece and freed only as a whole, and the kernels that compute on it. */
 export class KernelMemory {
   readonly kernels: Kernels;
-  /** Shared, since one that is not would void all views of it whenever it grows. */
+  /** It is shared, because a memory that is not shared makes all its views void whenever it grows. */
   readonly #memory = new WebAssembly.Memory({ initial: 1, maximum: MAXIMUM_PAGES, shared: true });
   #end = FIRST_ADDRESS;
 
@@ -65,19 +65,19 @@ export class KernelMemory {
     this.#end = FIRST_ADDRESS;
   }
 
-  /** Frees what was allocated since the memory had so many bytes in use. */
+  /** Frees what was allocated since the memory had this many bytes in use. */
   continueFrom(usedBytes: number): void {
     this.#end = usedBytes;
   }
 
-  /** Views are void once more is allocated. */
+  /** Views become void when more is allocated. */
   bytes(at: number, length: number): Uint8Array {
     return new Uint8Array(this.buffer, at, length);
   }
 
-  /** In a buffer of its own, which can be moved to another thread. */
+  /** A copy in a buffer of its own, which can be moved to another thread. */
   copyOf(at: number, length: number): Uint8Array<ArrayBuffer> {
-    // Not zeroed first: all of it is written.
+    // It is not zeroed first, because all of it is written.
     const copy = new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
     copy.set(this.bytes(at, length));
     return copy;
@@ -100,7 +100,7 @@ export class KernelMemory {
   }
 }
 
-/** @throws FileSystemError, RangeError where there is no descriptor or memory for it now */
+/** @throws FileSystemError, RangeError if there is no descriptor or memory for it now */
 export async function newKernelMemory(): Promise<KernelMemory> {
   return new KernelMemory(await loadKernels());
 }
@@ -112,7 +112,7 @@ export function loadKernels(): Promise<WebAssembly.Module> {
   modulePromise ??= readModule()
     .then((bytes) => WebAssembly.compile(bytes))
     .catch((error) => {
-      // Whoever asks next may get it.
+      // The next caller may have more luck.
       modulePromise = undefined;
       throw error;
     });

@@ -83,11 +83,11 @@ export interface Frame {
   sequence: number;
   /** MessagePack, not decoded yet (`decodeBody`). Valid until `onFrame` returns: the bytes may be the socket's. */
   body: Uint8Array;
-  /** The receiver's to keep and, when done with it, to release to the parser's `PayloadBuffers`. */
+  /** It belongs to the receiver, who releases it to the parser's `PayloadBuffers` when it is no longer needed. */
   payload: Uint8Array;
 }
 
-/** A frame that breaks the table above. The stream after it cannot be trusted. `params`: field, value, allowed. */
+/** A frame that breaks the table above. The rest of the stream cannot be trusted. `params`: field, value, allowed. */
 export type BadFrame = Refusal<"bad_frame">;
 
 export function badFrame(field: string, value: string | number, allowed: string): BadFrame {
@@ -150,13 +150,13 @@ function sequenceAt(bytes: Buffer, at: number): number {
 export interface FrameParserOptions {
   /** Called in order, within `push`. It may close the parser, but must not call `push`. */
   onFrame(frame: Frame): void;
-  /** Gives the buffers for payloads. One for all connections of a thread. */
+  /** Gives the buffers for payloads. All connections of a thread share one. */
   buffers: Pick<PayloadBuffers, "take" | "release">;
   /** A message announces a payload. No memory is taken for it yet. It may close the parser. */
   onPayloadAnnounced?(): void;
   /**
-   * How large the buffer of a payload may be of which `filledBytes` have come: asked when one more byte comes and the buffer is full. The answer
-   * `filledBytes` holds the stream there until `proceed`. Default: the whole length.
+   * How large the buffer of a payload may be when `filledBytes` of it have come. Asked when one more byte comes and the
+   * buffer is full. The answer `filledBytes` holds the stream there until `proceed`. Default: the whole length.
    */
   payloadRoom?(lengthBytes: number, filledBytes: number): number;
   /** Asked before a message with a payload is delivered. False holds the stream there until `proceed`. Default: true. */
@@ -164,12 +164,14 @@ export interface FrameParserOptions {
 }
 
 /**
- * Takes a stream in chunks of any size and gives its frames. When `push` returns, the caller may use the chunk again. The bytes of a
- * payload are copied into a buffer, which grows in the few steps that its user allows; nothing grows by concatenation.
+ * Takes a stream in chunks of any size and gives its frames. When `push` returns, the caller may use the chunk again.
+ * The bytes of a payload are copied into a buffer. It grows in the few steps that the parser's user allows; nothing
+ * grows by concatenation.
  *
- * Memory of one parser: at most a header, one body (1 MiB and padding) and one payload (64 MiB; while its buffer grows,
- * also the smaller one before it). Memory for a payload is taken when its header and body are good, its first byte has come, and as far as its
- * user allows. While the parser is held, it also keeps what was pushed behind that place, so its user must stop reading.
+ * A parser holds at most a header, one body (1 MiB and padding) and one payload (64 MiB). While a payload's buffer
+ * grows, the smaller one before it is held too. Memory for a payload is taken only when its header and body are good
+ * and its first byte has come, and only as far as the user allows. While the parser is held, it also keeps what was
+ * pushed after that place, so its user must stop reading.
  */
 export class FrameParser {
   readonly #onFrame: (frame: Frame) => void;
@@ -179,7 +181,7 @@ export class FrameParser {
   readonly #mayDeliverPayload: NonNullable<FrameParserOptions["mayDeliverPayload"]>;
   /** Where the stream is held: at the end of a payload's buffer, or before a whole payload is delivered; null if it is not. */
   #held: "room" | "deliver" | null = null;
-  /** What was pushed behind the place where it is held. */
+  /** What was pushed after the place where the stream is held. */
   #rest: Uint8Array = NO_BYTES;
   #state: "header" | "body" | "payload" | "closed" = "header";
   #fault: BadFrame | undefined;
@@ -188,7 +190,7 @@ export class FrameParser {
   /** Bytes of the part being read (`#state`) that have arrived. */
   #filled = 0;
 
-  // The frame being read, from its header on.
+  // These are fields of the frame that is being read, from its header on.
   #kind: FrameKind = "message";
   #sequence = 0;
   #bodyLength = 0;
@@ -209,7 +211,7 @@ export class FrameParser {
   /**
    * Takes the next chunk.
    *
-   * @returns the first fault of the stream, again for every later chunk. No frame is delivered after it.
+   * @returns the first fault of the stream, and again for every later chunk. No frame is delivered after it.
    * @throws {RangeError} There is no memory for a body or a payload. The stream cannot go on and must be closed.
    */
   push(chunk: Uint8Array): BadFrame | undefined {

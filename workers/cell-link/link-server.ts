@@ -21,7 +21,7 @@ import type { SessionHost } from "./session/session-host.js";
 /** `sun_path` of Linux holds 108 bytes, the last one a zero. */
 const MAXIMUM_SOCKET_PATH_BYTES = 107;
 const TICK_MS = 1_000;
-/** As many programs under one name by mistake as are told apart. */
+/** At most this many programs that share a name by mistake are told apart. */
 const MOST_OUSTED = 8;
 
 export class LinkListenError extends Error {
@@ -37,7 +37,7 @@ export class LinkListenError extends Error {
 export interface LinkServerOptions {
   intake: MessageIntake;
   timers: Timers;
-  /** Default: by the process's limit of descriptors. */
+  /** Default: places according to the process's limit of descriptors. */
   places?: LinkPlaces;
   /** Called for an error of the service itself. */
   report(error: unknown, producer: string | null): void;
@@ -55,7 +55,10 @@ export class LinkServer {
   #socket: { path: string; server: Server; identity: string | undefined } | null = null;
   readonly #sessions = new Set<LinkSession>();
   readonly #byProducer = new Map<string, LinkSession>();
-  /** Instances whose connection a session took over, or one before it did; the newest last. */
+  /**
+   * Instances that lost their connection to a session, or to an older session that this one replaced. The newest comes
+   * last.
+   */
   readonly #ousted = new WeakMap<LinkSession, readonly (string | null)[]>();
   readonly #places: LinkPlaces;
   readonly #strangers: Readonly<Record<Transport, Strangers<LinkSession>>>;
@@ -146,7 +149,8 @@ export class LinkServer {
     const { path, server, identity } = socket;
     const status = await nodeFileSystem.statusOf(path);
     if (this.#isClosed || (status !== null && status.identity === identity)) return false;
-    // Closing removes whatever has the name, even if it is not ours. So clearPath must look first whether it may be removed.
+    // Closing removes whatever has the name, even if it is not ours. So clearPath first checks whether it may be
+    // removed.
     await clearPath(path);
     if (this.#isClosed) return false;
     server.close();
@@ -200,7 +204,7 @@ export class LinkServer {
     for (const session of due) session.flush();
   }
 
-  /** Stops reading from all connections, or goes on. For times when the service cannot keep up. */
+  /** Stops reading from all connections, or goes on. Used when the service cannot keep up. */
   setPaused(paused: boolean): void {
     // After `stopReading` nothing goes on.
     if (this.#isPaused === paused || (this.#isClosed && !paused)) return;
@@ -209,8 +213,8 @@ export class LinkServer {
   }
 
   /**
-   * Holds back messages with a payload, which are captures (workers/cell-link/README.md), or lets them go on. A connection is read up to its
-   * first payload. Connections without one go on.
+   * Holds back messages with a payload, or lets them go on. These are captures (workers/cell-link/README.md). A
+   * connection is read up to its first payload. Connections without a payload go on.
    */
   setPayloadsHeld(held: boolean): void {
     if (this.#arePayloadsHeld === held) return;
@@ -223,14 +227,14 @@ export class LinkServer {
     for (const session of this.#sessions) session.refuseConnection(unavailable(message));
   }
 
-  /** Takes no more connections and reads no more. What was taken is still answered. */
+  /** Takes no more connections and reads no more. Messages that were taken are still answered. */
   stopReading(): void {
     this.#isClosed = true;
     this.setPaused(true);
     this.#stopListening();
   }
 
-  /** At once. The socket's file goes if it is still ours. */
+  /** Stops listening at once. The socket's file is removed if it is still ours. */
   #stopListening(): void {
     const closeAll = (): void => {
       for (const server of this.#servers) server.close();
@@ -239,7 +243,7 @@ export class LinkServer {
     try {
       if (path !== undefined && identity !== undefined) removeOwnName(path, identity, closeAll);
     } catch {
-      // The account may not write to the folder any more. Then closing removes nothing from it either.
+      // The account may no longer write to the folder. Then closing removes nothing from it either.
     }
     closeAll();
   }
@@ -261,7 +265,7 @@ export class LinkServer {
   #createServer(token: string | null): Server {
     // allowHalfOpen: a producer may end its side and still wait for answers.
     const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.accept(socket, token));
-    // A connection could not be accepted, for example for want of descriptors. The producer connects again.
+    // A connection could not be accepted, for example because no descriptor was free. The producer connects again.
     server.on("error", (error) => {
       if (server.listening) this.#host.report(error, null);
     });
@@ -285,7 +289,10 @@ export class LinkServer {
     this.#intake.connected(producer);
   }
 
-  /** An instance that comes back for the connection that another took from it: two programs have one name, also where nothing was stored yet. */
+  /**
+   * Reports an instance that takes back the connection that another instance took from it. Then two programs have one
+   * name. This also works if nothing was stored yet.
+   */
   #takesOver(session: LinkSession, older: LinkSession, producer: ProducerProgress): void {
     const { instance } = session;
     const before = this.#ousted.get(older) ?? [];
@@ -346,7 +353,7 @@ function isAnswered(path: string): Promise<boolean> {
       socket.destroy();
       resolve(true);
     });
-    // Only these two codes mean that nobody listens. After any other error somebody may.
+    // Only these two codes mean that nobody listens. After any other error somebody may still listen.
     socket.on("error", (error: NodeJS.ErrnoException) => {
       // EAGAIN: more connections wait there than fit, so somebody listens.
       const lacking = error.code === "EAGAIN" ? null : shortageOf(error);

@@ -1,6 +1,6 @@
 import type { Refusal } from "../../core/link/refusal.js";
 
-/** How far a producer has come in its sequence, as the link needs it. */
+/** How far a producer has come in its sequence, as the link needs to know it. */
 export interface ProducerProgress {
   readonly name: string;
   /** Last number that was taken: its record is committed or will be. */
@@ -17,13 +17,16 @@ export interface IncomingMessage {
   producer: ProducerProgress;
   /** The producer's next number: `producer.taken + 1`. */
   sequence: number;
-  /** The queue that it comes from, a canonical UUID; null if the connection named none. */
+  /** The queue that the message comes from, a canonical UUID; null if the connection named none. */
   instance: string | null;
   /** MessagePack; valid until `take` returns. */
   body: Uint8Array;
   /** Belongs to the recorder until it calls `onCommitted`. Nobody writes it meanwhile. */
   payload: Uint8Array;
-  /** Called when its record is committed, with the refusal or null. In the order of `take`; never if the log fails. */
+  /**
+   * Called when its record is committed, with the refusal or null. Calls come in the order of `take`, and never if the
+   * log fails.
+   */
   onCommitted(refusal: Refusal | null): void;
 }
 
@@ -43,7 +46,10 @@ export interface MessageIntake {
   take(message: IncomingMessage): void;
   /** A connection has said who it is. */
   connected(producer: ProducerProgress): void;
-  /** A connection is welcomed, and another instance of its name has sent or taken its connection since this one last sent. */
+  /**
+   * A connection is welcomed, and since this instance last sent, another instance of its name has sent or taken its
+   * connection.
+   */
   alternated(producer: ProducerProgress): void;
   /** The producer's connection has ended, and no other has replaced it. */
   disconnected(producer: ProducerProgress): void;

@@ -1,7 +1,7 @@
 /**
- * The producer's side of the cell link (workers/cell-link/README.md). The demo cell, tests and benches use it, and it is the reference for producers in
- * TypeScript. It keeps every message until the service has answered it, and sends it again after a reconnect. So each message takes
- * effect exactly once, whichever side failed.
+ * The producer's side of the cell link (workers/cell-link/README.md). The demo cell, tests and benches use it, and it
+ * is the reference for producers in TypeScript. It keeps every message until the service has answered it, and sends it
+ * again after a reconnect. So each message takes effect exactly once, whichever side failed.
  */
 import { randomBytes, randomUUID } from "node:crypto";
 import { connect, type Socket } from "node:net";
@@ -21,9 +21,9 @@ export interface ProducerClientOptions {
   producer: string;
   /** Needed over TCP. */
   token?: string;
-  /** `send` waits while so many bytes are not acknowledged. A single message may be larger. Default 64 MiB. */
+  /** `send` waits while this many bytes are not acknowledged. A single message may be larger. Default 64 MiB. */
   unacknowledgedLimitBytes?: number;
-  /** `send` waits while so many messages are not acknowledged. Default 10,000. */
+  /** `send` waits while this many messages are not acknowledged. Default 10,000. */
   unacknowledgedLimitCount?: number;
   /** Pause before the first attempt to reconnect; default 50. It doubles with each attempt, and each pause is shortened at random to half. */
   reconnectFirstMs?: number;
@@ -42,12 +42,15 @@ export interface Welcome {
   serviceVersion: string;
   /** Last sequence number of this producer that the service has stored. */
   committed: number;
-  /** Last stored sequence number that came from this client; 0 if none. Below `committed` if others have sent under its name. */
+  /**
+   * Last stored sequence number that came from this client; 0 if none. It is below `committed` if others sent under its
+   * name.
+   */
   yours: number;
   lastRunId: string | null;
   /**
-   * Acknowledged messages that the service no longer has. Above 0 only if it runs without full durability and its machine failed. An upper
-   * bound if others send under the name too.
+   * Acknowledged messages that the service no longer has. It is above 0 only if the service runs without full
+   * durability and its machine failed. If others send under the name too, it is an upper bound.
    */
   acknowledgedLost: number;
 }
@@ -76,7 +79,10 @@ export class ProducerEndedError extends Error {
   }
 }
 
-/** Codes that refuse a connection for now: a reconnect can succeed. After those of a sequence the messages get other numbers. */
+/**
+ * Codes that refuse a connection for now: a reconnect can succeed. After a sequence code the messages get other
+ * numbers.
+ */
 const PASSING_REFUSALS: ReadonlySet<string> = new Set(["unavailable", "sequence_gap", "sequence_taken"]);
 /** Codes that refuse the connection, although the refusal carries a message's number. */
 const CONNECTION_REFUSALS: ReadonlySet<string> = new Set(["sequence_gap", "sequence_taken", "bad_frame"]);
@@ -89,7 +95,10 @@ interface Waiting {
 export class ProducerClient {
   readonly #options: ProducerClientOptions;
   readonly #queue = new UnacknowledgedQueue();
-  /** Names the queue to the service, so that it can tell our messages from those of others under the same name. As long-lived as the queue. */
+  /**
+   * Names the queue to the service, which can then tell our messages from others under the same name. It lives as long
+   * as the queue.
+   */
   readonly #instance = randomUUID();
   readonly #byteLimit: number;
   readonly #countLimit: number;
@@ -149,13 +158,13 @@ export class ProducerClient {
   }
 
   /**
-   * Sends a message. Messages go out in the order of the calls. Resolves when there is room among the unacknowledged messages; this is the
-   * back-pressure. The result has a promise of the service's answer. The payload must not change before that. Rejects with a RangeError if
-   * the message does not fit a frame.
+   * Sends a message. Messages go out in the order of the calls. Resolves when there is room among the unacknowledged
+   * messages; this is the back-pressure. The result has a promise of the service's answer. The payload must not change
+   * before that answer. Rejects with a RangeError if the message does not fit a frame.
    */
   async send(body: object, payload?: Uint8Array): Promise<QueuedMessage> {
     if (this.#closing) throw this.#ended ?? new ProducerEndedError("closed", "the client is closed");
-    // It waits behind others that wait, so that the order holds.
+    // It waits after others that wait, so that the order is kept.
     if (this.#waitingForRoom.length === 0 && this.#hasRoom()) return this.#take(body, payload);
     return new Promise((resolve, reject) => {
       this.#waitingForRoom.push({
@@ -195,7 +204,7 @@ export class ProducerClient {
     this.destroy();
   }
 
-  /** Disconnects at once. Promises of unanswered messages reject; the service may have stored these messages or not. */
+  /** Disconnects at once. Promises of unanswered messages reject. The service may have stored these messages or not. */
   destroy(): void {
     this.#end(new ProducerEndedError("closed", "the client was closed"));
   }

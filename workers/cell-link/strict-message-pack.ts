@@ -1,9 +1,10 @@
 /**
  * Reads the body of a cell-link frame: MessagePack that holds a map of JSON values, and nothing else.
  *
- * The library's decoder trusts its input. It takes the memory that a list's head claims (5 bytes can ask for 8 MB, and can nest), makes texts of
- * number keys, keeps one of two equal keys, rounds integers of 64 bits and repairs broken UTF-8. Each of these would store something else than the
- * producer sent. So the heads of all values are checked before it decodes them, and a fault names its place.
+ * The library's decoder trusts its input. It takes the memory that a list's head claims (5 bytes can ask for 8 MB, and
+ * can nest). It makes texts of number keys, keeps one of two equal keys, rounds integers of 64 bits and repairs broken
+ * UTF-8. Each of these would store something else than the producer sent. So this reader checks the heads of all values
+ * before the library decodes them. A fault names its place.
  */
 import { isUtf8 } from "node:buffer";
 import type { JsonObject, JsonValue } from "../../core/json/json.js";
@@ -43,7 +44,7 @@ class BodyCheck {
   readonly #bytes: Buffer;
   /** Where the next byte is. */
   #at = 0;
-  /** Keys and indexes that lead to the value that is checked. A fault names them as its path. */
+  /** Keys and indexes that lead to the value that is being checked. A fault names them as its path. */
   readonly #path: (string | number)[] = [];
 
   constructor(bytes: Uint8Array) {
@@ -173,7 +174,7 @@ class BodyCheck {
   #text(lengthBytes: number): string {
     const start = this.#take(lengthBytes);
     const text = this.#bytes.toString("utf8", start, this.#at);
-    // As many characters as bytes, and no replacement character: the text is ASCII.
+    // There are as many characters as bytes, and no replacement character. So the text is ASCII.
     if (text.length === lengthBytes && !text.includes("\ufffd")) return text;
     const slice = this.#bytes.subarray(start, this.#at);
     if (!isUtf8(slice)) this.#fail("text that is not UTF-8", slice.toString("latin1").slice(0, 64), "UTF-8");
@@ -188,7 +189,7 @@ class BodyCheck {
     return this.#bytes.readUIntBE(this.#take(lengthBytes), lengthBytes);
   }
 
-  /** Passes the next so many bytes; returns where they begin. */
+  /** Skips this many bytes. Returns where they begin. */
   #take(lengthBytes: number): number {
     const at = this.#at;
     const left = this.#bytes.length - at;

@@ -3,9 +3,9 @@ import { encodeFrame, renumberFrame } from "./frame-codec.js";
 
 /** A message that the service has not answered yet. Its bytes are kept for a resend. */
 interface Entry {
-  /** Ascends within the queue. It has no meaning before the first welcome. */
+  /** The number ascends within the queue. It has no meaning before the first welcome. */
   sequence: number;
-  /** Header, body and padding, then the payload if there is one. Dropped once the message is settled. */
+  /** Header, body and padding, then the payload if there is one. They are dropped once the message is settled. */
   frame: Uint8Array[];
   sizeBytes: number;
   settled: boolean;
@@ -14,23 +14,26 @@ interface Entry {
 }
 
 export interface QueuedMessage {
-  /** Resolves when the message is durable; rejects with the service's refusal, or when the client gives up. */
+  /** Resolves when the message is durable. Rejects with the service's refusal, or when the client gives up. */
   acknowledged: Promise<void>;
 }
 
 /** What a welcome has shown about the queue. */
 export interface Continuation {
-  /** Messages that the service had acknowledged and has lost. Above 0 only without full durability. */
+  /** Messages that the service had acknowledged and has lost. It is above 0 only without full durability. */
   acknowledgedLost: number;
   /** Another instance has sent under this name since the last welcome. */
   isShared: boolean;
-  /** The service has numbers of this instance that were never sent from here: another process uses it. The queue is unchanged then. */
+  /**
+   * The service has numbers of this instance that were never sent from here, so another process uses it. The queue is
+   * unchanged then.
+   */
   isForeign: boolean;
 }
 
 /**
- * The messages that a producer keeps until they are acknowledged, under ascending sequence numbers. It knows up to where they have been
- * written to the present connection.
+ * The messages that a producer keeps until they are acknowledged, under ascending sequence numbers. The queue knows how
+ * far they have been written to the present connection.
  */
 export class UnacknowledgedQueue {
   #entries: Entry[] = [];
@@ -40,7 +43,7 @@ export class UnacknowledgedQueue {
   #cursor = 0;
   /** Sequence number of the next message that is added. */
   #nextSequence = 1;
-  /** The service has said where this producer stands. */
+  /** The service has said how far this producer has come. */
   #numbered = false;
   #highestSent = 0;
   /** All messages up to this number are answered. */
@@ -114,9 +117,10 @@ export class UnacknowledgedQueue {
   }
 
   /**
-   * Goes on with a new connection, whose welcome said `committed` and `yours`. All unsettled messages are written again. Those at or below
-   * `yours` are stored, but keep their numbers and are sent again, because only the second answer tells whether they were refused. The
-   * others get new numbers from `committed + 1` on: another instance may have used their old ones.
+   * Goes on with a new connection, whose welcome said `committed` and `yours`. All unsettled messages are written
+   * again. Those at or below `yours` are stored. They keep their numbers and are still sent again, because only the
+   * second answer tells whether they were refused. The others get new numbers from `committed + 1` on: another instance
+   * may have used their old ones.
    */
   continueAfter(committed: number, yours: number): Continuation {
     const continuation = { acknowledgedLost: 0, isShared: false, isForeign: false };

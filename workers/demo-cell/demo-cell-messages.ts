@@ -4,42 +4,45 @@ import type { ReportStatus } from "../../core/run/quality.js";
 export interface DemoCellOptions {
   /** The service's cell socket. */
   socketPath: string;
-  /** Same seed, same sequence of content. */
+  /** The same seed gives the same sequence of content. */
   seed: number;
-  /** Ends after so many runs; 0 goes on until it is stopped. */
+  /** The cell ends after this many runs; 0: it goes on until it is stopped. */
   runs: number;
   /** Number of the first run; default 1. It decides the run's scene and random content. */
   firstNumber?: number;
-  /** The store is somebody else's: the cell leaves its serial number, its display units and its components as they are. */
+  /**
+   * The store belongs to somebody else: the cell does not change its serial number, its display units and its
+   * components.
+   */
   isGuest?: boolean;
-  /** Replays the height maps of this folder in place of made ones. */
+  /** Replays the height maps of this folder instead of made ones. */
   capturesDirectory?: string;
-  /** How many times as fast as a real cell; 0 does not wait at all. Default 1. */
+  /** How many times as fast as a real cell; 0: it does not wait at all. Default 1. */
   speed?: number;
-  /** Name on the link. Default demo-cell. */
+  /** Name on the link. The default is demo-cell. */
   producer?: string;
 }
 
-/** To the parent over IPC; a line of JSON on stdout without one. */
+/** A report to the parent over IPC. Without an IPC channel it is a line of JSON on stdout. */
 export type DemoCellReport =
   | { kind: "connected" }
   | { kind: "disconnected"; reason: string }
   | { kind: "refused"; code: string; message: string }
   | {
       kind: "run_ended";
-      /** Counts from 1, or from `firstNumber`. */
+      /** The run's number. It counts from 1, or from `firstNumber`. */
       number: number;
       runId: string;
       programName: string;
       serialNumber: string;
-      /** What the cell said last: finished runs become completed when the service has finalized them. */
+      /** The last status that the cell reported. Finished runs become completed when the service has finalized them. */
       ending: "finished" | "failed" | "cancelled";
       /** Result of the inspection; null for a run that was not finished. */
       outcome: ReportStatus | null;
-      /** How many defects were reported that have a place. */
+      /** How many of the reported defects have a place. */
       placedDefects: number;
     }
-  /** All runs are done and acknowledged, or a stop was asked for; the process ends with 0. */
+  /** All runs are done and acknowledged, or a stop was asked for. The process ends with 0. */
   | { kind: "ended"; runs: number }
-  /** The cell cannot go on; the process ends with 1. */
+  /** The cell cannot go on. The process ends with 1. */
   | { kind: "failed"; code: string; message: string };

@@ -5,9 +5,12 @@ import type { DemoCellOptions, DemoCellReport } from "./demo-cell-messages.js";
 
 export interface DemoCellProcess {
   readonly child: ChildProcess;
-  /** Resolves with the exit code; null when a signal ended it. */
+  /** Resolves with the exit code; null if a signal ended it. */
   readonly exited: Promise<number | null>;
-  /** Asks it to cancel its run and end, kills it when it does not within 5 s, and resolves when it is gone. Can be called again. */
+  /**
+   * Asks the process to cancel its run and end, and kills it if it does not end within 5 s. Resolves when it is gone.
+   * It can be called again.
+   */
   stop(): Promise<void>;
 }
 

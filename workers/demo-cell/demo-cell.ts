@@ -9,11 +9,14 @@ import { batchOf, type Scene, sceneOf } from "./scenes.js";
 
 /** Share of runs that inspect the same part again. */
 const REINSPECTED = 0.06;
-/** Between two runs the part is changed. */
+/** Pause between two runs: the part is changed. */
 const CHANGE_PART_MS = 500;
-/** Between two batches the fixture is changed. This is long enough for the last run to complete before the display shows other units. */
+/**
+ * Pause between two batches: the fixture is changed. It is long enough for the last run to complete before the display
+ * shows other units.
+ */
 const CHANGE_BATCH_MS = 2_000;
-/** How long a stopped cell has to cancel its run and get that acknowledged. */
+/** How long a stopped cell may take to cancel its run and get that acknowledged. */
 const STOP_LIMIT_MS = 3_000;
 
 type ComponentPut = CellMessageOf<"component.put">;
@@ -29,8 +32,9 @@ const COMPONENTS: ComponentPut[] = [
 ];
 
 /**
- * A cell that produces runs over the link until `options.runs` are done (0: for ever) or `signal` aborts; resolves with the count
- * of runs once all is acknowledged. The same seed gives the same content in the same order; ids and times differ.
+ * A cell that produces runs over the link until `options.runs` are done (0: for ever) or `signal` aborts. Resolves with
+ * the number of runs once all of them are acknowledged. The same seed gives the same content in the same order. Ids and
+ * times differ.
  */
 export async function runDemoCell(
   options: DemoCellOptions,
@@ -77,7 +81,7 @@ export async function runDemoCell(
       try {
         report(await executeRun(client, pace, { number, program, serialNumber, random, scene, batch }));
       } catch (error) {
-        // Reported by onRefused; the cell goes on with the next part.
+        // onRefused has reported it. The cell goes on with the next part.
         if (!(error instanceof MessageRefusedError)) throw error;
       }
       if (options.runs === 0 || runs < options.runs) {
@@ -110,14 +114,14 @@ async function introduce(
   for (const { document } of programs) await client.deliver({ type: "program.put", program: document });
 }
 
-/** Now and then the code reader's window is dirty; it is cleaned before the next part. */
+/** Now and then the code reader's window is dirty. It is cleaned before the next part. */
 async function changeReaderState(client: ProducerClient, random: Random): Promise<void> {
   const detail = `window dirty: ${random.integer(80, 94)} % of codes read`;
   const dirty = random.chance(0.1);
   await client.deliver(dirty ? { ...READER, status: "degraded", detail } : READER);
 }
 
-/** Serial numbers of each program's parts, ascending; sometimes the last part comes again. */
+/** Serial numbers of each program's parts. They ascend, and sometimes the last part comes again. */
 class PartCounter {
   readonly #counts = new Map<DemoProgram, number>();
 
@@ -127,10 +131,10 @@ class PartCounter {
 
   next(program: DemoProgram, random: Random, scene: Scene | undefined, number: number): string {
     const last = this.#counts.get(program) ?? 0;
-    // Drawn for every run, so that what follows does not depend on the scene.
+    // It is drawn for every run. So later draws do not depend on the scene.
     const drawn = random.chance(REINSPECTED);
     const isAgain = scene === undefined ? drawn : scene.isAgain === true;
-    // Run 0 is of a start before this one: its part comes before the first.
+    // Run 0 belongs to a start before this one, so its part comes before the first.
     const count = number === 0 ? 0 : isAgain && last > 0 ? last : last + 1;
     this.#counts.set(program, count);
     const capture = program.document.metadata?.capture;

@@ -53,13 +53,13 @@ const camera = (name: string, programNumber: number): ProgramStep => ({
   ...SCAN,
 });
 
-/** The programs of a demo cell: over the height maps of a folder if it is given, otherwise over made parts. */
+/** The programs of a demo cell. They use the height maps of a folder if it is given, and made parts otherwise. */
 export async function demoPrograms(capturesDirectory: string | undefined, readFile: ReadFile): Promise<DemoProgram[]> {
   if (capturesDirectory === undefined) return madePrograms();
   return recordedPrograms(await openCollection(capturesDirectory, readFile));
 }
 
-/** Programs over made parts, as a cell for machined and moulded parts has them. */
+/** Programs for made parts, as a cell for machined and moulded parts has them. */
 function madePrograms(): DemoProgram[] {
   return [housingCover(), connectorTray(), weldedLid(), incomingLabel(), sealPlate()];
 }
@@ -148,7 +148,7 @@ function weldedLid(): DemoProgram {
   });
 }
 
-/** Camera checks only: its runs have no captures. */
+/** Only camera checks: its runs have no captures. */
 function incomingLabel(): DemoProgram {
   return program(
     "incoming-label",

@@ -17,14 +17,17 @@ export interface DemoWebhook {
 export interface DemoReceiver {
   /** Takes every event, and only with a valid signature. */
   readonly signed: DemoWebhook;
-  /** Answers 503 to the first attempt of each event and takes the second. */
+  /** Answers the first attempt of each event with 503 and takes the second. */
   readonly busy: DemoWebhook;
-  /** Answers 503 to all attempts that the service makes by itself, and takes the event when it is sent once more by hand. */
+  /**
+   * Answers all attempts that the service makes by itself with 503. It takes the event when somebody sends it again by
+   * hand.
+   */
   readonly down: DemoWebhook;
   close(): void;
 }
 
-/** Events whose attempts are counted: far more than are under way. */
+/** Attempts are counted for this many events, far more than are delivered at a time. */
 const COUNTED_EVENTS = 1_000;
 const REFUSED_ATTEMPTS: Record<string, number> = { "/demo-receiver/busy": 1, "/demo-receiver/down": 4 };
 
@@ -35,13 +38,13 @@ export async function startDemoReceiver(): Promise<DemoReceiver> {
   const server = createServer((request, response) => {
     buffer(request).then(
       (body) => response.writeHead(answer(request.url ?? "", request.headers, body)).end(),
-      // The dispatcher went away: there is nothing to answer any more.
+      // The dispatcher has closed the connection, so there is nobody to answer.
       () => {},
     );
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  // A connection that could not be accepted: the delivery comes again.
+  // A connection could not be accepted. The delivery comes again.
   server.on("error", () => {});
   const { port } = server.address() as AddressInfo;
   const base = `http://127.0.0.1:${port}/demo-receiver`;
@@ -66,7 +69,7 @@ function webhook(name: string, url: string, events: string[], settings: Partial<
 type Answer = 204 | 401 | 503;
 
 function answersOf(secret: string): (path: string, headers: IncomingHttpHeaders, body: Buffer) => Answer {
-  /** Attempts by path and event. */
+  /** Number of attempts, by path and event. */
   const attempts = new Map<string, number>();
   return (path, headers, body) => {
     const refused = REFUSED_ATTEMPTS[path];
@@ -80,7 +83,7 @@ function answersOf(secret: string): (path: string, headers: IncomingHttpHeaders,
     }
     const key = `${path} ${headers["webhook-id"]}`;
     const attempt = (attempts.get(key) ?? 0) + 1;
-    // Set again at the end, so that the oldest comes first.
+    // It is set again at the end of the map, so that the oldest event comes first.
     attempts.delete(key);
     attempts.set(key, attempt);
     for (const oldest of attempts.keys()) if (attempts.size > COUNTED_EVENTS) attempts.delete(oldest);

@@ -27,7 +27,7 @@ export interface DemoRunPlan {
 
 type RunEnded = Extract<DemoCellReport, { kind: "run_ended" }>;
 
-/** How often a run is created with a new id, if other producers create runs at the same time. */
+/** How often a run is created with a new id if other producers create runs at the same time. */
 const CREATE_ATTEMPTS = 5;
 
 /** Executes one run over the link, from run.create to its acknowledged end. Rejects with the first refusal of a message. */
@@ -69,9 +69,9 @@ export async function executeRun(client: ProducerClient, pace: Pace, plan: DemoR
   }
 }
 
-/** How the run ends, and at which step, from 1. */
+/** How the run ends, and at which step, counted from 1. */
 function endingOf({ random, scene }: DemoRunPlan, steps: readonly ProgramStep[]) {
-  // Both are drawn for every run, so that what follows does not depend on the scene.
+  // Both are drawn for every run. So later draws do not depend on the scene.
   const luck = random.next();
   const unluckyStep = random.integer(1, steps.length);
   if (scene === undefined) return { ending: endingBy(luck), endingStep: unluckyStep };
@@ -109,7 +109,7 @@ function runContext(
   };
 }
 
-/** Executes one step. @returns the fault that ended it; null if it completed */
+/** Executes one step. @returns the fault that ended it; null if the step completed */
 async function executeStep(run: RunContext, step: ProgramStep, index: number): Promise<string | null> {
   const { runId: run_id } = run;
   await run.say({ type: "step.start", run_id, index });
@@ -143,7 +143,10 @@ function endingBy(luck: number): Scene["ending"] {
   return luck < 0.05 ? "cancelled" : undefined;
 }
 
-/** Index, from 1, of the first step that moves the robot: where a scene's run ends early. The first step where none does. */
+/**
+ * Index, from 1, of the first step that moves the robot. That is where a scene's run ends early. Without such a step,
+ * 1.
+ */
 function stepOfScene(steps: readonly ProgramStep[]): number {
   return Math.max(1, steps.findIndex(({ type }) => type === "move_robot") + 1);
 }

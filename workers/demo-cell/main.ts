@@ -1,6 +1,7 @@
 /**
- * The demo cell's process: `node main.js '<DemoCellOptions as JSON>'`, started by the `demo` command with an IPC channel, or by hand
- * without one. It ends when its runs are done, at SIGTERM, SIGINT or SIGHUP, and when its parent goes away.
+ * The demo cell's process: `node main.js '<DemoCellOptions as JSON>'`. The `demo` command starts it with an IPC
+ * channel. By hand it can be started without one. It ends when its runs are done, at SIGTERM, SIGINT or SIGHUP, and
+ * when its parent ends.
  */
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { readWholeFile } from "../../storage/disk/whole-files.js";
@@ -14,11 +15,11 @@ ignoreDebugSignal();
 
 function report(message: DemoCellReport): void {
   if (process.send === undefined) process.stdout.write(`${JSON.stringify(message)}\n`);
-  // The parent may be gone in this moment; its end stops the cell by the event.
+  // The parent may have ended just now. Its end stops the cell through the event.
   else if (process.connected) process.send(message, undefined, undefined, () => {});
 }
 
-/** The error's own code, where it has one. */
+/** The error's own code, if it has one. */
 function codeOf(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
   return typeof code === "string" ? code : "internal_error";
@@ -39,5 +40,5 @@ try {
   report({ kind: "failed", code: codeOf(error), message: error instanceof Error ? error.message : String(error) });
   process.exitCode = 1;
 }
-// Nothing else keeps the process: with the channel closed it ends when its reports are out.
+// Nothing else keeps the process alive. Once the channel is closed, it ends when its reports are out.
 if (process.connected) process.disconnect();

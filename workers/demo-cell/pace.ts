@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The cell was told to stop: the run at hand ends as cancelled. */
+/** The cell was told to stop. The present run ends as cancelled. */
 export class CellStoppedError extends Error {
   constructor() {
     super("the cell was stopped");
@@ -8,18 +8,18 @@ export class CellStoppedError extends Error {
   }
 }
 
-/** How fast the demo cell works: what takes a machine's time waits here. */
+/** How fast the demo cell works. Work that would take a machine some time waits here. */
 export class Pace {
   readonly #speed: number;
   readonly #signal: AbortSignal;
 
-  /** `speed` times as fast as a real cell; 0 does not wait. */
+  /** @param speed times as fast as a real cell; 0: it does not wait */
   constructor(speed: number, signal: AbortSignal) {
     this.#speed = speed;
     this.#signal = signal;
   }
 
-  /** Takes as long as the machine would; throws CellStoppedError once the cell is stopped. */
+  /** Waits as long as the machine would take. Throws CellStoppedError once the cell is stopped. */
   async work(durationMs: number): Promise<void> {
     if (this.#speed > 0 && !this.#signal.aborted) {
       await delay(durationMs / this.#speed, undefined, { signal: this.#signal }).catch(() => {});

@@ -23,7 +23,7 @@ export interface RecordedCapture {
   name: string;
   note: string;
   sensor: string;
-  /** What the index says about the heights, to compare with. */
+  /** What the index says about the heights. Checks compare the heights with it. */
   zMedianMm: number | undefined;
   validFraction: number | undefined;
   load(): Promise<Capture>;
@@ -33,7 +33,7 @@ export type ReadFile = (path: string) => Promise<Uint8Array>;
 
 const HEIGHT_DTYPE: Record<string, HeightDtype> = { "<u2": "u16", "<i2": "i16", "<i4": "i32", "<f4": "f32" };
 
-/** Reads the index and every file once, so that a broken collection is known before the first run. */
+/** Reads the index and every file once. So a broken collection is known before the first run. */
 export async function openCollection(directory: string, readFile: ReadFile): Promise<RecordedCapture[]> {
   const path = `${directory}/index.json`;
   const expected = "a folder with index.json (an array of captures) and the .npy files that it names";
@@ -112,14 +112,15 @@ function describe(entry: unknown, place: string, directory: string, readFile: Re
   };
 }
 
-/** Reads an array whose shape the index tells. @throws CollectionError */
+/** Reads an array whose shape is given by the index. @throws CollectionError */
 async function readArray(
   directory: string,
   file: string,
   { rows, columns }: { rows: number; columns: number },
   readFile: ReadFile,
 ): Promise<NpyArray> {
-  // The index names files relative to the folder above. Only the last part of the name counts: the files lie beside the index.
+  // The index names files relative to the folder above. Only the last part of a name counts: the files are beside the
+  // index.
   const path = `${directory}/${file.split("/").at(-1)}`;
   let array: NpyArray;
   try {
@@ -145,7 +146,7 @@ function heightDtype({ descr }: NpyArray, path: string): HeightDtype {
   throw new CollectionError(message, { path, value: descr, allowed });
 }
 
-/** The index does not tell how many bits a 16-bit luminance has. These are the fewest that hold its values. */
+/** The fewest bits that hold the values of a 16-bit luminance. The index does not give them. */
 function luminancePlane(array: NpyArray, path: string): NonNullable<Planes["luminance"]> {
   if (array.descr === "|u1") return { dtype: "u8", bits: 8 };
   if (array.descr !== "<u2") {

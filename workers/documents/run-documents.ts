@@ -1,4 +1,7 @@
-/** The answers about one run that may be large, and the part of a run that its files are served from. Pure functions, for any thread. */
+/**
+ * Makes the answers about one run that may be large, and the part of a run that its files are served from. These are
+ * pure functions, for any thread.
+ */
 import { defectsResponse, manifestResponse, qualityReportResponse, runResponse } from "../../core/run/run-response.js";
 import type { RunState } from "../../core/run/run-state.js";
 import type { NamedDelivery } from "../../core/webhook/webhook-response.js";

@@ -10,8 +10,8 @@ import type { LogLine } from "./recorder-messages.js";
 import type { RecorderState } from "./recorder-state.js";
 
 /**
- * The link bounds what its own messages add to the log. Beside them the service appends records itself, such as a run's end of up to
- * 16 MiB. This leaves room for many of the largest at once.
+ * The link bounds what its own messages add to the log. The service also appends records by itself, such as a run's end
+ * of up to 16 MiB. This leaves room for many of the largest at once.
  */
 const MAXIMUM_LOG_PENDING_BYTES = 1024 * 1024 * 1024;
 
@@ -21,7 +21,7 @@ export interface OpenStoreOptions
   directory: DataDirectory;
   room: WriteRoom;
   wallUs(): number;
-  /** The state that the log is folded into: nothing was folded into it so far. */
+  /** The state that the log is folded into. It must be empty. */
   state: RecorderState;
   /** Gives a batch that the log held. The next batch is read when the promise has resolved. */
   onReplayed(batch: CommittedBatch): Promise<void> | undefined;
@@ -40,7 +40,7 @@ export interface OpenedStore {
 }
 
 /**
- * Opens the store in a data directory: reads hint files and the newest segment, and reports what was found.
+ * Opens the store in a data directory. It reads hint files and the newest segment, and reports what it found.
  *
  * @throws StorageError, FileSystemError; the log is closed then
  */

@@ -6,7 +6,7 @@ import { isProducerEntry, type ProducerEntry } from "./producers/producer-table.
 
 const OPENING_STATE_VERSION = 1;
 
-/** What a segment says of everything before it: what no later record says again. */
+/** What a segment says about everything before it. No later record says it again. */
 export interface OpeningState {
   version: number;
   lastTimeUs: number;

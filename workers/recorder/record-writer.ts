@@ -50,7 +50,7 @@ export interface RecordWriterOptions {
   state: RecorderState;
   files: PayloadFiles;
   figures: MessageFigures;
-  /** Called before so many bytes are written. */
+  /** Called before this many bytes are written. */
   spend(bytes: number): void;
   /** The record of a run's end was appended: its first one, or a tombstone. */
   endAppended(run: RunState, sequence: number): void;
@@ -78,8 +78,8 @@ interface InFlight {
 }
 
 /**
- * Decides what follows from a producer's message, or from something that the service does itself. Each becomes one record, which is
- * appended to the log and applied to the state in one go.
+ * Decides what follows from a producer's message, or from something that the service does itself. Each of these becomes
+ * one record, which is appended to the log and applied to the state in one go.
  */
 export class RecordWriter {
   readonly #options: RecordWriterOptions;
@@ -118,8 +118,8 @@ export class RecordWriter {
   }
 
   /**
-   * Ends a run by one atomic record: the ended run with its report, its event and the event's deliveries. So no crash can come between
-   * an end and its event.
+   * Ends a run by one atomic record: the ended run with its report, its event and the event's deliveries. So no crash
+   * can separate an end from its event.
    */
   endRun(run: RunState, ending: RunEnding): void {
     const timeUs = this.#options.clock.tick();
@@ -239,7 +239,9 @@ export class RecordWriter {
     });
   }
 
-  /** The run with its finished deliveries marked as settled, so that whoever reads this record does not deliver them again. */
+  /**
+   * The run with its finished deliveries marked as settled. So whoever reads this record does not deliver them again.
+   */
   #withSettled(run: RunState): RunState {
     if (run.emitted === undefined) return run;
     const { webhooks } = this.#state;
@@ -269,7 +271,7 @@ export class RecordWriter {
       sequence = log.append(needs === undefined ? { type, timeUs, index, body } : { type, timeUs, index, body, needs });
       recordBytes = recordLength(index.length, body.length);
     } catch (error) {
-      // The log has no memory or no room now. The bytes come again, and must not make the file longer each time.
+      // The log has no memory or no room now. The same bytes come again, and must not make the file longer each time.
       needs?.takeBack(storedBytes);
       throw error;
     }
@@ -290,7 +292,7 @@ export class RecordWriter {
     }
   }
 
-  /** The run for the record's index section: as it will be after the change, which is not applied yet. */
+  /** The run for the record's index section, as it will be after the change. The change is not applied yet. */
   #runAfter(change: Change | undefined, timeUs: number): RunState | undefined {
     if (change === undefined || !("runId" in change) || change.kind === "run_ended") return undefined;
     if (change.kind === "run_created") return foldRun(undefined, change, timeUs);

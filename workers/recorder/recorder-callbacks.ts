@@ -6,27 +6,37 @@ import type { TaskAnswer, TaskMessage } from "../artefacts/pool/artefact-thread.
 import type { LogLine, RecorderErrorData } from "./recorder-messages.js";
 import type { StoreCounters } from "./upkeep/store-counters.js";
 
-/** What the recorder asks and tells the front. Calls that return a promise keep later batches waiting only where it is said. */
+/**
+ * What the recorder asks and tells the front. A call that returns a promise keeps later batches waiting only if it says
+ * so.
+ */
 export interface RecorderCallbacks {
   /**
-   * Takes committed records, in order: first everything in the log, then each group when it is durable. The next batches may arrive
-   * before a returned promise resolves, but only up to a bound: then the recorder stops reading its producers.
+   * Takes committed records in order: first everything in the log, then each group when it is durable. The next batches
+   * may arrive before a returned promise resolves, but only up to a bound. Then the recorder stops reading its
+   * producers.
    */
   onBatch(batch: CommittedBatch): void | Promise<void>;
-  /** Takes all of the recorder's rows of health (log, disk, recorder, dispatcher) and the store's counters, each time one changes. */
+  /**
+   * Takes all of the recorder's rows of health (log, disk, recorder, dispatcher) and the store's counters. It is called
+   * each time one of them changes.
+   */
   onHealth(rows: ComponentRow[], counters: StoreCounters): void;
   onLog(line: LogLine): void;
-  /** The making of a hint file found damaged bytes. */
+  /** Called when damaged bytes were found while a hint file was made. */
   onReadDamage?(error: StorageErrorData): void;
   /** Closes the open capture files of these runs, except for downloads under way. Called after the batches with their tombstones. */
   onCapturesRemoved(runIds: readonly string[]): void;
-  /** Gives the stored content of a delivery; undefined if it is unknown. Rejects if it cannot be read. Without it all are unknown. */
+  /**
+   * Gives the stored content of a delivery; undefined if it is unknown. Rejects if it cannot be read. Without this
+   * callback every delivery is unknown.
+   */
   onDeliveryRequested?(deliveryId: string): Promise<DeliveryContent | undefined>;
   /** No delivery is attempted again before the next start, whatever batches still say. */
   onDeliveriesEnded?(): void;
-  /** Computes an artefact. A rejection fails the artefact. Without it none is made. */
+  /** Computes an artefact. A rejection fails the artefact. Without this callback none is made. */
   onArtefactRequested?(task: TaskMessage): Promise<TaskAnswer>;
-  /** Nothing is recorded before the next start. Everything else goes on. `cause` says since when and why. */
+  /** Nothing is recorded until the next start. Everything else goes on. `cause` says since when and why. */
   onRecordingEnded?(cause: string): void;
   /** The recorder ended by itself after it was ready; no more calls come. Not called for an end by `stop`. */
   onFailure(error: RecorderErrorData): void;

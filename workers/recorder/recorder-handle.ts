@@ -25,7 +25,7 @@ export class RecorderError extends Error {
   }
 }
 
-/** Starts the recorder thread. It opens the data directory, and from then on is the store's only writer. */
+/** Starts the recorder thread. It opens the data directory, and is the store's only writer from then on. */
 export function startRecorder(options: RecorderOptions, callbacks: RecorderCallbacks): RecorderHandle {
   return new RecorderHandle(options, callbacks);
 }
@@ -36,8 +36,8 @@ type Message<Kind extends RecorderToFront["kind"]> = Extract<RecorderToFront, { 
 /** The recorder as the front sees it. */
 export class RecorderHandle {
   /**
-   * Resolves when `onBatch` has taken every record in the log (the promises it returned have resolved) and producers can connect. Rejects
-   * with `RecorderError` when the recorder cannot start.
+   * Resolves when `onBatch` has taken every record in the log (the promises it returned have resolved) and producers
+   * can connect. Rejects with `RecorderError` if the recorder cannot start.
    */
   readonly ready: Promise<RecorderReady>;
   readonly #callbacks: RecorderCallbacks;
@@ -50,7 +50,7 @@ export class RecorderHandle {
   #hasExited = false;
   #failure: RecorderErrorData | undefined;
   #figureAskers: ((figures: RecorderFigures | undefined) => void)[] = [];
-  /** Ends when every call that batches wait for has ended. These calls are made one after the other. */
+  /** Resolves when every call that batches wait for has ended. These calls are made one after the other. */
   #taken: Promise<void> = Promise.resolve();
   /** Requests that the recorder has not answered. */
   readonly #requests = new Map<number, (reply: WebhookReply) => void>();
@@ -80,12 +80,12 @@ export class RecorderHandle {
   figures(): Promise<RecorderFigures | undefined> {
     if (this.#hasExited) return Promise.resolve(undefined);
     return new Promise((resolve) => {
-      // One answer serves all who ask before it comes.
+      // One answer serves everybody who asks before it comes.
       if (this.#figureAskers.push(resolve) === 1) this.#post({ kind: "figures" });
     });
   }
 
-  /** Tells that requests are served on that port: deliveries may go out. */
+  /** Says that requests are served on that port. Deliveries may go out from then on. */
   serving(port: number): void {
     this.#post({ kind: "serving", port });
   }
@@ -113,18 +113,19 @@ export class RecorderHandle {
   }
 
   /**
-   * Begins no more attempts of deliveries; those under way may last for `graceMs`. A request for an attempt is answered by then, or at
-   * once if its attempt has not begun.
+   * Begins no more attempts of deliveries. Attempts under way may last for `graceMs`. A request for an attempt is
+   * answered by then, or at once if its attempt has not begun.
    */
   stopDeliveries(graceMs: number): void {
     this.#post({ kind: "stop_deliveries", graceMs });
   }
 
   /**
-   * Ends the recorder. Resolves when everything is committed and the data directory is free: with null, or with the failure that kept
-   * some of it from being committed. Can be called again.
+   * Ends the recorder. Resolves when everything is committed and the data directory is free: with null, or with the
+   * failure that kept something from being committed. It can be called again.
    *
-   * @param attemptGraceMs how long attempts of deliveries under way may last; default 0: they are made again at the next start
+   * @param attemptGraceMs how long attempts of deliveries under way may last. Default 0: they are made again at the
+   *   next start
    */
   async stop(attemptGraceMs = 0): Promise<RecorderErrorData | null> {
     if (!this.#isStopping && !this.#hasExited) {
@@ -168,7 +169,7 @@ export class RecorderHandle {
         for (const resolve of this.#figureAskers.splice(0)) resolve(message.figures);
         return;
       case "delivery_wanted":
-        // Reading it is not awaited: batches need not wait for that.
+        // Reading it is not awaited, because batches need not wait for it.
         this.#taken = this.#taken.then(() => void this.#findDelivery(message.deliveryId));
         return;
       case "deliveries_ended":
@@ -202,7 +203,7 @@ export class RecorderHandle {
     this.#failure ??= { code: "recorder_failed", message: `nothing was recorded ${failure}`, params: {} };
   }
 
-  /** Calls behind the batches that have come before; later batches wait for the promise. */
+  /** Makes the call after those of the batches that came before. Later batches wait for the promise. */
   #inOrder(call: () => Promise<void>): void {
     this.#taken = this.#taken.then(call).catch((error: unknown) => this.#crashed(error));
   }

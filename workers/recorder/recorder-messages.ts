@@ -1,6 +1,6 @@
 /**
- * The messages between the recorder thread and the front. Everything is plain data, errors too: an Error object loses its fields on
- * the way between threads.
+ * The messages between the recorder thread and the front. Everything is plain data, errors too: an Error object loses
+ * its fields on the way between threads.
  */
 import type { ComponentRow } from "../../core/health.js";
 import type { JsonObject } from "../../core/json/json.js";
@@ -23,7 +23,7 @@ export interface RecorderOptions {
   serviceVersion: string;
   /** Null: `<data directory>/cell.sock`. */
   cellSocketPath: string | null;
-  /** TCP beside the socket; null: off. With port 0 the system chooses a free one, which `ready` tells. */
+  /** TCP beside the socket; null: off. With port 0 the system chooses a free port, and `ready` tells which. */
   cellListen: { host: string; port: number } | null;
   /** The token that a producer must show over TCP. Required with `cellListen`. */
   cellToken: string | null;
@@ -33,7 +33,7 @@ export interface RecorderOptions {
   orphanTimeoutMs: number | null;
   /** At how little room on the disk captures wait, and all messages; default: see disk-room.ts. */
   diskRoom?: DiskRoomOptions;
-  /** Size of a segment at which the log begins another; default: the log's. */
+  /** The log begins another segment when one has this size; default: the log's. */
   segmentBytes?: number;
   retention: RetentionPolicy;
   /** How many artefact tasks the front takes at a time. Without it captures are not processed. */
@@ -54,9 +54,9 @@ export interface ReceiverOptions {
 
 /** How long captures stay, and how many. Null: no limit. */
 export interface RetentionPolicy {
-  /** Captures are removed so many days after their run ended. */
+  /** Captures are removed this many days after their run ended. */
   days: number | null;
-  /** When the captures of ended runs exceed so many bytes, the oldest are removed. */
+  /** When the captures of ended runs exceed this many bytes, the oldest are removed. */
   bytes: number | null;
 }
 
@@ -76,7 +76,7 @@ export interface LogLine {
   fields: LogFields;
 }
 
-/** Without the keys that the log adds to each line: a JSON parser keeps only one of two equal keys. */
+/** Without the keys that the log adds to each line, because a JSON parser keeps only one of two equal keys. */
 export type LogFields = JsonObject & { level?: never; time?: never; msg?: never; service_version?: never };
 
 /** The recorder is up: everything in the log has been sent before this message. */
@@ -95,19 +95,25 @@ export type RecorderToFront =
   | RecorderReady
   /** Whole consecutive records, or a hint file. Their buffer moves to the front. */
   | { kind: "batch"; batch: CommittedBatch }
-  /** All of the recorder's rows of health (log, disk, recorder, dispatcher) and the store's counters, whenever one changes. */
+  /**
+   * All of the recorder's rows of health (log, disk, recorder, dispatcher) and the store's counters. It is sent
+   * whenever one of them changes.
+   */
   | { kind: "health"; rows: ComponentRow[]; counters: StoreCounters }
   | { kind: "log"; line: LogLine }
-  /** The making of a hint file found damaged bytes. The front reports it in health like damage that its own reads find. */
+  /**
+   * Damaged bytes were found while a hint file was made. The front reports it in health, like damage that its own reads
+   * find.
+   */
   | { kind: "read_damage"; error: StorageErrorData }
   /**
-   * The captures of these runs have tombstones, in batches sent before this, and their files are about to be unlinked or just have been.
-   * The front closes these files and answers. Downloads under way go on to their end.
+   * The captures of these runs have tombstones, in batches sent before this. Their files are about to be unlinked, or
+   * just have been. The front closes these files and answers. Downloads under way go on to their end.
    */
   | { kind: "let_go_of_captures"; runIds: readonly string[] }
   /** The answer to `figures`. */
   | { kind: "figures"; figures: RecorderFigures }
-  /** The answer to a `request`. What it wrote is in batches sent before. */
+  /** The answer to a `request`. The batches with what it wrote were sent before. */
   | { kind: "reply"; id: number; reply: WebhookReply }
   /** Asks for the stored content of a delivery, which is needed to send it. The answer is `delivery_content`. */
   | { kind: "delivery_wanted"; deliveryId: string }
@@ -115,15 +121,21 @@ export type RecorderToFront =
   | { kind: "deliveries_ended" }
   /** Asks the front's pool to compute this. The answer is `artefact_made`. */
   | { kind: "artefact_wanted"; id: number; task: TaskMessage }
-  /** The disk or the recorder failed: nothing is recorded before the next start. Reads go on. `cause` says since when and why. */
+  /**
+   * The disk or the recorder failed. Nothing is recorded until the next start. Reads go on. `cause` says since when and
+   * why.
+   */
   | { kind: "recording_ended"; cause: string }
   /** The recorder could not start, or ended by itself. Only `stopped` may follow. */
   | { kind: "failed"; error: RecorderErrorData }
-  /** Everything is closed; the last message. `failure` says why not everything that was taken is committed; null if it is. */
+  /**
+   * Everything is closed; this is the last message. `failure` says why something that was taken is not committed; null
+   * if all is.
+   */
   | { kind: "stopped"; failure: string | null };
 
 export type FrontToRecorder =
-  /** The front's view has taken a batch. Its buffer comes back, which lets the recorder send more. */
+  /** The front's view has taken a batch. Its buffer comes back, so the recorder can send more. */
   | { kind: "batch_taken"; memory: ArrayBuffer }
   /** The answer to `let_go_of_captures`. There is one question at a time. */
   | { kind: "captures_let_go" }

@@ -36,13 +36,13 @@ export interface RecorderServicesOptions extends LogLines {
   link: ProducerLink;
   endings: RunEndings;
   status: RecordingStatus;
-  /** A run that still stores captures or artefacts. */
+  /** Gives a run that still stores captures or artefacts. */
   runWithCaptures(id: string): RunState | undefined;
-  /** Called when processing has fallen behind, and when it has caught up. */
+  /** Called when too many captures are not processed yet, and when processing has caught up. */
   onProcessingBehind(): void;
 }
 
-/** The front's messages that are meant for a service. */
+/** Those of the front's messages that a service takes. */
 type ServiceMessage = Exclude<FrontToRecorder, { kind: "batch_taken" | "figures" | "artefact_made" | "stop" }>;
 
 /** The parts of the recorder that need an open store: writer, processing, webhooks, upkeep and health. */
@@ -53,14 +53,17 @@ export class RecorderServices {
   readonly processing: CaptureProcessing | undefined;
   readonly webhooks: WebhookService;
   readonly upkeep: Upkeep;
-  /** Size of all capture files when the store was opened, as records tell it. What was appended since is not in it. */
+  /**
+   * Size of all capture files when the store was opened, as records give it. It does not include what was appended
+   * since.
+   */
   readonly openedCaptureBytes: number;
   readonly #options: RecorderServicesOptions;
   readonly #log: Log;
   readonly #clock: ServiceClock;
   #health: RecorderHealth | undefined;
 
-  /** Creates the services. Only the dispatcher's thread is started. */
+  /** Creates the services. It starts only the dispatcher's thread. */
   constructor(options: RecorderServicesOptions) {
     this.#options = options;
     const { log, state } = options.opened;
@@ -74,7 +77,7 @@ export class RecorderServices {
     this.upkeep = this.#createUpkeep();
   }
 
-  /** From now on health is sent when it changes. */
+  /** From now on health is sent whenever it changes. */
   startHealth(): void {
     this.#health = this.#createHealth();
   }
@@ -83,7 +86,7 @@ export class RecorderServices {
     this.#health?.update();
   }
 
-  /** Takes a message from the front that is meant for a service. */
+  /** Takes a message from the front that a service needs. */
   receive(message: ServiceMessage): void {
     switch (message.kind) {
       case "serving":
@@ -112,13 +115,13 @@ export class RecorderServices {
     this.webhooks.deliveries.viewed(sequence);
   }
 
-  /** These records are committed: answers whoever waits for them. */
+  /** These records are committed. Answers everybody who waits for them. */
   committed(batch: CommittedBatch): void {
     this.writer.committed(batch);
     this.webhooks.deliveries.committed(batch.lastSequence);
   }
 
-  /** Recording has ended: nothing that waits is committed any more. */
+  /** Recording has ended. Nothing that still waits is committed any more. */
   abandon(): void {
     this.writer.abandon();
     this.webhooks.deliveries.abandon();
@@ -193,7 +196,7 @@ export class RecorderServices {
     });
   }
 
-  /** Why a record that is appended now would wait; null if it would not. */
+  /** Says why a record that is appended now would wait; null if it would not. */
   #whatIsMissing(): string | null {
     const { room, shortage } = this.#options.guards;
     if (room.level === "critical") return "the disk is full";
@@ -249,7 +252,10 @@ export class RecorderServices {
   }
 }
 
-/** Size of all capture files of a store that was just read. Without retention the index forgets its runs, which nobody needs. */
+/**
+ * Size of all capture files of a store that was just read. Without retention nobody needs the index's runs, so it
+ * forgets them.
+ */
 function captureBytes(state: RecorderState, { days, bytes }: RetentionPolicy): number {
   const isRetentionOff = days === null && bytes === null;
   let sum = isRetentionOff ? state.captures.forgetRuns() : state.captures.bytes;

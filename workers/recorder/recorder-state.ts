@@ -199,7 +199,7 @@ export class RecorderState implements World, FoldedState {
     if (origin !== null) this.producers.take(origin, timeUs, null, false);
     for (const change of changes) {
       this.#applyChange(change, timeUs, origin?.producer ?? null);
-      // Not in the fold: that of a replay comes behind the records of the deliveries.
+      // This is not part of the fold: at a replay it comes after the records of the deliveries.
       if (change.kind === "run_started" && change.event !== undefined)
         this.webhooks.begin(change.runId, [change.event]);
       else if (change.kind === "run_ended") this.webhooks.begin(change.runId, change.run.emitted ?? []);
@@ -254,7 +254,7 @@ export class RecorderState implements World, FoldedState {
 
   #endRun(run: RunState): void {
     const { id } = run;
-    // Once it has ended it stays so.
+    // A run that has ended never becomes active again.
     this.#runs.setValueAt(this.#addRun(uuidToBytes(id), 0), ENDED);
     this.#activeDocumentBytes -= this.#active.get(id)?.state.documentBytes ?? 0;
     this.#active.delete(id);
@@ -277,7 +277,7 @@ export class RecorderState implements World, FoldedState {
     else if (revision > this.#lastRevisions.get(at)) this.#lastRevisions.set(at, revision);
   }
 
-  /** What a new segment says of everything before it. */
+  /** What a new segment says about everything before it. */
   openingState(): RecordContent {
     const body = encodeOpeningState({
       lastTimeUs: this.#lastTimeUs,
@@ -307,7 +307,7 @@ export class RecorderState implements World, FoldedState {
     if (this.#unfolded === undefined) throw new Error("the replay is over");
     const { type } = record;
     if (type === LOG_RECORD_TYPE.openingState) {
-      // A hint tells only its time: the opening state of the newest segment says the rest.
+      // A hint file tells only its time. The opening state of the newest segment says the rest.
       if (record.body.length === 0) this.#setClock(record.timeUs);
       else this.#restoreOpeningState(record.body);
       return;
@@ -334,7 +334,7 @@ export class RecorderState implements World, FoldedState {
   }
 
   runDelta({ runId, frameId, events }: IndexedDelta, record: LogRecord, origin: Origin | null): void {
-    // A run whose creation was lost to damage: known, so that its id cannot come again, and closed to every message.
+    // This run's creation was lost to damage. It is known, so that its id cannot come again, and closed to every message.
     if (!this.#runs.has(runId)) this.#runs.setValueAt(this.#addRun(uuidToBytes(runId), 0), ENDED);
     if (frameId !== null) this.#frames.set(frameId, this.#runs.entryOf(runId));
     this.#unfolded?.keep(runId, record, origin);
@@ -347,7 +347,7 @@ export class RecorderState implements World, FoldedState {
     const entry = this.#addRun(bytes, run.idAt);
     this.#runs.setValueAt(entry, ENDED);
     this.#noteIndexedRevision(run);
-    // Its earlier records are needed no more: it stays as a whole as long as something is to be made of its captures.
+    // Its earlier records are no longer needed. It is kept whole as long as something is to be made of its captures.
     if (entry < known) this.#unfolded?.delete(run.id);
     if (captures.isOpen) this.#unfolded?.keep(run.id, record, null);
     const frames = this.#frames;
@@ -366,7 +366,7 @@ export class RecorderState implements World, FoldedState {
     this.webhooks.putDelivery(decodeDelivery(index));
   }
 
-  /** A segment begins at that time: less than before where the clock was reset (reset-clock.ts). */
+  /** A segment begins at that time. It is less than before if the clock was reset (reset-clock.ts). */
   #setClock(timeUs: number): void {
     this.#lastTimeUs = timeUs;
     this.captures.clockSet(timeUs);
@@ -380,8 +380,8 @@ export class RecorderState implements World, FoldedState {
   }
 
   /**
-   * Folds the runs that have not ended, or have captures to be processed. Gives those of which the log lost records:
-   * damage that recovery has reported. A run goes on without what was lost, and one whose creation was lost is closed.
+   * Folds the runs that have not ended, or have captures to be processed. Gives those whose records the log has lost.
+   * Recovery has reported that damage. A run goes on without what was lost. A run whose creation was lost is closed.
    *
    * @throws StorageError `record_undecodable`
    */

@@ -26,7 +26,8 @@ import { createStoreGuards, type StoreGuards } from "./upkeep/store-guards.js";
  */
 export class Recorder {
   /**
-   * Opens the data directory, sends everything in its log to the front, takes up the active runs, and listens for producers.
+   * Opens the data directory, sends everything in its log to the front, takes up the active runs, and listens for
+   * producers.
    *
    * @throws StorageError, LinkListenError; nothing is left open then
    */
@@ -214,7 +215,7 @@ export class Recorder {
       `${this.#directory.path}/cell.sock`,
       sockets && ((server) => sockets.listen(server)),
     );
-    // Clients may take all descriptors. The dispatcher could not be loaded then, and no event would be sent before the next start.
+    // Clients may take all descriptors. Then the dispatcher could not be loaded, and no event would be sent before the next start.
     const loaded = services.webhooks.dispatcherLoaded;
     if (loaded !== undefined) await loaded;
     send({ kind: "ready", recovery: log.recovery, ...listening, startedAtUs: wallUs() });
@@ -299,7 +300,7 @@ export class Recorder {
     }
   }
 
-  /** Nothing that waits is acknowledged, and no producer is read any more. Reads go on. */
+  /** From now on nothing that waits is acknowledged, and no producer is read. Reads go on. */
   #recordingEnded(message: string): void {
     const { failure, stopFailure } = this.#status;
     this.#services?.abandon();
@@ -336,7 +337,7 @@ export class Recorder {
     this.#endings.stop();
     this.#guards.watch.stop();
     services?.processing?.stop();
-    // What still waits for room is not acknowledged: the producers send it again.
+    // Messages that still wait for room are not acknowledged: the producers send them again.
     await this.#guards.room.stop();
     this.#guards.shortage.stop();
     await services?.upkeep.stop();
@@ -344,7 +345,7 @@ export class Recorder {
     try {
       if (log !== undefined && log.failure === null) await log.whenCommitted(log.nextSequence - 1);
     } catch {
-      // A failed log has been reported. What waited for it was not acknowledged.
+      // A failed log was reported already. Messages that waited for it were not acknowledged.
     }
     this.#status.stopping();
     await this.#link.close();
@@ -376,7 +377,7 @@ export class Recorder {
       try {
         await step();
       } catch (error) {
-        // A lack of room has been reported.
+        // A lack of room was reported already.
         const isWithoutRoom = error instanceof StorageError && error.data.params.without_room === true;
         if (!isWithoutRoom) this.#log.report("the store could not be closed cleanly", error, {});
       }

@@ -21,11 +21,11 @@ export interface RunEndingsOptions {
 }
 
 /**
- * Ends runs without a message from a producer: finalizing runs, when nothing is open any more or time is up, and runs whose producer
- * stays away.
+ * Ends runs without a message from a producer. These are finalizing runs, when nothing is open any more or time is up,
+ * and runs whose producer stays away.
  *
- * After a restart a finalizing run gets its whole time-out again, not what was left of it. It waits for messages that producers still
- * hold, and they can send them only when the service is back.
+ * After a restart a finalizing run gets its whole time-out again, not only the rest of it. It waits for messages that
+ * producers still hold, and they can send them only when the service is back.
  */
 export class RunEndings {
   readonly #options: RunEndingsOptions;
@@ -39,7 +39,10 @@ export class RunEndings {
     this.#options = options;
   }
 
-  /** Called at start, once the state is whole: finalizing runs go on, and every producer counts as away until it connects. */
+  /**
+   * Called at start, once the state is whole. Finalizing runs go on, and every producer counts as away until it
+   * connects.
+   */
   resume(runs: Iterable<RunState>, producers: Iterable<string>): void {
     for (const run of runs) this.runChanged(run);
     for (const producer of producers) this.producerAway(producer);

@@ -11,7 +11,7 @@ interface UnfoldedRecord {
   body: Uint8Array;
 }
 
-/** A run of which the log lost records. */
+/** A run that lost records in the log. */
 export interface DamagedRun {
   runId: string;
   lostChanges: number;
@@ -19,8 +19,8 @@ export interface DamagedRun {
 }
 
 /**
- * Records of runs that have not ended, kept while the log is read: most runs end in it, and their deltas are never
- * decoded. Of a run that has ended with something to be made of its captures, the last record.
+ * Records of runs that have not ended, kept while the log is read. Most runs end in it, and their deltas are never
+ * decoded. A run that has ended, but has something to be made of its captures, keeps its last record.
  */
 export class UnfoldedRuns {
   readonly #records = new Map<string, UnfoldedRecord[]>();
@@ -38,7 +38,7 @@ export class UnfoldedRuns {
   }
 
   /**
-   * Applies all changes, run by run. What `apply` throws tells that an earlier change was lost.
+   * Applies all changes, run by run. An error from `apply` means that an earlier change was lost.
    *
    * @throws StorageError `record_undecodable`
    */
@@ -73,8 +73,8 @@ function changesOf(runId: string, { type, body }: UnfoldedRecord): Change[] {
 }
 
 /**
- * Its CRCs are right: no damage, but something that no release wrote. To leave it out could be to lose what was
- * acknowledged.
+ * The CRCs of this record are right. So it is no damage, but something that no release wrote. If it were left out,
+ * acknowledged data could be lost.
  */
 export function undecodable(which: string, error: RecordDecodeError): StorageError {
   return new StorageError("record_undecodable", `${which} cannot be decoded: ${error.message}`);

@@ -46,7 +46,7 @@ const NO_DISPATCHER: DispatcherHandle = {
   stop: () => Promise.resolve(),
 };
 
-/** What the recorder does about webhooks: events of runs, writes by HTTP, deliveries. */
+/** What the recorder does for webhooks: events of runs, writes by HTTP, deliveries. */
 export class WebhookService {
   readonly #options: WebhookServiceOptions;
   readonly #ids = new UuidSource();
@@ -57,7 +57,7 @@ export class WebhookService {
   /** Resolves when the dispatcher has loaded its modules; undefined if there is nothing to wait for. */
   readonly dispatcherLoaded: Promise<void> | undefined;
   #dispatcherFailure: string | null = null;
-  /** Inline attempts that are waited for, by the id of the front's request. */
+  /** Inline attempts whose result is awaited, by the id of the front's request. */
   readonly #requests = new Map<number, InlineRequest>();
 
   constructor(options: WebhookServiceOptions) {
@@ -154,7 +154,10 @@ export class WebhookService {
     }
   }
 
-  /** Nobody waits for the answer any more. Changes of settings and attempts that have begun go on; other attempts are dropped. */
+  /**
+   * Nobody waits for the answer any more. Changes of settings go on, and so do attempts that have begun. Others are
+   * dropped.
+   */
   dropRequest(id: number): void {
     const request = this.#requests.get(id);
     if (request !== undefined)

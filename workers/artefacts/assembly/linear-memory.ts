@@ -1,4 +1,7 @@
-/** Items of arrays in the memory: `at` is the address of the array, aligned to its items; `index` may be negative where there is padding. */
+/**
+ * Reads and writes items of arrays in the memory. `at` is the address of the array, aligned to its items. `index` may
+ * be negative where there is padding.
+ */
 
 export function i32At(at: usize, index: i32): i32 {
   return load<i32>(at + (index << 2));
@@ -24,7 +27,7 @@ export function setF64(at: usize, index: i32, value: f64): void {
   store<f64>(at + (index << 3), value);
 }
 
-/** As many of four f32 as there is room for: what lies behind is of the next line. */
+/** Stores as many of four f32 as there is room for: the values after them belong to the next line. */
 export function storeLanes(out: usize, lanes: v128, count: i32): void {
   if (count >= 4) {
     v128.store(out, lanes);

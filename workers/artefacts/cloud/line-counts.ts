@@ -23,14 +23,16 @@ function wordsOf(mask: Uint8Array): Uint32Array {
   return isAligned ? new Uint32Array(mask.buffer, mask.byteOffset, mask.length >> 2) : new Uint32Array(0);
 }
 
-/** Counts the set bits from bit `from` to before bit `end`: by words where these are whole, by bytes at both ends. */
+/**
+ * Counts the set bits from bit `from` up to before bit `end`: by words where these are whole, by bytes at both ends.
+ */
 function countRange(mask: Uint8Array, words: Uint32Array, from: number, end: number): number {
   const firstWord = Math.ceil(from / 32);
   const endWord = Math.max(firstWord, Math.min(words.length, Math.floor(end / 32)));
   if (firstWord === endWord) return countBytes(mask, from, end);
   let count = countBytes(mask, from, 32 * firstWord) + countBytes(mask, 32 * endWord, end);
   for (let nth = firstWord; nth < endWord; nth++) {
-    // Sums neighbouring bits, pairs and fours. A multiplication then adds the four bytes in the highest one.
+    // Adds up neighbouring bits, then pairs, then fours. A multiplication then adds the four bytes in the highest one.
     let word = words[nth] as number;
     word -= (word >>> 1) & 0x5555_5555;
     word = (word & 0x3333_3333) + ((word >>> 2) & 0x3333_3333);

@@ -22,7 +22,7 @@ export interface CloudSource {
   mask: Uint8Array | null;
   /** Index in the whole mask of the first bit in `mask`; a multiple of 8. */
   maskFirstBit?: number;
-  /** Of raw heights that are in the memory at a time. */
+  /** Bytes of raw heights that are in the memory at a time. */
   blockBytes?: number;
 }
 
@@ -42,14 +42,15 @@ export async function countCloudPoints(
   return counts;
 }
 
-/** Vertices in the memory. */
+/** Where packed vertices are in the memory. */
 export interface PackedCloud {
   at: number;
   lengthBytes: number;
 }
 
 /**
- * The vertices of some lines, without a header. Memory: the room of all positions, their luminance, a block of raw lines, and the mask.
+ * Packs the vertices of some lines, without a header. It needs memory for all positions as vertices, their luminance, a
+ * block of raw lines, and the mask.
  */
 export async function packCloud(
   memory: KernelMemory,
@@ -85,7 +86,7 @@ export async function packCloud(
   return { at, lengthBytes };
 }
 
-/** Luminance as it is stored; `at` and `lineBytes` 0: none. `shift` as `packLines` takes it. */
+/** Luminance as it is stored. Without luminance `at` and `lineBytes` are 0. `packLines` says what `shift` means. */
 interface Lights {
   at: number;
   lineBytes: number;

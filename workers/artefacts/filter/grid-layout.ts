@@ -10,26 +10,35 @@ export interface GridGeometry {
   yOriginMm: number;
 }
 
-/** Positions of padding on each side of the grid, and so the reach of the offset table. */
+/** Positions of padding on each side of the grid. This is also the reach of the offset table. */
 export const PADDING = 16;
-/** Most entries of the offset table: a radius of 7 positions. Farther, tiles are faster. */
+/** Most entries of the offset table, which is a radius of 7 positions. For anything farther, tiles are faster. */
 const MOST_OFFSETS = 160;
-/** A box that reaches so many positions in each direction has 168 beside the one in its middle. */
+/** A box with this reach in each direction has 168 positions beside the one in its middle. */
 const BOX_REACH = 6;
 
-/** A frame as the kernels take it (assembly/filter/grid.ts): addresses in the memory. 4 bytes a position and padding, and 1 % for tiles. */
+/**
+ * A frame as the kernels take it (assembly/filter/grid.ts): addresses in the memory. It takes 4 bytes a position,
+ * padding included, and 1 % for tiles.
+ */
 export interface Grid {
   address: number;
   width: number;
   lines: number;
-  /** Position (0, 0); line l begins `l * stride` f32 on. */
+  /** Address of position (0, 0). Line l begins `l * stride` f32 further on. */
   zs: number;
   stride: number;
-  /** Positions around one, nearest first: columns, lines and steps (i32), and least squared lateral distances (f64). */
+  /**
+   * The positions around one, nearest first: columns, lines and steps (i32), and smallest squared lateral distances
+   * (f64).
+   */
   offsets: { count: number; columns: number; lines: number; steps: number; bounds: number };
   /** f32 of each tile: lowest and highest z, once they are bounded. */
   tiles: { count: number; minima: number; maxima: number };
-  /** Squared lateral differences for the lanes, as far as the offset table reaches: of column 0 at k = 0; the next k is `squaresPitch` f32 on. */
+  /**
+   * Squared lateral differences for the lanes, as far as the offset table reaches. The address is that of column 0 at k
+   * = 0; the next k is `squaresPitch` f32 further on.
+   */
   squares: number;
   squaresPitch: number;
   /** The least and the greatest squared lateral distance of two positions, mm², padding included. */
@@ -37,7 +46,7 @@ export interface Grid {
   greatestSquaredMm: number;
 }
 
-/** Lays out a grid whose heights are yet to be put in: those around it are Infinity, no points. */
+/** Lays out a grid without its heights. The padding around them is Infinity, which means no points. */
 export function layOutGrid(memory: KernelMemory, geometry: GridGeometry): Grid {
   const { width, lines } = geometry;
   const stride = width + 2 * PADDING;
@@ -69,7 +78,7 @@ export function layOutGrid(memory: KernelMemory, geometry: GridGeometry): Grid {
   ]);
   return {
     ...{ address, width, lines, zs, stride, offsets, tiles, squares, squaresPitch: stride },
-    // The table begins with what is nearest: a neighbour in the line, or in the column.
+    // The table begins with the nearest position: a neighbour in the line, or in the column.
     leastSquaredMm: table[0]?.bound ?? 0,
     greatestSquaredMm: extentOf(columnsMm) ** 2 + extentOf(linesMm) ** 2,
   };
@@ -87,7 +96,10 @@ function placeSingles(memory: KernelMemory, items: Float32Array): number {
   return at;
 }
 
-/** Room for heights, and Infinity before and behind the lines, and between one's end and the next one's begin. */
+/**
+ * Takes room for heights. It puts Infinity before and after the lines, and between the end of one and the start of the
+ * next.
+ */
 function placeHeights(memory: KernelMemory, stride: number, lines: number): number {
   const positions = stride * (lines + 2 * PADDING);
   const at = memory.allocate(4 * positions);
@@ -102,7 +114,7 @@ function placeHeights(memory: KernelMemory, stride: number, lines: number): numb
   return at + 4 * first;
 }
 
-/** Coordinates, padding included, so that every offset of the table has one; they are kept as f32, as the PLY has them. */
+/** Coordinates, padding included, so that every offset of the table has one. They are f32, as in the PLY. */
 function coordinates(count: number, originMm: number, pitchMm: number): Float32Array {
   return Float32Array.from({ length: count + 2 * PADDING }, (_, nth) => originMm + (nth - PADDING) * pitchMm);
 }
@@ -111,7 +123,7 @@ function extentOf(coordinatesMm: Float32Array): number {
   return (coordinatesMm.at(-1) as number) - (coordinatesMm[0] as number);
 }
 
-/** The least distance of two coordinates that are k apart, for k up to the padding and one more. */
+/** The smallest distance of two coordinates that are k apart, for k from 0 to one more than the padding. */
 function leastGaps(coordinatesMm: Float32Array): number[] {
   const gaps: number[] = [];
   for (let k = 0; k <= PADDING + 1; k++) {
@@ -131,13 +143,16 @@ interface Offset {
   bound: number;
 }
 
-/** Positions around one, by their least lateral distance; complete up to the last of them. Each is followed by the opposite one. */
+/**
+ * The positions around one, sorted by their smallest lateral distance. No position is missing up to the last one. Each
+ * is followed by the opposite one.
+ */
 function offsetTable(xGaps: readonly number[], yGaps: readonly number[]): Offset[] {
   const outside = Math.min(xGaps[PADDING + 1] as number, yGaps[PADDING + 1] as number) ** 2;
-  // There are enough in the box as far as its corner.
+  // The box has enough positions as far as its corner.
   const corner = (xGaps[BOX_REACH] as number) ** 2 + (yGaps[BOX_REACH] as number) ** 2;
   const greatest = Math.min(outside, corner);
-  /** One of each two that lie opposite. */
+  /** One of each two opposite positions. */
   const halves: Offset[] = [];
   for (let line = 0; line <= PADDING; line++) {
     for (let column = line === 0 ? 1 : -PADDING; column <= PADDING; column++) {
@@ -153,7 +168,7 @@ function offsetTable(xGaps: readonly number[], yGaps: readonly number[]): Offset
     .flatMap((half) => [half, { column: -half.column, line: -half.line, bound: half.bound }]);
 }
 
-/** Squared lateral differences as far as any offset of the table reaches. */
+/** Stores squared lateral differences as far as any offset of the table reaches. */
 function placeSquares(memory: KernelMemory, columnsMm: Float32Array, pitch: number, table: readonly Offset[]): number {
   const width = columnsMm.length - 2 * PADDING;
   const reach = table.reduce((most, { column }) => Math.max(most, column), 0);

@@ -3,23 +3,27 @@ import type { KernelMemory } from "../kernel-memory.js";
 import type { Grid } from "./grid-layout.js";
 import { boundThreshold, type DistanceSums } from "./threshold-bounds.js";
 
-/** Largest relative error of a distance by the lanes: 5 roundings of f32 (assembly/filter/distance-lanes.ts), and their products. */
+/**
+ * Largest relative error of a distance by the lanes: 5 roundings of f32 (assembly/filter/distance-lanes.ts) and their
+ * products.
+ */
 const LANES_ERROR = 5.01 * 2 ** -24;
-/** With fewer points exact distances cost nothing, and there is more in the threshold that rounding decides. */
+/** With fewer points exact distances cost nothing, and rounding has more influence on the threshold. */
 const LEAST_POINTS = 2_000;
-/** The lanes look at so many entries of the offset table, and at the bound of the next. */
+/** The lanes look at this many entries of the offset table, and at the bound of the next one. */
 const LANE_OFFSETS = 80;
-/** Squares of f32 keep their full precision, and do not overflow, within these. */
+/** Within these limits squares of f32 keep their full precision and do not overflow. */
 const LEAST_SQUARED_MM = 1e-30;
 const GREATEST_SQUARED_MM = 1e30;
 const GREATEST_Z_MM = 1e15;
 /**
- * What the search through tiles may cost for each point, on average, in visits of four tiles (a tile that is looked into counts 16). On a surface a point
- * that is far off takes some hundreds, and few are. In noise each takes more than this: there tiles are no help, and the tree is faster.
+ * What the search through tiles may cost per point on average, in visits of four tiles. A tile that is looked into
+ * counts 16. On a surface, a point that is far off costs some hundreds, but such points are few. In noise every point
+ * costs more than this: tiles do not help there, and the tree is faster.
  */
 const TILE_WORK = 50;
 const SCRATCH_BYTES = 2_048;
-/** Five f64: points, those with d > 0, and three sums. */
+/** Five f64: the number of points, the number of points with d > 0, and three sums. */
 const SUMS = 5;
 
 export interface OutlierMask {
@@ -30,9 +34,12 @@ export interface OutlierMask {
 }
 
 /**
- * Filters a grid in the memory, whose heights are there. Distances are measured in f32 first, four points at a time, with a known error. A point that is
- * in doubt because of it is searched exactly. Only where that is not enough, because an exact distance is within the threshold's own doubt, or tiles are
- * no help, all are measured exactly by a tree, and the threshold is computed as Open3D does. So the result is always the exact one.
+ * Filters a grid whose heights are in the memory.
+ *
+ * Distances are first measured in f32, four points at a time, with a known error. Points that this error leaves in
+ * doubt are searched again exactly. This fails if an exact distance is within the threshold's own doubt, or if tiles do
+ * not help. Then a tree measures all points exactly, and the threshold is computed as Open3D does. So the result is
+ * always the exact one.
  */
 export function filterOutliers(memory: KernelMemory, grid: Grid): OutlierMask {
   const { kernels } = memory;
@@ -54,7 +61,7 @@ export function filterOutliers(memory: KernelMemory, grid: Grid): OutlierMask {
   return { bits, points, inliers: countBits(bits) };
 }
 
-/** False if a point is left in doubt, or tiles are no help: the mask is void then. */
+/** Returns false if a point is left in doubt, or if tiles do not help. The mask is void then. */
 function decideByLanes(memory: KernelMemory, grid: Grid, mask: number, scratch: number): boolean {
   const { kernels } = memory;
   const positions = grid.width * grid.lines;
@@ -64,7 +71,7 @@ function decideByLanes(memory: KernelMemory, grid: Grid, mask: number, scratch: 
   return kernels.markInliers(grid.address, scratch, distances, mask, low, high, LANES_ERROR) !== 0;
 }
 
-/** Once for the mean, and once around it. */
+/** Sums twice: first for the mean, then around it. */
 function sumDistances(memory: KernelMemory, grid: Grid, distances: number, scratch: number): DistanceSums {
   const sumAround = (mean: number): number[] => {
     memory.kernels.sumDistances(grid.address, distances, mean, scratch);

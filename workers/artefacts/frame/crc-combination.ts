@@ -1,7 +1,9 @@
 /**
- * The CRC-32 of bytes from the CRCs of their parts. A CRC is a polynomial over GF(2) modulo P (ISO 3309; RFC 1952, section 8); bit 31 of
- * the word stands for x^0. The CRC of A followed by n bytes B is crc(A) x^(8n) + crc(B) modulo P. The inversions at the beginning and end
- * of the register cancel out. (Method: M. Adler's `crc32_combine` of zlib.)
+ * The CRC-32 of bytes from the CRCs of their parts.
+ *
+ * A CRC is a polynomial over GF(2) modulo P (ISO 3309; RFC 1952, section 8). Bit 31 of the word represents x^0. The CRC
+ * of A followed by n bytes B is crc(A) x^(8n) + crc(B) modulo P. The inversions at the beginning and end of the
+ * register cancel out. (Method: M. Adler's `crc32_combine` of zlib.)
  */
 
 /** P without x^32. */
@@ -11,8 +13,10 @@ const ONE = 0x8000_0000;
 const BYTE = 0x0080_0000;
 
 /**
- * Makes the CRC-32 of two byte strings, one after the other, from the CRC-32 of each, for second parts of one length. The sum is its own inverse: from the CRC-32 of the first part and of the whole it
- * also makes the CRC-32 of the second part.
+ * Makes the CRC-32 of two byte strings, one after the other, from the CRC-32 of each. All second parts have one length.
+ *
+ * The sum is its own inverse. So it also makes the CRC-32 of the second part from those of the first part and of the
+ * whole.
  */
 export function crc32Combiner(nextLengthBytes: number): (crc: number, nextCrc: number) => number {
   let power = BYTE;

@@ -33,11 +33,13 @@ export interface FrameReader {
 }
 
 /**
- * Opens a frame for reading into the memory that `bytesAt` views. All reads block: the thread has one task, which waits for the bytes
- * anyway, and asynchronous reads through another thread take ten times as long as reads from the page cache.
+ * Opens a frame for reading into the memory that `bytesAt` views.
  *
- * @throws StorageError `capture_missing` if there is no such file. Reads throw `capture_damaged` if the file ends early, or if a plane that
- * was read from its first line to its last does not match its CRC.
+ * All reads block. The thread has one task, which waits for the bytes anyway. Asynchronous reads through another thread
+ * take ten times as long as reads from the page cache.
+ *
+ * @throws StorageError `capture_missing` if there is no such file. Reads throw `capture_damaged` if the file ends
+ *   early, or if a plane that was read from its first line to its last does not match its CRC.
  */
 export function openFrame(
   fileSystem: FileSystem,
@@ -83,7 +85,10 @@ function verifyHeights({ path, batches }: FrameSource, crc32: number): void {
   throw damagedCapture(path, batches[0]?.offset ?? 0, "the plane does not match its CRC");
 }
 
-/** @throws StorageError `capture_damaged` if this is not the CRC-32 of the whole plane of luminance, which is 0 without one */
+/**
+ * @throws StorageError `capture_damaged` if this is not the CRC-32 of the whole plane of luminance. It is 0 without
+ *   luminance
+ */
 function verifyLuminance({ path, planes, geometry, batches }: FrameSource, crc32: number): void {
   if (planes.luminance === undefined || crc32 === luminanceCrc(planes, geometry.width, batches)) return;
   throw damagedCapture(path, batches[0]?.offset ?? 0, "the luminance does not match its CRC");

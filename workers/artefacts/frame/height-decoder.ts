@@ -4,10 +4,10 @@ import type { KernelMemory } from "../kernel-memory.js";
 /** Decodes `count` raw heights at one address of the memory to z (f32, mm) at another. z is Infinity for an invalid position. */
 export type HeightDecoder = (rawAt: number, count: number, zsAt: number) => void;
 
-/** In the order in which kernels number the types of raw heights. */
+/** The position is the number by which kernels know the type of raw heights. */
 const HEIGHT_TYPES: readonly HeightDtype[] = ["u16", "i16", "i32", "f32"];
 
-/** What kernels take of a plane: how raw heights become z, and which of them are no measurement. */
+/** What kernels need of a plane: how raw heights become z, and which of them are no measurement. */
 export function heightParameters(memory: KernelMemory, { dtype, scale_mm, offset_mm, invalid }: Planes["height"]) {
   const { codesAt, codeCount } = layOutCodes(memory, dtype, invalid);
   return { type: HEIGHT_TYPES.indexOf(dtype), transform: [scale_mm, offset_mm, codesAt, codeCount] as const };

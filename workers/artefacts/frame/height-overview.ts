@@ -3,15 +3,15 @@ import type { KernelMemory } from "../kernel-memory.js";
 import { heightDecoder } from "./height-decoder.js";
 import type { LineSource } from "./line-blocks.js";
 
-/** Which lines of a frame are asked for: `firstLine`, and every `stride`-th after it, up to before `endLine`. */
+/** The lines of a frame that are asked for: `firstLine`, and every `stride`-th after it, up to before `endLine`. */
 export interface OverviewLines {
   firstLine: number;
   endLine: number;
-  /** Also of columns, which count from 0. */
+  /** The stride also applies to columns, which count from 0. */
   stride: number;
 }
 
-/** The stride that leaves the most points of a frame, but no more than `points`. */
+/** The stride that leaves as many points of a frame as possible, but no more than `points`. */
 export function overviewStride({ width, lines }: { width: number; lines: number }, points: number): number {
   let stride = Math.max(1, Math.floor(Math.sqrt((width * lines) / points)));
   while (Math.ceil(width / stride) * Math.ceil(lines / stride) > points) stride++;

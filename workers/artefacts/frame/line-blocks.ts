@@ -6,14 +6,14 @@ export type LineSource = (firstLine: number, count: number, at: number) => Promi
 /** Reads some lines into the memory and gives the address of each, one after the other. */
 export type LineReader = (firstLine: number, count: number, use: (nth: number, rawAt: number) => void) => Promise<void>;
 
-/** As `LineReader`, but gives as many lines at a time as fit the memory, one behind the other. */
+/** Does the same as `LineReader`, but gives as many lines at a time as fit the memory, one after the other. */
 export type BlockReader = (
   firstLine: number,
   count: number,
   use: (nth: number, taken: number, rawAt: number) => void,
 ) => Promise<void>;
 
-/** Lines are read in blocks of so many bytes: asking for single short lines costs as much as decoding them. */
+/** Lines are read in blocks of this many bytes: asking for single short lines costs as much as decoding them. */
 const BLOCK_BYTES = 256 * 1024;
 
 /** Needs memory for one block, or for one line if that is more. */

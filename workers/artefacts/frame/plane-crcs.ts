@@ -1,6 +1,7 @@
 /**
- * CRC-32 of each plane of a frame, from what is recorded for each batch: the CRC of the whole batch, and of all heights up to its end. So a
- * plane can be verified without reading the other, and damage in one does not affect the other.
+ * CRC-32 of each plane of a frame. It is computed from what is recorded for each batch: the CRC of the whole batch, and
+ * the CRC of all heights up to its end. So a plane can be verified without reading the other, and damage in one does
+ * not affect the other.
  */
 import { type Extent, type FrameState, type LineBatch, lineBytes, type Planes } from "../../../core/capture/capture.js";
 import { crc32Combiner } from "./crc-combination.js";

@@ -15,8 +15,8 @@ export async function openStored(fileSystem: FileSystem, path: string): Promise<
 }
 
 /**
- * As `openStored`, but blocking, for frames. A series uses `openStored`, so that the event loop turns between two row blocks and frees what
- * the last one has read.
+ * Does the same as `openStored`, but blocks. It is for frames. A series uses `openStored`, so that the event loop turns
+ * between two row blocks and frees what the last one has read.
  */
 export function openStoredSync(fileSystem: FileSystem, path: string): StoreFile {
   try {

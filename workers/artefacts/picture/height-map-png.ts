@@ -6,9 +6,9 @@ import type { KernelMemory } from "../kernel-memory.js";
 import { encodePng, type SampleSource } from "./png-encoder.js";
 
 /**
- * The height map as a 16-bit PNG. 0 means no measurement. If 0 is an invalid code of a u16 plane, its raw values
- * are used unchanged. Otherwise 1 to 65535 span z from the lowest to the highest, which takes a pass over the plane first. z is f64 here:
- * in f32, heights far from zero would lose their steps before they are mapped.
+ * The height map as a 16-bit PNG. Sample 0 means no measurement. If 0 is an invalid code of a u16 plane, its raw values
+ * are used unchanged. Otherwise 1 to 65535 cover z from the lowest to the highest, which takes a pass over the plane
+ * first. z is f64 here: in f32, heights far from zero would lose their steps before they are mapped.
  */
 export async function encodeHeightMap(
   memory: KernelMemory,
@@ -34,7 +34,7 @@ export async function encodeHeightMap(
   const isShort = itemBytes(height.dtype) === 2;
   const plane = isShort ? shortPlane(memory, height, width) : wordPlane(memory, height, width);
   const { lowest, highest } = await plane.bounds(rawLines, geometry.lines);
-  // Without a point there are no bounds.
+  // A plane without a point has no bounds.
   const bounds =
     lowest <= highest
       ? ([
@@ -49,9 +49,9 @@ export async function encodeHeightMap(
 
 /** How the heights of a plane become samples. */
 interface HeightPlane {
-  /** Lowest and highest z; Infinity and -Infinity without a point. */
+  /** Lowest and highest z. They are Infinity and -Infinity if there is no point. */
   bounds(rawLines: LineReader, lines: number): Promise<{ lowest: number; highest: number }>;
-  /** @param steps a mm */
+  /** @param steps per mm */
   samples(rawLines: LineReader, lowest: number, steps: number): SampleSource;
 }
 
@@ -59,7 +59,7 @@ function wordPlane(memory: KernelMemory, height: Planes["height"], width: number
   const { dtype, scale_mm: scale, offset_mm: offset } = height;
   const isSingle = dtype === "f32" ? 1 : 0;
   const decode = heightDecoder(memory, height);
-  // They say where there is a measurement.
+  // These z only say where there is a measurement.
   const zsAt = memory.allocate(4 * width);
   const boundsAt = memory.allocate(16);
   return {
@@ -113,7 +113,7 @@ function boundsOf(zs: ArrayLike<number> & Iterable<number>): { lowest: number; h
 /** How many values 16 bits have. */
 const SHORTS = 0x1_0000;
 
-/** z of every raw value of a 16-bit plane, by its bits; NaN where it is no measurement. */
+/** z of every raw value of a 16-bit plane, by its bits. It is NaN where there is no measurement. */
 function shortHeights({ dtype, scale_mm: scale, offset_mm: offset, invalid }: Planes["height"]): Float64Array {
   return Float64Array.from({ length: SHORTS }, (_, bits) => {
     const raw = dtype === "i16" ? (bits << 16) >> 16 : bits;
@@ -122,7 +122,9 @@ function shortHeights({ dtype, scale_mm: scale, offset_mm: offset, invalid }: Pl
   });
 }
 
-/** The sample of every raw value of a 16-bit plane, by its bits, its bytes exchanged. */
+/**
+ * Makes a table of the sample of every raw value of a 16-bit plane, by its bits. The two bytes of each are exchanged.
+ */
 function sampleTable(memory: KernelMemory, sampleOf: (bits: number) => number): number {
   const at = memory.allocate(2 * SHORTS);
   const table = memory.bytes(at, 2 * SHORTS);
@@ -134,7 +136,7 @@ function sampleTable(memory: KernelMemory, sampleOf: (bits: number) => number): 
   return at;
 }
 
-/** Raw values as they are, 0 for no measurement. */
+/** Uses raw values as they are, and 0 for no measurement. */
 function swappedSource(
   memory: KernelMemory,
   height: Planes["height"],
@@ -149,7 +151,7 @@ function swappedSource(
     const table = sampleTable(memory, (bits) => (Number.isNaN(zs[bits]) ? 0 : bits));
     return tableSource(memory, width, table, rawLines);
   }
-  // Of codes 0 stays 0 without being looked for.
+  // Code 0 becomes 0 anyway, so it need not be looked for.
   const codes = invalid.filter((code) => (code & 0xffff) === code && code !== 0);
   const codesAt = memory.allocate(4 * codes.length);
   memory.words(codesAt, codes.length).set(codes);

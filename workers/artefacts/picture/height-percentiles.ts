@@ -9,8 +9,9 @@ const HALVES = 0x1_0000;
 
 /**
  * Percentiles of the measured heights, interpolated linearly between the two nearest ones, as numpy.percentile does it.
- * They are exact, in little memory however large the frame is: a first pass counts the upper halves of the f32, a second
- * one the lower halves where they matter.
+ *
+ * They are exact, and take little memory however large the frame is. A first pass counts the upper halves of the f32. A
+ * second pass counts the lower halves where they matter.
  *
  * @param shares from 0 to 1
  * @returns undefined for a frame without a measured point
@@ -62,7 +63,7 @@ function heightOf(upper: number, lower: number): number {
   return new Float32Array(Int32Array.of(key < 0 ? key ^ 0x8000_0000 : ~key).buffer)[0] as number;
 }
 
-/** In which class the item of this rank is, counted from 0, and its rank within the class. */
+/** The class that holds the item of this rank, counted from 0, and the item's rank within the class. */
 function placeOf(counts: Float64Array, rank: number): { at: number; rest: number } {
   let rest = rank;
   let at = 0;

@@ -4,7 +4,7 @@ import { type LineSource, lineReader } from "../frame/line-blocks.js";
 import type { KernelMemory } from "../kernel-memory.js";
 import { encodePng } from "./png-encoder.js";
 
-/** The luminance as an 8-bit PNG; more bits are shifted down. */
+/** The luminance as an 8-bit PNG. If it has more bits, they are shifted down. */
 export async function encodeLuminance(
   memory: KernelMemory,
   luminance: NonNullable<Planes["luminance"]>,

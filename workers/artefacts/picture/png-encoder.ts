@@ -1,48 +1,53 @@
 /**
- * PNG (ISO/IEC 15948), greyscale of 8 or 16 bits or a palette of 8, written strip by strip: a strip of lines is filtered with sub, up or Paeth, whichever has the
- * lowest entropy in every eighth of its lines, and is one deflate block with a Huffman code of its own, made for what these lines hold, over
- * literals and repetitions of the pixel before (matches at its distance). Every strip ends at a byte, by an empty stored block, and is one
- * IDAT. Pictures of height and luminance have little else that deflate could find, and this is several times as fast as zlib's fastest.
- * assembly/png/strip-coding.ts does it.
+ * PNG (ISO/IEC 15948), greyscale of 8 or 16 bits or a palette of 8, written strip by strip.
  *
- * Memory: some three times a strip (448 KiB at most, or one line), 288 KiB of codes, and the picture as it is coded so far, twice at the end. The room
- * that is reserved for it is that of its samples.
+ * A strip of lines is filtered with sub, up or Paeth: whichever has the lowest entropy in every eighth of its lines. It
+ * is one deflate block with a Huffman code of its own, made for these lines. The code covers literals and repetitions
+ * of the pixel before (matches at its distance). Every strip ends at a byte, by an empty stored block, and is one IDAT.
+ * Deflate could find little else in pictures of height and luminance, and this is several times as fast as zlib's
+ * fastest level. The coding is in assembly/png/strip-coding.ts.
+ *
+ * Memory: about three times a strip (448 KiB at most, or one line), 288 KiB of codes, and the picture as coded so far,
+ * twice at the end. The room that is reserved for the picture is as large as its samples.
  */
 import { crc32 } from "node:zlib";
 import type { KernelMemory } from "../kernel-memory.js";
 
-/** At most: fewer strips have fewer codes to make, and a longer one has its samples no more in the cache beside its pairs of codes. */
+/**
+ * Largest strip. With smaller strips there are more codes to make. The samples of a larger one no longer fit in the
+ * cache together with its pairs of codes.
+ */
 const STRIP_BYTES = 448 * 1024;
 const SIGNATURE = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a);
 /** Length, type and CRC of a chunk. */
 const CHUNK_BYTES = 12;
-/** Of a file beside texts, palette and strips: signature, IHDR, tRNS, IEND, zlib's header, end and checksum. */
+/** Bytes of a file beside texts, palette and strips: signature, IHDR, tRNS, IEND, zlib's header, end and checksum. */
 const FILE_BYTES = 128;
 /** Colour types. */
 const GREY = 0;
 const INDEXED = 3;
 /** Deflate with a window of 32 KiB, no dictionary. */
 const ZLIB_HEADER = Uint8Array.of(0x78, 0x01);
-/** What assembly/png/strip-coding.ts works with. */
+/** The size of the `work` memory of assembly/png/strip-coding.ts. */
 const WORK_BYTES = 288 * 1024;
-/** The longest header of a block, and some bytes that are written beyond the last. */
+/** The longest header of a block, and some bytes that are written after the last one. */
 const BLOCK_HEADER_BYTES = 1024;
-/** Behind a stored block's three bits and what is left of their byte: its length, 0, and the complement. */
+/** The length, 0, and its complement. They come after a stored block's three bits and the rest of their byte. */
 const EMPTY_BLOCK_LENGTHS = [0, 0, 0xff, 0xff];
-/** What a strip that cannot be made smaller takes more, beside a thousandth of itself: heads of stored blocks. */
+/** Heads of stored blocks. A strip that cannot be made smaller grows by these and by a thousandth of itself. */
 const STORED_OVERHEAD_BYTES = 64;
 
 export interface PngPicture {
   width: number;
   height: number;
   bitDepth: 8 | 16;
-  /** Red, green and blue of each sample, 768 bytes. Sample 0 is transparent. Absent: the samples are grey. */
+  /** Red, green and blue of each sample, 768 bytes. Sample 0 is transparent. Without a palette the samples are grey. */
   palette?: Uint8Array;
   /** Keyword and text, Latin-1, as tEXt chunks. */
   texts: readonly (readonly [keyword: string, text: string])[];
 }
 
-/** Puts the samples of `count` lines, big-endian, at an address of the memory: line n begins `n * pitch` bytes on. */
+/** Puts the big-endian samples of `count` lines at an address of the memory. Line n begins `n * pitch` bytes on. */
 export type SampleSource = (firstLine: number, count: number, samples: number, pitch: number) => Promise<void>;
 
 /** Encodes a picture whose samples come strip by strip. */
@@ -74,7 +79,10 @@ export async function encodePng(
   return file.bytes;
 }
 
-/** The file so far, in the memory: of the room for the longest that it can be, the system gives what is written. */
+/**
+ * The file so far, in the memory. Room is taken for the longest possible file, but the system only gives what is
+ * written.
+ */
 class PngFile {
   readonly #memory: KernelMemory;
   readonly #coder: StripCoder;
@@ -101,7 +109,7 @@ class PngFile {
     this.#inChunk(type, () => this.#put(body));
   }
 
-  /** The strip whose samples the coder has. */
+  /** Adds the strip whose samples the coder has. */
   strip(lines: number, isFirst: boolean, isLast: boolean): void {
     this.#inChunk("IDAT", () => {
       if (isFirst) this.#put(ZLIB_HEADER);
@@ -133,17 +141,17 @@ function putBigEndian(memory: KernelMemory, at: number, value: number): void {
 
 class StripCoder {
   readonly linesPerStrip: number;
-  /** Where samples of the strip's first line go, and from one line to the next. */
+  /** Where the samples of the strip's first line go, and the bytes from one line to the next. */
   readonly samplesAt: number;
   readonly pitch: number;
-  /** Of a strip in the file at most; and room that it takes while it is coded. */
+  /** The most bytes that a strip takes in the file, and the room that it takes while it is coded. */
   readonly storedBytes: number;
   readonly roomBytes: number;
   readonly #memory: KernelMemory;
   readonly #bytesPerPixel: number;
   readonly #lineBytes: number;
   readonly #filteredAt: number;
-  /** Begins with the checksum so far. */
+  /** The work memory. It begins with the checksum so far. */
   readonly #workAt: number;
 
   constructor(memory: KernelMemory, { width, height, bitDepth }: PngPicture) {
@@ -152,7 +160,7 @@ class StripCoder {
     this.#lineBytes = width * this.#bytesPerPixel;
     const mostLines = Math.max(1, Math.floor(STRIP_BYTES / (this.#lineBytes + 1)));
     this.linesPerStrip = Math.ceil(height / Math.ceil(height / mostLines));
-    // Zeros before each line, for the filters; room behind it, for reads of 16 bytes and writes of 14.
+    // There are zeros before each line, for the filters. After it there is room for reads of 16 bytes and writes of 14.
     this.pitch = Math.ceil((this.#lineBytes + 16) / 16) * 16;
     this.samplesAt = memory.allocate(this.pitch * this.linesPerStrip + 32) + 16;
     const before = memory.bytes(this.samplesAt - 2, this.pitch * (this.linesPerStrip - 1) + 2);
@@ -165,13 +173,13 @@ class StripCoder {
     this.roomBytes = 2 * stripBytes + BLOCK_HEADER_BYTES;
   }
 
-  /** Writes the strip as part of the stream; gives its bytes. */
+  /** Writes the strip as part of the stream. Gives the number of bytes. */
   code(lines: number, at: number): number {
     const samples = [this.samplesAt, this.pitch, this.#lineBytes, lines, this.#bytesPerPixel] as const;
     return this.#memory.kernels.codeStrip(...samples, this.#filteredAt, this.#workAt, at);
   }
 
-  /** What ends the stream. */
+  /** The bytes that end the stream. */
   end(): Uint8Array {
     const end = Buffer.from([1, ...EMPTY_BLOCK_LENGTHS, 0, 0, 0, 0]);
     end.writeUInt32BE(this.#adler, 5);

@@ -15,17 +15,19 @@ const LAST_COLOUR = 255;
 const MIDDLE_COLOUR = 128;
 
 /**
- * The preview of a frame: its heights in false colours, as an 8-bit palette PNG. Sample 0 is transparent: no
- * measurement. Samples 1 to 255 are z from the 1st to the 99th percentile of all heights, in viridis. Heights beyond
- * have the colour of the nearer end. The text chunks `z_min_mm` and `z_max_mm` are the two percentiles; `x_pitch_mm` and
- * `y_pitch_mm` are those of the pixels.
+ * The preview of a frame: its heights in false colours, as an 8-bit palette PNG.
  *
- * A pixel is the mean of the measured points of a block of k x k. If it were every k-th point, a scratch narrower than
- * that would be there or not by chance. A block without a measured point is transparent. If the two percentiles are the
+ * Sample 0 is transparent and means no measurement. Samples 1 to 255 are z from the 1st to the 99th percentile of all
+ * heights, in viridis. Heights beyond have the colour of the nearer end. The text chunks `z_min_mm` and `z_max_mm` are
+ * the two percentiles; `x_pitch_mm` and `y_pitch_mm` are those of the pixels.
+ *
+ * A pixel is the mean of the measured points of a block of k x k. With every k-th point instead, chance would decide
+ * whether a narrow scratch is seen. A block without a measured point is transparent. If the two percentiles are the
  * same, this height has the middle colour. A frame without a measured point is transparent everywhere, and has neither
  * `z_min_mm` nor `z_max_mm`.
  *
- * Heights are f32 without the plane's offset, which the text chunks have: a surface far from zero keeps its colours.
+ * Heights are f32 without the plane's offset, which is only added for the text chunks. So a surface far from zero keeps
+ * its colours.
  */
 export async function encodePreview(
   memory: KernelMemory,
@@ -58,7 +60,7 @@ export async function encodePreview(
   return encodePng(memory, { ...size, bitDepth: 8, palette: VIRIDIS, texts }, samples);
 }
 
-/** Reads some lines of heights: z in mm, less the offset, as f32, Infinity where there is no measurement. */
+/** Reads some lines of heights: z in mm as f32 without the offset. It is Infinity where there is no measurement. */
 type HeightReader = (firstLine: number, count: number, use: (nth: number, zs: Float32Array) => void) => Promise<void>;
 
 function colourOf(lowest: number, highest: number): (z: number) => number {
@@ -69,7 +71,7 @@ function colourOf(lowest: number, highest: number): (z: number) => number {
   };
 }
 
-/** The colour of the mean of each block of points; 0 for a block without a measured one. */
+/** Gives the colour of the mean of each block of points. It is 0 for a block without a measured point. */
 function blockSamples(
   memory: KernelMemory,
   heights: HeightReader,

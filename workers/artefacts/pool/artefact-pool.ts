@@ -18,18 +18,21 @@ export class TaskError extends Error {
   }
 }
 
-/** How a task ended that a thread had. */
+/** How a task that had a thread ended. */
 export interface TaskOutcome {
   task: TaskMessage;
   priority: TaskPriority;
-  /** Undefined: it succeeded, even if nobody waited for it any more. */
+  /** Undefined if it succeeded, even if nobody waited for it any more. */
   error: TaskErrorData | undefined;
   /** Time since a thread took it, including a second attempt if a thread was lost. */
   durationMs: number;
 }
 
 export interface ArtefactPoolOptions {
-  /** Threads that each priority may have at a time; see `poolSize`. There is one more in all, so that neither priority waits for the other. */
+  /**
+   * Threads that each priority may have at a time; see `poolSize`. There is one more in all, so that neither priority
+   * waits for the other.
+   */
   threads: number;
   /** Most tasks of each priority that may wait. More are refused with `queue_full`. */
   queueLimit: number;
@@ -64,11 +67,15 @@ interface QueuedTask {
   reject(error: TaskError): void;
 }
 
-/** A thread takes about six descriptors. With one thread for so many descriptors, all threads together take at most a fifth. */
+/**
+ * A thread takes about six descriptors. With one thread per this many descriptors, all threads together take at most a
+ * fifth.
+ */
 const DESCRIPTORS_PER_THREAD = 32;
 
 /**
- * How many threads to start: at least one, and one core less than there are, which is left for the front and the recorder.
+ * How many threads to start. At least one, and one less than there are cores: that core is left for the front and the
+ * recorder.
  *
  * @param descriptors the process's limit of open descriptors; null: unknown
  */
@@ -78,13 +85,13 @@ export function poolSize(cores: number, descriptors: number | null): number {
 }
 
 /**
- * Runs tasks on threads, one task for each thread. Tasks of clients go first. A background task may take minutes, so background tasks never
- * have the last thread: a client gets one at once. Clients never have the last one either, so that the background goes on however many
- * clients wait. The system shares the cores among the threads.
+ * Runs tasks on threads, one task for each thread. Tasks of clients go first. A background task may take minutes, so
+ * background tasks never have the last thread: a client gets one at once. Clients never have the last one either, so
+ * that the background goes on however many clients wait. The system shares the cores among the threads.
  *
- * A thread that crashes or gets stuck is replaced, and its task is tried once more. If that fails too, the task fails with `worker_crashed`
- * or `worker_stuck`, or with `no_thread` if no thread has begun it. A task that no thread could start for waits for the thread of another one
- * of its priority, if one runs.
+ * A thread that crashes or gets stuck is replaced, and its task is tried once more. If that fails too, the task fails
+ * with `worker_crashed` or `worker_stuck`, or with `no_thread` if no thread has begun it. If no thread could start for
+ * a task, it waits for the thread of another task of its priority, if one runs.
  */
 export class ArtefactPool {
   readonly #options: ArtefactPoolOptions;
@@ -175,7 +182,7 @@ export class ArtefactPool {
     return hasThread ? this.#queues[priority].shift() : undefined;
   }
 
-  /** Never rejects. False: no thread could start for it, and it waits again, for the end of another one that runs. */
+  /** Never rejects. False: no thread could start for it. It waits again until another task that runs has ended. */
   async #execute(task: QueuedTask): Promise<boolean> {
     const { message, priority } = task;
     const startedMs = performance.now();
@@ -191,7 +198,7 @@ export class ArtefactPool {
         this.#reportLost(ended.lost, message.name, attempt);
         if (attempt > 1 || task.isAborted) answer = { error: ended.lost };
         else if (ended.lost.code === NO_THREAD && this.#running[priority] > 1) {
-          // At once: of two that fail together, the second does not wait for the first.
+          // This happens at once: if two fail together, the second must not wait for the first.
           this.#running[priority]--;
           this.#queues[priority].unshift(task);
           return false;
@@ -206,7 +213,7 @@ export class ArtefactPool {
     return true;
   }
 
-  /** One line while no thread can be started, however many tasks ask for one. */
+  /** Logs one line while no thread can be started, however many tasks ask for one. */
   #reportLost(lost: TaskErrorData, task: TaskName, attempt: number): void {
     const isTold = this.#lacksThreads && lost.code === NO_THREAD;
     if (!isTold) this.#options.report("a thread of the artefact pool was lost", { task, attempt, ...lost });

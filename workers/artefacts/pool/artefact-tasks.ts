@@ -1,17 +1,21 @@
 /**
- * What the pool computes: pure functions from stored bytes to bytes. A task names its file and extents and reads by itself, so that the
- * queue is small however large the captures are. Peak memory of a task, beside the kernels' code, for a frame of n positions:
- * - filter: 4 n for z (and 16 positions more on every side), n / 8 for tiles, n / 8 for the mask, twice, and 4 n for distances; 29 n in all where
- *   distances in f32 do not decide, or heights are noise
- * - heightMap, luminance: 2.5 MiB, or six lines where these are more, and room for the picture as its samples are (2 n, n), of which the
- *   system gives what is written; and the picture
- * - preview: 256 KiB, or a line, and a line as f32; 1 MiB of counts and 640 x 640 samples, which the heap has
- * - overview: one line, and the same as f32; its piece, which the caller bounds
- * - countPoints: 256 KiB, or a line, and 4 bytes a line; it and the filter as much again for the luminance
- * - packPoints: its positions' room as vertices, which the caller bounds, and the points that there are; its positions' luminance, 256 KiB, or a line;
- *   and its part of the mask, twice
- * - indexSeries, writeSeries: one row block (ROWS_PER_BLOCK) raw, and as text, with room for the longest; where it is written, twice
- * - verify: 1 MiB, twice where a long extent comes behind a short one
+ * What the pool computes: pure functions from stored bytes to bytes. A task names its file and extents and reads by
+ * itself, so that the queue is small however large the captures are.
+ *
+ * Peak memory of a task beside the kernels' code, for a frame of n positions:
+ *
+ * - filter: 4 n for z (and 16 more positions on every side), n / 8 for tiles, n / 8 for the mask, twice, and 4 n for
+ *   distances. It is 29 n in all if f32 distances do not decide, or if heights are noise.
+ * - heightMap, luminance: 2.5 MiB, or six lines if that is more; the room reserved for the picture, as large as its
+ *   samples (2 n, n); and the picture. The system gives only the part of that room that is written.
+ * - preview: 256 KiB, or a line; a line as f32; 1 MiB of counts, and 640 x 640 samples, which are in the heap.
+ * - overview: one line, and the same as f32; its piece, which the caller bounds.
+ * - countPoints: 256 KiB, or a line, and 4 bytes a line. With luminance, it and the filter take as much again.
+ * - packPoints: its positions' room as vertices, which the caller bounds, and the points themselves; its positions'
+ *   luminance; 256 KiB, or a line; and its part of the mask, twice.
+ * - indexSeries, writeSeries: one row block (ROWS_PER_BLOCK) raw, and as text with room for the longest, twice if it is
+ *   written.
+ * - verify: 1 MiB, twice if a long extent comes after a short one.
  */
 import type { Extent } from "../../../core/capture/capture.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
@@ -48,7 +52,7 @@ export interface FilteredCloud extends OutlierMask {
   lineCounts: Uint32Array<ArrayBuffer>;
 }
 
-/** Name → input and output of every task. */
+/** Input and output of every task, by its name. */
 export interface ArtefactTasks {
   filter: { input: FrameSource; output: FilteredCloud };
   heightMap: { input: FrameSource; output: Uint8Array<ArrayBuffer> };
@@ -112,7 +116,10 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
   };
 }
 
-/** Packs the points of the lines from `firstLine` up to `endLine`. Only their part of the mask is read; it has no CRC of its own. */
+/**
+ * Packs the points of the lines from `firstLine` up to `endLine`. Only their part of the mask is read. It has no CRC of
+ * its own.
+ */
 async function packPoints(
   fileSystem: FileSystem,
   memory: ThreadMemory,

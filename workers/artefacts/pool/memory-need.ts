@@ -1,7 +1,9 @@
 export interface MemoryNeedOptions {
   /** A memory up to this size is always kept. */
   keptBytes: number;
-  /** A larger one is kept for so long after the last frame that needed it: a head takes frames of one size for minutes. */
+  /**
+   * A larger one is kept for this long after the last frame that needed it: a head takes frames of one size for minutes.
+   */
   keptLargeMs: number;
   nowMs: () => number;
 }
@@ -13,8 +15,9 @@ const DEFAULTS: MemoryNeedOptions = {
 };
 
 /**
- * Decides when memory that grew for large frames is given back. Giving back hundreds of megabytes takes the system tens of milliseconds, in
- * which no thread of the process gets memory. Done for every frame, that would delay readers more than making the formats does.
+ * Decides when memory that grew for large frames is given back. Giving back hundreds of megabytes takes the system tens
+ * of milliseconds, and no thread of the process gets memory meanwhile. Done for every frame, that would delay readers
+ * more than making the formats does.
  */
 export class MemoryNeed {
   readonly #options: MemoryNeedOptions;

@@ -33,12 +33,16 @@ export class NoThreadError extends Error {
 }
 
 /**
- * Threads of a module whose default export is a `threadTask`: as many as have had tasks at one time. They stay.
+ * Threads of a module whose default export is a `threadTask`. There are as many as tasks ran at one time, and they
+ * stay.
  *
  * @param onStrayError called for an error of a thread that has no task, for example one that an earlier task has caused
  */
 export function startThreads(moduleUrl: URL, onStrayError: (error: Error) => void): Threads {
-  /** Each is a Piscina of one thread. One of several would keep a task whose thread cannot be started in its queue, and tell nobody. */
+  /**
+   * Each is a Piscina of one thread. A Piscina of several threads would keep a task whose thread cannot be started in
+   * its queue, and tell nobody.
+   */
   const threads = new Set<Piscina>();
   const idle = new Set<Piscina>();
   let lastNumber = 0;

@@ -15,7 +15,7 @@ export const RESOURCE_SHORTAGE = "resource_shortage";
 /** No thread could be started, or none in time. */
 export const NO_THREAD = "no_thread";
 
-/** The machine did not give a buffer. Whether it ever would, for what is as large, nobody knows. */
+/** The machine did not give a buffer. Nobody knows whether it ever would give one of that size. */
 export const OUT_OF_MEMORY = "out_of_memory";
 
 export function taskFailure(error: unknown): TaskErrorData {

@@ -1,10 +1,11 @@
 /**
  * A measurement series as CSV: header `timestamp,channel_1,…`, LF; an invalid value is an empty cell.
  *
- * - Integers whose scale is a power of ten are written as exact decimals, with as many digits behind the point as the scale has. That holds
- *   for scales from 10^-15 to 1; beyond, digits that are not needed are left out, and exponents are written as JavaScript does.
- * - With an offset the same holds if sixteen digits hold the sum. The digits behind the point are those of the scale or the offset, whichever
- *   has more; if that is more than 15, digits that are not needed are left out.
+ * - Integers whose scale is a power of ten are written as exact decimals, with as many digits after the point as the
+ *   scale has. That holds for scales from 10^-15 to 1. For other scales, digits that are not needed are left out, and
+ *   exponents are written as JavaScript does.
+ * - With an offset the same holds if sixteen digits hold the sum. The number of digits after the point is that of the
+ *   scale or of the offset, whichever is more. If that is more than 15, digits that are not needed are left out.
  * - An unscaled f32 is written with the fewest digits that read back to the same f32.
  * - Everything else is written with the fewest digits that read back to the same f64.
  */
@@ -15,7 +16,9 @@ import { writeShortestSingle } from "./shortest-singles.js";
 
 /** 2026-01-02T03:04:05.678901Z */
 const TIMESTAMP_BYTES = 27;
-/** The longest of a f64 (-1.2345678901234567e-300), and of an i32 with 15 digits behind the point; with its comma. */
+/**
+ * The longest f64 is -1.2345678901234567e-300. An i32 with 15 digits after the point fits too. The comma is counted.
+ */
 const VALUE_BYTES = 25;
 const SECOND_US = 1_000_000;
 const COMMA = 0x2c;
@@ -27,7 +30,7 @@ export function csvHeader(channels: number): Uint8Array {
   return Buffer.from(`timestamp${names.join("")}\n`, "latin1");
 }
 
-/** Room that so many rows take at most. */
+/** The most room that this many rows take. */
 export function csvRoomBytes(channels: number, rows: number): number {
   return rows * (TIMESTAMP_BYTES + channels * VALUE_BYTES + 1) + DIGITS_SLACK_BYTES;
 }
@@ -42,7 +45,7 @@ export type CsvAppend = Pick<
  * Writes rows of one append.
  *
  * @param values little-endian, [rows, channels], row-major; aligned to its items
- * @param firstRow of these values within the append
+ * @param firstRow the first of these rows within the append
  * @returns bytes written to `out`, which has room for the rows
  */
 export function encodeCsvRows(
@@ -74,7 +77,7 @@ export function encodeCsvRows(
   return at;
 }
 
-/** Writes the values of these indices, each behind a comma, at that place; gives the place behind them. */
+/** Writes the values of these indices at that place, each after a comma. Gives the place after them. */
 type CellsWriter = (first: number, end: number, at: number) => number;
 
 function cellsWriter(append: CsvAppend, bytes: Uint8Array, out: DataView): CellsWriter {
@@ -94,30 +97,31 @@ function cellsWriter(append: CsvAppend, bytes: Uint8Array, out: DataView): Cells
     return doubleCells(values, new Set(invalid), scale, offset, out);
   }
   const values = new Float32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4);
-  // A code that no f32 is stands for the f32 nearest to it.
+  // A code that is no f32 means the f32 nearest to it.
   const codes = new Set(invalid.map(Math.fround));
   return scale === 1 && offset === 0 ? singleCells(values, codes, out) : doubleCells(values, codes, scale, offset, out);
 }
 
-/** Behind the point, as they are written out. */
+/** Most digits after the point that are written in full. */
 const MOST_DECIMALS = 15;
 
-/** k of a scale of 10^-k, 0 to 15; undefined for any other. */
+/** The k of a scale of 10^-k, 0 to 15. It is undefined for any other scale. */
 export function decimalsOf(scale: number): number | undefined {
   for (let decimals = 0; decimals <= MOST_DECIMALS; decimals++) if (scale === Number(`1e-${decimals}`)) return decimals;
   return undefined;
 }
 
-/** Integers by which a scale that is a power of ten, and an offset, are exact decimals: (raw x factor + offset) x 10^exponent. */
+/** Integers that make values exact decimals if the scale is a power of ten: (raw x factor + offset) x 10^exponent. */
 interface DecimalSum {
   factor: number;
   offset: number;
   exponent: number;
 }
 
-/** Undefined for a scale that is no power of ten, and where sixteen digits do not hold the sum of every raw value. */
+/** Undefined if the scale is no power of ten, or if sixteen digits do not hold the sum for every raw value. */
 function sumOf(scale: number, offset: number): DecimalSum | undefined {
-  // What was said is the shortest decimal that is this f64: 10^-16, say, is none itself.
+  // The scale means the shortest decimal that reads as this f64. The f64 itself is no power of ten, for example for
+  // 10^-16.
   const [digits, last] = shortestDecimal(scale);
   if (digits !== "1") return undefined;
   if (offset === 0) return { factor: 1, offset: 0, exponent: last };
@@ -125,12 +129,15 @@ function sumOf(scale: number, offset: number): DecimalSum | undefined {
   const exponent = Math.min(last, offsetLast);
   const factor = Number(`1e${last - exponent}`);
   const size = Number(`${offsetDigits}e${offsetLast - exponent}`);
-  // 2^31: the largest raw value's size.
+  // 2^31 is the size of the largest raw value.
   if (!Number.isSafeInteger(size) || !Number.isSafeInteger(2 ** 31 * factor + size)) return undefined;
   return { factor, offset: offset < 0 ? -size : size, exponent };
 }
 
-/** The digits that JavaScript writes of a number, without zeros behind them, and the exponent of the last; no such digits below 0. */
+/**
+ * The digits that JavaScript writes of a number, without trailing zeros, and the exponent of the last one. A negative
+ * number gives no digits.
+ */
 function shortestDecimal(value: number): [digits: string, lastExponent: number] {
   const match = /^(\d)(?:\.(\d+))?e([+-]\d+)$/.exec(value.toExponential());
   const [, whole = "", fraction = "", power = "0"] = match ?? [];
@@ -154,13 +161,16 @@ function decimalText(number: number, decimals: number): string {
   return `${number < 0 ? "-" : ""}${digits.slice(0, point)}${fraction}`;
 }
 
-/** `number x 10^exponent` as JavaScript would write it (ECMA-262, Number::toString), if every decimal were a number of its own. */
+/**
+ * `number x 10^exponent` as JavaScript would write it (ECMA-262, Number::toString), if every decimal were a number of
+ * its own.
+ */
 function shortestText(number: number, exponent: number): string {
   if (number === 0) return "0";
   const written = String(Math.abs(number));
   const digits = written.replace(/0+$/, "");
   const sign = number < 0 ? "-" : "";
-  /** Of 0.digits: where the point stands. */
+  /** The position of the point, counted from that of 0.digits. */
   const point = written.length + exponent;
   if (point > 21 || point < -5) {
     const fraction = digits.length === 1 ? "" : `.${digits.slice(1)}`;
@@ -180,9 +190,9 @@ function doubleCells(
 ): CellsWriter {
   const isUnscaled = scale === 1 && offset === 0;
   return textCells(values, invalid, out, (raw) => {
-    // Of -0 a sum with 0 would be 0.
+    // The sum of -0 and 0 would be 0.
     const value = isUnscaled ? raw : raw * scale + offset;
-    // NaN, and what is too large for a number: no measurement.
+    // NaN, and values too large for a number, are no measurement.
     if (!Number.isFinite(value)) return "";
     return Object.is(value, -0) ? "-0" : String(value);
   });
@@ -205,7 +215,7 @@ function textCells(
   };
 }
 
-// The two kinds that long series have: without a text, or a call, for each value.
+// Long series have these two kinds. They need no text and no call for each value.
 
 function decimalCells(values: Int32Array, invalid: ReadonlySet<number>, decimals: number, out: DataView): CellsWriter {
   const hasCodes = invalid.size > 0;

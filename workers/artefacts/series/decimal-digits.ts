@@ -1,4 +1,4 @@
-/** Digits of whole numbers into bytes, four at a time by a table. */
+/** Writes the digits of whole numbers as bytes, four at a time by a table. */
 const ZERO = 0x30;
 const POINT = 0x2e;
 const MINUS = 0x2d;
@@ -10,10 +10,13 @@ const FOUR_DIGITS = Uint32Array.from({ length: 10_000 }, (_, number) => {
 });
 const POWERS = Float64Array.from({ length: 16 }, (_, exponent) => 10 ** exponent);
 
-/** Bytes behind the last digit that may be overwritten. */
+/** This many bytes after the last digit may be overwritten. */
 export const DIGITS_SLACK_BYTES = 4;
 
-/** Writes `number x 10^-decimals` with all its decimals, 0 to 15; a whole number of a size below 2^53. Gives the place behind it. */
+/**
+ * Writes `number x 10^-decimals` with all its decimals, 0 to 15. The number is whole, and its size is below 2^53. Gives
+ * the place after it.
+ */
 export function writeDecimal(out: DataView, start: number, number: number, decimals: number): number {
   let at = start;
   let size = number;
@@ -29,7 +32,7 @@ export function writeDecimal(out: DataView, start: number, number: number, decim
   return writeFraction(out, at + 1, size - whole * power, decimals);
 }
 
-/** Digits of a number, with zeros before it. Gives the place behind them. */
+/** Writes the digits of a number, with leading zeros. Gives the place after them. */
 export function writeFraction(out: DataView, at: number, number: number, digits: number): number {
   if (digits <= 4) {
     out.setUint32(at, FOUR_DIGITS[number * (POWERS[4 - digits] as number)] as number, true);
@@ -55,7 +58,7 @@ function writeWhole(out: DataView, at: number, number: number): number {
   return writeFraction(out, writeWhole(out, at, high), number - high * 10_000, 4);
 }
 
-/** Writes a text of ASCII. Gives the place behind it. */
+/** Writes a text of ASCII. Gives the place after it. */
 export function writeText(out: DataView, start: number, text: string): number {
   for (let nth = 0; nth < text.length; nth++) out.setUint8(start + nth, text.charCodeAt(nth));
   return start + text.length;

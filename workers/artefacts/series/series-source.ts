@@ -15,18 +15,22 @@ export interface SeriesSource {
 /** Where rows of a series begin in its CSV. */
 export interface SeriesIndex {
   totalBytes: number;
-  /** Byte offset of row `n * ROWS_PER_BLOCK`, the header before it; then the total. */
+  /** Byte offset of row `n * ROWS_PER_BLOCK`, the header included. The last item is the total. */
   offsets: Float64Array<ArrayBuffer>;
 }
 
-/** Rows that are written at a time: some megabytes with the most channels. */
+/** This many rows are written at a time. With the most channels these are some megabytes. */
 export const ROWS_PER_BLOCK = 4_096;
 
 export function rowsOfSeries({ appends }: Pick<SeriesSource, "appends">): number {
   return appends.reduce((sum, append) => sum + append.rows, 0);
 }
 
-/** Writes the whole CSV once to learn its sizes, and verifies every append. Memory: one row block. @throws StorageError `capture_missing`, `capture_damaged` */
+/**
+ * Writes the whole CSV once to learn its sizes, and verifies every append. Memory: one row block.
+ *
+ * @throws StorageError `capture_missing`, `capture_damaged`
+ */
 export async function indexSeries(fileSystem: FileSystem, source: SeriesSource): Promise<SeriesIndex> {
   const rowBlocks = Math.ceil(rowsOfSeries(source) / ROWS_PER_BLOCK);
   const offsets = new Float64Array(rowBlocks + 1);
@@ -39,7 +43,11 @@ export async function indexSeries(fileSystem: FileSystem, source: SeriesSource):
   return { totalBytes: offsets[rowBlocks] as number, offsets };
 }
 
-/** The CSV of one row block, without a header. Appends that are not wholly in it are not verified. @throws StorageError `capture_missing`, `capture_damaged` */
+/**
+ * The CSV of one row block, without a header. An append that is not wholly in it is not verified.
+ *
+ * @throws StorageError `capture_missing`, `capture_damaged`
+ */
 export async function writeRowBlock(
   fileSystem: FileSystem,
   source: SeriesSource,
@@ -48,7 +56,7 @@ export async function writeRowBlock(
   return (await encodeRowBlock(fileSystem, source, rowBlock)).slice();
 }
 
-/** A thread's room for the text of a row block, kept from one to the next. */
+/** A thread's room for the text of a row block. The next row block uses it again. */
 let room = new Uint8Array(0);
 
 function rowBlockRoom({ channels }: SeriesSource): Uint8Array<ArrayBuffer> {
@@ -58,7 +66,8 @@ function rowBlockRoom({ channels }: SeriesSource): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * @param begun CRC-32 of what the row blocks before, in order, have of the append that goes on in this one; absent: they were not read
+ * @param begun CRC-32 of the bytes that the row blocks before, in order, have of the append that goes on in this one.
+ *   Absent: they were not read
  * @returns the text, until the next one is encoded: a thread has one task at a time
  */
 async function encodeRowBlock(

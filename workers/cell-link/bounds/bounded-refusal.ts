@@ -5,8 +5,8 @@ import type { Refusal } from "../../../core/link/refusal.js";
 const MAXIMUM_ITEMS = 64;
 
 /**
- * The refusal with its texts and lists cut short, so that it fits an answer and a record, and 1,024 of them fit in memory. The path or
- * the value in it may be as long as the refused message itself.
+ * The refusal with its texts and lists cut short. So it fits an answer and a record, and 1,024 of them fit in memory.
+ * The path or the value in it may be as long as the refused message itself.
  */
 export function boundedRefusal<Code extends string>(refusal: Refusal<Code>): Refusal<Code> {
   const params: JsonObject = {};
@@ -25,7 +25,7 @@ function bounded(value: JsonValue): JsonValue {
   return leaf(value);
 }
 
-/** Params of refusals are flat. Anything deeper is shown as text. */
+/** Params of refusals are flat. Deeper values are shown as text. */
 function leaf(value: JsonValue): JsonValue {
   if (typeof value === "string") return boundedText(value);
   return typeof value === "object" && value !== null ? boundedText(JSON.stringify(value)) : value;

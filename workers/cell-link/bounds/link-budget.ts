@@ -1,8 +1,8 @@
 /** Memory for a payload that is being read. */
 export interface PayloadClaim {
-  /** Bytes that it has. */
+  /** Bytes that the payload has. */
   bytes: number;
-  /** Bytes that it waits for, its socket paused; 0 while it does not wait. */
+  /** Bytes that the payload waits for, while its socket is paused; 0 while it does not wait. */
   wantedBytes: number;
   readonly onRoom: () => void;
 }
@@ -15,11 +15,11 @@ export interface WaitingConnection {
 /**
  * Bounds the memory that all connections together hold. It has two parts that do not wait for each other:
  *
- * - Messages that were taken and are not committed yet. They drain by themselves. While there are too many, connections are paused, and
- *   go on in the order in which they began to wait.
- * - Payloads that are being read. The oldest claim gets all of its memory at once, from a half of the limit that is its alone. So one can
- *   always go on, and all of them do in the end. The others share the second half, and each gets twice what it has filled: a payload that is
- *   announced and does not come holds little.
+ * - Messages that were taken and are not committed yet. They drain by themselves. While there are too many, connections
+ *   are paused, and go on in the order in which they began to wait.
+ * - Payloads that are being read. The oldest claim gets all of its memory at once, from a half of the limit that
+ *   belongs to it alone. So one can always go on, and all of them do in the end. The others share the second half, and
+ *   each gets twice what it has filled. So a payload that is announced and does not come holds little.
  */
 export class LinkBudget {
   readonly #pendingLimitBytes: number;
@@ -59,10 +59,10 @@ export class LinkBudget {
     this.#pendingBytes += bytes;
   }
 
-  /** It is committed. */
+  /** The message is committed. */
   release(bytes: number): void {
     this.#pendingBytes -= bytes;
-    // Each connection that goes on may fill what is left. The next one then waits on.
+    // Each connection that goes on may use up what is left. Then the next one goes on waiting.
     while (!this.isFull) {
       const waiting = this.#waitingConnections.shift();
       if (waiting === undefined) return;
@@ -81,7 +81,11 @@ export class LinkBudget {
     this.#waitingConnections = this.#waitingConnections.filter((other) => other !== waiting);
   }
 
-  /** Begins a claim, which has nothing yet. @param onRoom called when there is room for what it waits for: it then asks again */
+  /**
+   * Begins a claim, which has no memory yet.
+   *
+   * @param onRoom called when there is room for what it waits for: it then asks again
+   */
   claim(onRoom: () => void): PayloadClaim {
     const claim = { bytes: 0, wantedBytes: 0, onRoom };
     this.#claims.add(claim);

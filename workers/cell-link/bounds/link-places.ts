@@ -1,22 +1,22 @@
 import { LIMITS } from "../../../core/limits.js";
 
-/** How a connection came: over the Unix socket or over TCP. */
+/** Whether a connection came over the Unix socket or over TCP. */
 export type Transport = "socket" | "tcp";
 
 /** Most connections at a time. */
 export interface PlaceCounts {
   /** Connections that have said hello. */
   producers: number;
-  /** Connections that have not. */
+  /** Connections that have not said hello. */
   strangers: number;
 }
 
 export type LinkPlaces = Readonly<Record<Transport, PlaceCounts>>;
 
 /**
- * How many connections may be open. Each transport has places of its own, with separate ones for connections that have not said hello, so
- * none of them takes another's. If the process may open few descriptors there are fewer places, a quarter of the limit in all: the
- * store's files come first.
+ * How many connections may be open. Each transport has its own places, and separate ones for connections that have not
+ * said hello. So none of them takes another's place. If the process may open few descriptors there are fewer places, a
+ * quarter of the limit in all: the store's files come first.
  *
  * @param descriptorLimit of the process; null if it is not known
  */
@@ -33,7 +33,7 @@ export function linkPlaces(descriptorLimit: number | null): LinkPlaces {
 /** The connections of one transport that have not said hello, in the order in which they came. */
 export class Strangers<Session> {
   readonly #most: number;
-  /** Each session with the address that it comes from. */
+  /** Each session, with the address that it comes from. */
   readonly #addresses = new Map<Session, string>();
 
   constructor(most: number) {
@@ -41,8 +41,8 @@ export class Strangers<Session> {
   }
 
   /**
-   * Adds a connection. If there is no place left, one must go: the oldest of the address that has the most. So an address that keeps many
-   * connections open and says nothing loses them, and others have time to say hello.
+   * Adds a connection. If there is no place left, one must go: the oldest connection of the address that has the most.
+   * So an address that keeps many connections open and says nothing loses them, and others have time to say hello.
    *
    * @returns the session that must be closed, if one must
    */
@@ -57,7 +57,7 @@ export class Strangers<Session> {
       this.#addresses.delete(oldest);
       return oldest;
     }
-    // There is one place for all: the new one goes.
+    // There is only one place for all connections, so the new one goes.
     this.#addresses.delete(session);
     return session;
   }

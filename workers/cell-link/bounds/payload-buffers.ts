@@ -1,6 +1,7 @@
 /**
- * Buffers for payloads. A large buffer is given back when its bytes are written, and is used again for a payload of about its size. A
- * capture head sends batches of one size for minutes, and new memory for each would cost page faults and garbage collection.
+ * Buffers for payloads. A large buffer is given back when its bytes are written, and is used again for a payload of
+ * about its size. A capture head sends batches of one size for minutes. New memory for each batch would cost page
+ * faults and garbage collection.
  */
 
 /** A smaller buffer gets its exact size and is left to the garbage collector. */

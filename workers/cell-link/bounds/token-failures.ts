@@ -2,7 +2,7 @@ import { LIMITS } from "../../../core/limits.js";
 import type { Timers } from "../../../core/timers.js";
 
 interface Failures {
-  /** Wrong tokens in the present span of time. */
+  /** Wrong tokens in the present time span. */
   count: number;
   isSlowed: boolean;
   timer: unknown;

@@ -16,7 +16,7 @@ export type HelloAnswer =
   | { ok: false; refusal: HelloRefusal };
 
 /**
- * Reads the body of a hello. The token is checked before everything else, so that nobody without it learns anything.
+ * Reads the body of a hello. The token is checked first, so that nobody without it learns anything.
  *
  * @param token what the connection must show; null if it needs none
  */

@@ -19,9 +19,9 @@ import { SessionMemory } from "./session-memory.js";
 import { SessionPauses } from "./session-pauses.js";
 import { TakenMessage } from "./taken-message.js";
 
-/** A connection from an address that sent wrong tokens is read after so many ticks: between one second and two. */
+/** A connection from an address that sent wrong tokens is read after this many ticks: between one second and two. */
 const SLOWED_TICKS = 2;
-/** After its last frame a connection has so many ticks to take it and end. */
+/** After its last frame a connection has this many ticks to take it and end. */
 const CLOSING_TICKS = 2;
 
 /**
@@ -44,7 +44,7 @@ export class LinkSession {
   #yours = 0;
   /** Highest number to acknowledge; 0 if no ack is due. */
   #ackDue = 0;
-  /** The producer has ended its side. What it sent is still answered, then the connection ends. */
+  /** The producer has ended its side. What it sent is still answered. Then the connection ends. */
   #peerEnded = false;
   /** A payload began before hello. */
   #payloadBeforeHello = false;
@@ -52,7 +52,7 @@ export class LinkSession {
   readonly #memory: SessionMemory;
   /** One function for all messages of the session. */
   readonly #onCommitted = (message: TakenMessage, refusal: Refusal | null) => this.#committed(message, refusal);
-  // Time is counted in the server's ticks, so that a tick that comes late, because the service was busy, counts only once.
+  // Time is counted in the server's ticks. So a tick that comes late, because the service was busy, counts only once.
   #ticks = 0;
   #silentTicks = 0;
   #unreadTicks = 0;
@@ -98,7 +98,7 @@ export class LinkSession {
     socket.on("close", () => this.#closed());
   }
 
-  /** The queue that it serves; null if it named none. */
+  /** The queue that this session serves; null if it named none. */
   get instance(): string | null {
     return this.#instance;
   }

@@ -22,7 +22,7 @@ export interface SessionHost<Session> {
   hasPlace(session: Session, name: string): boolean;
   /** A session has said who it is. Closes an older session of the same name. */
   entered(session: Session, producer: ProducerProgress): void;
-  /** The session has something to send at the end of this group of commits. */
+  /** The session has something to send after this group of commits. */
   hasAnswers(session: Session): void;
   ended(session: Session): void;
   wrongToken(address: string): void;

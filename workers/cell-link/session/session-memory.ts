@@ -21,7 +21,7 @@ export class SessionMemory {
   #pendingCount = 0;
   /** The memory for the payload that is being read. */
   #claim: PayloadClaim | undefined;
-  /** Since it last got memory; and how many bytes had come by then. */
+  /** The seconds since the payload last got memory, and the bytes that had come by then. */
   #claimSeconds = 0;
   #claimedAtBytes = 0;
   /** Its place among the connections that wait while the link as a whole is full. */
@@ -76,7 +76,7 @@ export class SessionMemory {
     return isSlow && this.#options.budget.hasWaitingClaims;
   }
 
-  /** The payload that was claimed for is whole. */
+  /** The payload of the claim is whole. */
   endClaim(): void {
     const claim = this.#claim;
     this.#claim = undefined;
@@ -88,7 +88,10 @@ export class SessionMemory {
     if (this.#pendingBytes <= LIMITS.linkConnectionPendingBytes / 2) this.#options.pauses.resume("own messages");
   }
 
-  /** Pauses the connection when it holds too much. Called after each chunk, so memory is bounded to what is pending plus one chunk. */
+  /**
+   * Pauses the connection when it holds too much. It is called after each chunk, so memory is bounded to what is
+   * pending plus one chunk.
+   */
   limit(isPayloadHeld: boolean): void {
     const { budget, pauses } = this.#options;
     // The payload being read does not count as pending: a message above the limit is let in alone.
@@ -102,7 +105,10 @@ export class SessionMemory {
     });
   }
 
-  /** Nothing more is read: gives up the claim and the place in the queue. What is pending is still released by its commits. */
+  /**
+   * Nothing more is read. Gives up the claim and the place in the queue. Pending messages are still released by their
+   * commits.
+   */
   stop(): void {
     this.endClaim();
     if (this.#waiting !== undefined) this.#options.budget.cancelWait(this.#waiting);

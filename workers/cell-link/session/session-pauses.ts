@@ -44,7 +44,7 @@ export class SessionPauses {
     this.#socket.resume();
   }
 
-  /** Drops all reasons for good. The socket stays as it is. */
+  /** Drops all reasons for good. The socket stays paused or not, as it is. */
   end(): void {
     this.#isEnded = true;
     this.#reasons.clear();

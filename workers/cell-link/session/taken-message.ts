@@ -9,7 +9,7 @@ export class TakenMessage implements IncomingMessage {
   readonly instance: string | null;
   readonly body: Uint8Array;
   readonly payload: Uint8Array;
-  /** Memory that it is counted with. */
+  /** The memory that is counted for it. */
   readonly bytes: number;
   readonly #settle: (message: TakenMessage, refusal: Refusal | null) => void;
 

@@ -3,7 +3,7 @@ import type { Feature, Grid, PartForm } from "./part-form.js";
 import type { SensorModel } from "./sensor-model.js";
 import type { HeightEncoding } from "./surface.js";
 
-/** A region of the face over which heights are averaged: a disc, or a ring when `innerMm` is above 0. */
+/** A region of the face whose heights are averaged: a disc, or a ring if `innerMm` is above 0. */
 export interface Region {
   xMm: number;
   yMm: number;
@@ -11,7 +11,7 @@ export interface Region {
   outerMm: number;
 }
 
-/** A height difference that a program checks: mean height of `of` over that of `over`. */
+/** A height difference that a program checks: the mean height of `of` above the mean height of `over`. */
 export interface Dimension {
   name: string;
   of: Region;
@@ -27,11 +27,14 @@ export interface PartKind {
   encoding: HeightEncoding;
   sensor: SensorModel;
   dimensions: Dimension[];
-  /** One part of this kind. `deviate` says how far each dimension is off its nominal one; by default as a process lets it be. */
+  /**
+   * Gives one part of this kind. `deviate` says how far each dimension is off its nominal value; the default varies it
+   * as a real process does.
+   */
   draw(random: Random, deviate?: Deviate): PartForm;
 }
 
-/** A deviation in mm of a dimension with this threshold. */
+/** Gives a deviation in mm for a dimension with this threshold. */
 export type Deviate = (thresholdMm: number) => number;
 
 const DEGREES = Math.PI / 180;
@@ -42,7 +45,7 @@ const sensor = (noiseMm: number, invalidShare: number): SensorModel => ({
   invalidShare,
 });
 
-/** Deviations that the threshold seldom cuts off: about one dimension in a hundred is out of tolerance. */
+/** Deviations that seldom exceed the threshold: about one dimension in a hundred is out of tolerance. */
 export function usualDeviation(random: Random): Deviate {
   return (thresholdMm) => (random.normal() * thresholdMm) / 2.6;
 }
@@ -163,7 +166,7 @@ const weldedLid: PartKind = {
       roughnessMm: 0.002,
       markPitchMm: 0.4,
       features: [
-        // The lid lies in a rebate of the case.
+        // The lid is in a rebate of the case.
         { ...step, kind: "block", yMm: -14, lengthMm: 34, heightMm: -0.25 },
         {
           kind: "bead",

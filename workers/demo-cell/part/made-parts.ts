@@ -7,12 +7,12 @@ import { forEachPoint, type Grid, gridOrigin, type PartForm } from "./part-form.
 import { type Inspection, lengthCheck, medianOf, type PartSource, type PartWish, shareCheck } from "./part-source.js";
 import { captureSurface } from "./surface.js";
 
-/** How many parts are drawn until one is as wanted. Nearly always the first is. */
+/** How many parts are drawn at most until one is as wanted. Nearly always the first one is. */
 const PART_ATTEMPTS = 12;
-/** How far the first dimension of a part that must fail is off, in thresholds. */
+/** How far off the first dimension is in a part that must fail, in thresholds. */
 const OUT_OF_TOLERANCE = 1.6;
 
-/** Parts made from a form, measured by the modelled sensor, and inspected on what it measured. */
+/** Parts that are made from a form, measured by the modelled sensor, and inspected by what it measured. */
 export function madeParts(kind: PartKind): PartSource {
   return {
     serialPrefix: kind.serialPrefix,
@@ -52,8 +52,8 @@ function inspectPart(kind: PartKind, random: Random, wish: PartWish): { inspecti
 }
 
 /**
- * A part that fails is out of tolerance in one dimension. One that is indeterminate has oil where the first dimension is
- * measured, and one that is not seen has it everywhere.
+ * A part that fails is out of tolerance in one dimension. A part with an indeterminate result has oil where the first
+ * dimension is measured. A part that is not seen has oil everywhere.
  */
 function drawForm(kind: PartKind, random: Random, { outcome, isUnseen }: PartWish): PartForm {
   const usual = usualDeviation(random);
@@ -85,7 +85,7 @@ function regionHeight(zMm: Float32Array, grid: Grid, region: Region): number {
 
 const round = (value: number, digits = 3): number => Number(value.toFixed(digits));
 
-/** What was found, and a box in space around it, which is turned about z only. */
+/** What was found, and a box in space around it. The box is turned about z only. */
 interface Finding {
   defect: Defect;
   box: Pick<Flaw, "xMm" | "yMm" | "angleRad" | "lengthMm" | "widthMm"> & { bottomMm: number; topMm: number };
@@ -106,12 +106,16 @@ function describeFlaw(flaw: Flaw, confidence: number): Finding {
       severity: depthMm > 0.15 ? "major" : "minor",
       metadata: { depth_mm: round(depthMm) },
     },
-    // From the sound surface down to the bottom.
+    // The box reaches from the sound surface down to the bottom of the flaw.
     box: { ...flaw, bottomMm: zMm - depthMm, topMm: zMm },
   };
 }
 
-/** Where a dimension is out of tolerance. The box reaches from the surface to where it should be. @param isMm height that was measured */
+/**
+ * The place where a dimension is out of tolerance. The box reaches from the surface to where it should be.
+ *
+ * @param isMm height that was measured
+ */
 function describeDeviation({ name, delta, message }: QualityCheck, region: Region, isMm: number): Finding {
   const { xMm, yMm, outerMm } = region;
   const shouldMm = isMm - (delta ?? 0);
@@ -123,8 +127,8 @@ function describeDeviation({ name, delta, message }: QualityCheck, region: Regio
 }
 
 /**
- * The finding with its places; none where it lies outside of the scan. `bbox` is [x_min, y_min, x_max, y_max] in pixels,
- * x = column and y = line, and covers the pixels from the minima up to but not including the maxima.
+ * The finding with its places; none if it lies outside the scan. `bbox` is [x_min, y_min, x_max, y_max] in pixels, with
+ * x = column and y = line. It covers the pixels from the minima up to but not including the maxima.
  */
 function placeFinding({ defect, box }: Finding, capture: Capture, frameId: string, n: number): Defect[] {
   const { width, lines, xPitchMm, yPitchMm } = capture;
@@ -134,7 +138,7 @@ function placeFinding({ defect, box }: Finding, capture: Capture, frameId: strin
   const sin = Math.abs(Math.sin(angleRad));
   const halfX = (lengthMm * cos + widthMm * sin) / 2;
   const halfY = (lengthMm * sin + widthMm * cos) / 2;
-  // The pixels whose middles lie within.
+  // These are the pixels whose centres lie inside.
   const first = (mm: number, count: number): number => Math.min(count, Math.max(0, Math.ceil(mm)));
   const end = (mm: number, count: number): number => Math.min(count, Math.max(0, Math.floor(mm) + 1));
   const column = (x: number): number => (x - origin.xMm) / xPitchMm;

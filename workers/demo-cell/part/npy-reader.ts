@@ -4,13 +4,13 @@ export interface NpyArray {
   descr: string;
   rows: number;
   columns: number;
-  /** Row-major, untouched. */
+  /** The bytes of the values, row-major and unchanged. */
   data: Uint8Array;
 }
 
 const HEADER = /^\{'descr': '([^']+)', 'fortran_order': (True|False), 'shape': \((\d+), (\d+)\), \}\s*$/;
 
-/** @throws {Error} that says what is wrong with the bytes. */
+/** @throws {Error} It says what is wrong with the bytes. */
 export function readNpy(bytes: Uint8Array): NpyArray {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (bytes.length < 12 || Buffer.from(bytes.subarray(0, 6)).toString("latin1") !== "\x93NUMPY") {

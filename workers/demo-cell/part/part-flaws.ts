@@ -6,9 +6,9 @@ export interface Flaw {
   type: "dent" | "scratch" | "pit";
   xMm: number;
   yMm: number;
-  /** Height of the sound surface in the flaw's middle. */
+  /** Height of the sound surface at the flaw's middle. */
   zMm: number;
-  /** Of its longer axis, against x. */
+  /** Angle between the flaw's longer axis and x. */
   angleRad: number;
   lengthMm: number;
   widthMm: number;
@@ -17,16 +17,19 @@ export interface Flaw {
 
 type Size = Pick<Flaw, "angleRad" | "lengthMm" | "widthMm">;
 
-/** Sound surface around a flaw, in which no edge hides it or throws a shadow on it. */
+/** Width of sound surface around a flaw. No edge hides the flaw there or throws a shadow on it. */
 const MARGIN_MM = 1.5;
-/** How many places are tried for one flaw. If it fits none of them, the part does not have it. */
+/** How many places are tried for one flaw. If it fits nowhere, the part does not have it. */
 const PLACE_ATTEMPTS = 200;
-/** Of the grid on which a place is looked for. */
+/** Pitch of the grid on which a place is looked for. */
 const LOOK_PITCH_MM = 0.25;
-/** More than this is an edge. */
+/** A larger height difference than this is an edge. */
 const FLAT_MM = 0.005;
 
-/** Draws zero to three flaws, each where the face is even and away from the others. Most parts have none, unless at least one is wanted. */
+/**
+ * Draws zero to three flaws. Each is where the face is even, and away from the others. Most parts have none, unless at
+ * least one is wanted.
+ */
 export function drawFlaws(form: PartForm, random: Random, isWanted = false): Flaw[] {
   const isFlawed = random.chance(0.35);
   const count = isFlawed || isWanted ? random.integer(1, 3) : 0;
@@ -64,7 +67,7 @@ function drawFlaw(form: PartForm, face: Face, others: readonly Flaw[], random: R
 class Face {
   readonly #grid: Grid;
   readonly #zMm: Float32Array;
-  /** Without bow and tilt: an even place has one height. */
+  /** Heights without bow and tilt, so that an even place has one height. */
   readonly #evenMm: Float32Array;
 
   constructor(form: PartForm) {
@@ -106,7 +109,9 @@ class Face {
   }
 }
 
-/** How deep a flaw is at a point, 0 to 1 of its depth; below 0 for the burr that is thrown up beside it. */
+/**
+ * How deep a flaw is at a point, 0 to 1 of its depth. It is below 0 for the burr that is thrown up beside a scratch.
+ */
 function profile(flaw: Flaw, xMm: number, yMm: number): number {
   const cos = Math.cos(flaw.angleRad);
   const sin = Math.sin(flaw.angleRad);
@@ -114,7 +119,7 @@ function profile(flaw: Flaw, xMm: number, yMm: number): number {
   const across = (((yMm - flaw.yMm) * cos - (xMm - flaw.xMm) * sin) * 2) / flaw.widthMm;
   if (flaw.type === "scratch") {
     if (Math.abs(along) > 1) return 0;
-    // A groove that runs out at both ends, with a burr along it.
+    // This is a groove that fades out at both ends, with a burr along it.
     return (
       Math.sqrt(1 - along * along) *
       (Math.exp(-4 * across * across) - 0.3 * Math.exp(-3 * (Math.abs(across) - 1.6) ** 2))
@@ -124,7 +129,10 @@ function profile(flaw: Flaw, xMm: number, yMm: number): number {
   return Math.exp(-1.5 * r2) - 0.12 * Math.exp(-4 * (Math.sqrt(r2) - 1.6) ** 2);
 }
 
-/** Presses the flaws into the heights and gives the worn places: [lines, width], 0 untouched to 1, which luminance shows. */
+/**
+ * Presses the flaws into the heights. Gives the worn places, [lines, width], from 0 (untouched) to 1. Luminance shows
+ * them.
+ */
 export function applyFlaws(zMm: Float32Array, grid: Grid, flaws: readonly Flaw[]): Float32Array {
   const wear = new Float32Array(zMm.length);
   for (const flaw of flaws) {

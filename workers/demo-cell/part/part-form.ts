@@ -1,9 +1,9 @@
 /** The forms of the parts that the demo cell inspects, as heights over a grid. Lengths are mm; the origin is the part's middle. */
 
 export type Feature =
-  /** Raised disc; `chamferMm` is the width of its edge. A negative height is a round recess. */
+  /** A raised disc; `chamferMm` is the width of its edge. With a negative height it is a round recess. */
   | { kind: "disc"; xMm: number; yMm: number; radiusMm: number; heightMm: number; chamferMm: number }
-  /** Raised rounded rectangle, recessed with a negative height. */
+  /** A raised rounded rectangle. With a negative height it is recessed. */
   | {
       kind: "block";
       xMm: number;
@@ -14,28 +14,28 @@ export type Feature =
       heightMm: number;
       chamferMm: number;
     }
-  /** Bead across the part in x, of a half-elliptic section, with ripples as a weld leaves them. */
+  /** A bead across the part in x, with a half-elliptic section and ripples as a weld leaves them. */
   | { kind: "bead"; yMm: number; widthMm: number; heightMm: number; rippleMm: number; rippleLengthMm: number }
-  /** Part of a sphere, raised by `heightMm` in its middle. */
+  /** A part of a sphere. Its middle is raised by `heightMm`. */
   | { kind: "dome"; xMm: number; yMm: number; radiusMm: number; heightMm: number };
 
 export interface PartForm {
-  /** Outline: a rounded rectangle; outside of it lies the table, `thicknessMm` below the face. */
+  /** The outline: a rounded rectangle. The table lies outside it, `thicknessMm` below the face. */
   widthMm: number;
   lengthMm: number;
   cornerMm: number;
   thicknessMm: number;
-  /** Bow over the whole part: rise of the middle over the ends, along x and along y. */
+  /** Bow over the whole part, along x and along y: how much the middle is higher than the ends. */
   bowXMm: number;
   bowYMm: number;
-  /** Height difference from end to end, as it lies. */
+  /** Tilt of the part as it lies: the height difference from end to end. */
   tiltXMm: number;
   tiltYMm: number;
-  /** Roughness of the face, and the pitch of its machining marks in y; 0 for a cast or moulded face. */
+  /** Roughness of the face, and the pitch of its machining marks in y. The pitch is 0 for a cast or moulded face. */
   roughnessMm: number;
   markPitchMm: number;
   features: Feature[];
-  /** Drops of oil on the face: they mirror the laser away, so that nothing is measured there. */
+  /** Drops of oil on the face. They reflect the laser away, so that nothing is measured there. */
   oil?: { xMm: number; yMm: number; radiusMm: number }[];
 }
 
@@ -46,19 +46,19 @@ export interface Grid {
   yPitchMm: number;
 }
 
-/** x of column 0 and y of line 0, with the grid's middle on the part's. */
+/** x of column 0 and y of line 0. The grid's middle is on the part's middle. */
 export function gridOrigin(grid: Grid): { xMm: number; yMm: number } {
   return { xMm: (-(grid.width - 1) / 2) * grid.xPitchMm, yMm: (-(grid.lines - 1) / 2) * grid.yPitchMm };
 }
 
-/** Signed distance to a rounded rectangle about the origin, negative inside. */
+/** Signed distance to a rounded rectangle about the origin. It is negative inside. */
 function roundedBox(x: number, y: number, halfX: number, halfY: number, radius: number): number {
   const dx = Math.abs(x) - halfX + radius;
   const dy = Math.abs(y) - halfY + radius;
   return Math.hypot(Math.max(dx, 0), Math.max(dy, 0)) + Math.min(Math.max(dx, dy), 0) - radius;
 }
 
-/** 1 inside, 0 outside, straight over the chamfer. */
+/** 1 inside, 0 outside, and linear across the chamfer. */
 function edge(distanceMm: number, chamferMm: number): number {
   return Math.min(1, Math.max(0, 0.5 - distanceMm / chamferMm));
 }
@@ -84,7 +84,7 @@ export function forEachPoint(
   }
 }
 
-/** Ideal heights over the grid, in mm, [lines, width] row-major: 0 is the face. */
+/** Ideal heights over the grid in mm, [lines, width], row-major. 0 is the face. */
 export function formHeights(form: PartForm, grid: Grid): Float32Array {
   const zMm = new Float32Array(grid.width * grid.lines);
   const halfX = form.widthMm / 2;
@@ -129,7 +129,7 @@ function addFeature(zMm: Float32Array, grid: Grid, feature: Feature): void {
       forEachPoint(grid, box, (i, x, y) => {
         const across = ((y - yMm) * 2) / widthMm;
         const section = Math.sqrt(Math.max(0, 1 - across * across));
-        // Ripples of a weld are crescents: they trail behind at the bead's sides.
+        // Ripples of a weld are crescents: they lag at the bead's sides.
         const phase = (x / rippleLengthMm + across * across * 1.2) * 2 * Math.PI;
         add(i, section * (heightMm + rippleMm * Math.sin(phase)));
       });

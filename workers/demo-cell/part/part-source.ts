@@ -3,7 +3,7 @@ import { createRandom, type Random } from "../../../core/random.js";
 import type { Defect, QualityCheck, ReportStatus } from "../../../core/run/quality.js";
 import type { Capture } from "../steps/capture.js";
 
-/** What the co-processor makes of one part's capture. */
+/** What the co-processor finds in one part's capture. */
 export interface Inspection {
   capture: Capture;
   checks: QualityCheck[];
@@ -13,33 +13,38 @@ export interface Inspection {
 
 /** What the next part must be like. */
 export interface PartWish {
-  /** What its inspection comes to; undefined: as it comes. */
+  /** The result of its inspection; undefined: as it comes. */
   outcome?: ReportStatus | undefined;
   isFlawed?: boolean;
-  /** Nothing of it is measured. */
+  /** True: nothing of it is measured. */
   isUnseen?: boolean;
 }
 
 /** Where the parts of a program come from. */
 export interface PartSource {
   serialPrefix: string;
-  /** Inspects the next part, which is as wanted if the source can make it so; undefined for a program without captures. */
+  /** Inspects the next part. It is as wanted if the source can make it so. Undefined for a program without captures. */
   inspect(random: Random, wish: PartWish): Promise<Inspection | undefined>;
 }
 
-/** A number from a text, the same everywhere (FNV-1a, 32 bits). */
+/** Makes a number from a text, the same on every machine (FNV-1a, 32 bits). */
 export function hashText(text: string): number {
   let hash = 0x811c9dc5;
   for (const byte of Buffer.from(text)) hash = Math.imul(hash ^ byte, 0x01000193);
   return hash >>> 0;
 }
 
-/** An id that stays over restarts, so that a program put again replaces itself. Its time is 2026-01-01. */
+/**
+ * An id that is the same after a restart, so that a program that is put again replaces itself. Its time is 2026-01-01.
+ */
 export function stableId(key: string): string {
   return generateUuidV7(Date.UTC(2026, 0, 1), createRandom(hashText(key)).bytes(10));
 }
 
-/** A check of a length against its nominal value: beyond 80 % of the threshold it warns, beyond the whole it fails. */
+/**
+ * A check of a length against its nominal value. Beyond 80 % of the threshold it warns, and beyond the threshold it
+ * fails.
+ */
 export function lengthCheck(name: string, valueMm: number, nominalMm: number, thresholdMm: number): QualityCheck {
   const round = (mm: number): number => Math.round(mm * 1e5) / 1e5;
   if (!Number.isFinite(valueMm)) {
@@ -79,7 +84,7 @@ export function shareCheck(name: string, value: number, threshold: number): Qual
   return { name, status, value: rounded, threshold, canonical_units: "unspecified", ...(message && { message }) };
 }
 
-/** Median of the values that are numbers, which it sorts in place; NaN without any. */
+/** Median of those values that are numbers; NaN if there are none. It sorts them in place. */
 export function medianOf(values: Float64Array | Float32Array): number {
   const valid = values.filter((value) => !Number.isNaN(value)).sort();
   return valid[valid.length >> 1] ?? Number.NaN;

@@ -5,8 +5,8 @@ import { lengthCheck, medianOf, type PartSource, shareCheck } from "./part-sourc
 const THRESHOLD_MM = 0.05;
 
 /**
- * A recorded capture as the part of a program, whatever part is wished for. Its checks compare the heights with what the collection's index says. It has
- * no defects.
+ * A recorded capture as the part of a program, whatever part is wanted. Its checks compare the heights with what the
+ * collection's index says. It has no defects.
  */
 export function recordedParts(recorded: RecordedCapture): PartSource {
   return {

@@ -1,6 +1,6 @@
 /**
- * What a laser profiler makes of a surface: the laser falls from above, the camera looks from behind the line (greater y), so that
- * steps throw shadows; heights get noise, edges get flying pixels, dark and steep places drop out.
+ * How a laser profiler sees a surface. The laser comes from above, and the camera looks from the side of greater y. So
+ * steps throw shadows. Heights get noise, edges get flying pixels, and dark and steep places drop out.
  */
 import type { Random } from "../../../core/random.js";
 import type { Grid } from "./part-form.js";
@@ -12,23 +12,25 @@ export interface SensorModel {
   triangulationRad: number;
   /** Share of points that lie between or beyond the surfaces. */
   flyingShare: number;
-  /** Share of points without a measurement, shadows included; what shadows and edges leave open is dropped in patches. */
+  /**
+   * Share of points without a measurement, shadows included. What shadows and edges do not take is dropped in patches.
+   */
   invalidShare: number;
 }
 
 export interface Measured {
-  /** [lines, width], NaN where nothing was measured. */
+  /** Heights, [lines, width]. NaN where nothing was measured. */
   zMm: Float32Array;
-  /** [lines, width], 10 bits. */
+  /** Luminance, [lines, width], 10 bits. */
   luminance: Uint16Array;
 }
 
 export interface Texture {
   roughnessMm: number;
   markPitchMm: number;
-  /** [lines, width], 0 to 1: worn places, see `applyFlaws`. */
+  /** Worn places, [lines, width], 0 to 1; see `applyFlaws`. */
   wear: Float32Array;
-  /** Below this height lies the dark table. */
+  /** Points below this height belong to the dark table. */
   tableBelowMm: number;
 }
 
@@ -50,7 +52,7 @@ export function measure(
   const shadow = shadows(idealMm, grid, sensor.triangulationRad);
   const zMm = new Float32Array(width * lines);
   const luminance = new Uint16Array(width * lines);
-  /** Where measurements drop out readily, 0 to 1: stained, steep and worn places. */
+  /** How easily measurements drop out, 0 to 1. They do in stained, steep and worn places. */
   const weakness = new Float32Array(width * lines);
 
   let invalid = 0;
@@ -66,14 +68,14 @@ export function measure(
       const slopeX = (z - before) / grid.xPitchMm;
       const slopeY = (z - above) / grid.yPitchMm;
       const slope = Math.hypot(slopeX, slopeY);
-      // Speckle of a laser is wider than a point.
+      // Laser speckle is wider than a point.
       speckle = 0.6 * speckle + 0.8 * normal();
 
       const table = z < texture.tableBelowMm;
       const rough = texture.roughnessMm * (0.7 * mark + (grain[i] as number));
       const albedo =
         (table ? 0.13 : 0.5) * (1 + 0.12 * (cloud[i] as number) + 0.1 * (grain[i] as number) + 0.06 * mark);
-      // The camera stands behind the line: faces that lean to it are bright, others dark.
+      // The camera is on the side of greater y: faces that lean to it are bright, others dark.
       const shading = Math.max(0.05, (1 + 0.45 * Math.tanh(slopeY * 1.5)) / Math.sqrt(1 + slope * slope));
       const stain = Math.max(0, (cloud[i] as number) - 0.9);
       weakness[i] = Math.min(1, 0.03 + 0.5 * stain + 0.6 * Math.min(slope, 1) + 0.3 * (texture.wear[i] as number));
@@ -99,12 +101,12 @@ function clampLuminance(value: number): number {
   return Math.min(LUMINANCE_MAX, Math.max(0, Math.round(value)));
 }
 
-/** 1 where a higher surface stands between the point and the camera, which looks along y at the triangulation angle. */
+/** 1 where a higher surface is between the point and the camera, which looks along y at the triangulation angle. */
 function shadows(zMm: Float32Array, grid: Grid, triangulationRad: number): Uint8Array {
   const { width, lines } = grid;
   const shadow = new Uint8Array(zMm.length);
   const risePerLineMm = grid.yPitchMm / Math.tan(triangulationRad);
-  // Seen along the line of sight, a point is hidden when one behind it (greater y) stands above it.
+  // A point is hidden if a point at greater y rises above the line of sight.
   const horizon = new Float32Array(width).fill(Number.NEGATIVE_INFINITY);
   for (let row = lines - 1; row >= 0; row--) {
     for (let col = 0; col < width; col++) {
@@ -117,7 +119,7 @@ function shadows(zMm: Float32Array, grid: Grid, triangulationRad: number): Uint8
   return shadow;
 }
 
-/** Normal-ish noise that is smooth over `cellMm`: a lattice of normals, blended between. */
+/** Roughly normal noise that is smooth over `cellMm`: a lattice of normals, blended between. */
 function smoothNoise(grid: Grid, cellMm: number, random: Random): Float32Array {
   const columns = Math.ceil((grid.width * grid.xPitchMm) / cellMm) + 2;
   const rows = Math.ceil((grid.lines * grid.yPitchMm) / cellMm) + 2;
@@ -141,7 +143,10 @@ function smoothNoise(grid: Grid, cellMm: number, random: Random): Float32Array {
   return noise;
 }
 
-/** At edges the spot sees two surfaces and reports a height between or beyond them; elsewhere stray light does, seldom. */
+/**
+ * At edges the spot hits two surfaces, and the sensor reports a height between or beyond them. Elsewhere stray light
+ * seldom does the same.
+ */
 function addFlyingPixels(zMm: Float32Array, idealMm: Float32Array, grid: Grid, share: number, random: Random): void {
   const { width } = grid;
   const reach = 3;
@@ -164,7 +169,10 @@ function addFlyingPixels(zMm: Float32Array, idealMm: Float32Array, grid: Grid, s
   }
 }
 
-/** Drops measurements in small patches, some along a line as glare does, where the surface is weak, until `count` more are gone. */
+/**
+ * Drops measurements until `count` more are gone, in small patches where the surface is weak. Some patches lie along a
+ * line, as glare does.
+ */
 function dropPatches(
   zMm: Float32Array,
   luminance: Uint16Array,
@@ -180,7 +188,7 @@ function dropPatches(
     const col0 = random.integer(0, width - 1);
     if (!random.chance(weakness[row0 * width + col0] as number)) continue;
     const glare = random.chance(0.25);
-    // Mostly specks, seldom a large patch.
+    // Most are specks; seldom one is a large patch.
     const size = 1 + 5 * random.next() ** 3;
     const reachX = glare ? size * 3 : size;
     const reachY = glare ? 1 + size / 3 : size;

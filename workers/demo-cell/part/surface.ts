@@ -6,15 +6,15 @@ import { forEachPoint, formHeights, type Grid, gridOrigin, type PartForm } from 
 import { measure, type SensorModel } from "./sensor-model.js";
 
 /**
- * How the head encodes heights: u16 counts with 0 as invalid, or i32 in hundredths of a micrometre with codes at the
- * bottom. A head that gives f32, in mm with NaN, measures no luminance.
+ * How the head encodes heights: as u16 counts with 0 as invalid, or as i32 in hundredths of a micrometre with codes at
+ * the bottom. A head that gives f32, in mm with NaN, measures no luminance.
  */
 export type HeightEncoding = "u16" | "i32" | "f32";
 
 const I32_NO_MEASUREMENT = -0x8000_0000;
 const I32_DEAD_ZONE = -0x7fff_ffff;
 
-/** A capture of one part, with its flaws, as the sensor sees it. Deterministic in `random`. */
+/** A capture of one part with its flaws, as the sensor sees it. The same `random` gives the same capture. */
 export function captureSurface(
   form: PartForm,
   flaws: readonly Flaw[],
@@ -55,7 +55,7 @@ export function captureSurface(
 
 type Encoded = { planes: Planes["height"]; height: Uint8Array };
 
-/** Counts of 1 µm about the middle of the range: 65 mm in all. */
+/** Counts of 1 µm, with 0 mm in the middle of the range. It covers 65 mm in all. */
 function encodeU16(zMm: Float32Array): Encoded {
   const scale = 0.001;
   const middle = 32_768;

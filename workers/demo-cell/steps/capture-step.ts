@@ -4,9 +4,9 @@ import { formatTimeUs } from "../../../core/timestamps.js";
 import { batchPayload } from "./capture.js";
 import type { RunContext } from "./run-context.js";
 
-/** A batch is about this large: some hundred milliseconds of a capture head. */
+/** A batch has about this many bytes: some hundred milliseconds of a capture head. */
 const BATCH_BYTES = 512 * 1024;
-/** Lines a second of the modelled head. */
+/** Lines that the modelled head takes per second. */
 const LINE_RATE = 1_000;
 
 /** Streams the part's capture as a head does, then lets the co-processor judge it in a job. */

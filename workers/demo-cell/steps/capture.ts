@@ -1,7 +1,10 @@
 import { lineBytes, type Planes } from "../../../core/capture/capture.js";
 import type { JsonObject } from "../../../core/json/json.js";
 
-/** A height map as a capture head delivers it, made or recorded: raw bytes, little-endian, row = scan line. */
+/**
+ * A height map as a capture head delivers it, made or recorded. It is raw bytes, little-endian, and each row is a scan
+ * line.
+ */
 export interface Capture {
   width: number;
   lines: number;
@@ -10,14 +13,14 @@ export interface Capture {
   yPitchMm: number;
   xOriginMm: number;
   yOriginMm: number;
-  /** [lines, width] of `planes.height.dtype`. */
+  /** The heights, [lines, width], of type `planes.height.dtype`. */
   height: Uint8Array;
-  /** [lines, width] of `planes.luminance.dtype`; undefined without luminance. */
+  /** The luminance, [lines, width], of type `planes.luminance.dtype`; undefined without luminance. */
   luminance: Uint8Array | undefined;
   metadata: JsonObject;
 }
 
-/** Payload of `frame.lines`: the height rows of the batch, then its luminance rows. */
+/** The payload of `frame.lines`: the height rows of the batch, then its luminance rows. */
 export function batchPayload(capture: Capture, firstLine: number, lineCount: number): Uint8Array {
   const bytes = lineBytes(capture.planes, capture.width);
   const endLine = firstLine + lineCount;
@@ -32,7 +35,7 @@ export function batchPayload(capture: Capture, firstLine: number, lineCount: num
 
 /** The raw codes of the height plane: element i is the point in column i % width of line floor(i / width). */
 export function heightCodes(capture: Capture): Uint16Array | Int16Array | Int32Array | Float32Array {
-  // A copy when the bytes do not lie aligned, as behind an odd header.
+  // Unaligned bytes are copied, for example those after an odd header.
   const { height } = capture;
   const aligned = height.byteOffset % 4 === 0 ? height : Uint8Array.prototype.slice.call(height);
   const { buffer, byteOffset, byteLength } = aligned;

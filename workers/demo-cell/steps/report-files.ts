@@ -7,7 +7,7 @@ export interface RunReport {
   defects: readonly Defect[];
 }
 
-/** A protocol to read, one line a check and a finding. */
+/** A protocol for people, with one line for each check and each finding. */
 export function protocolText(report: RunReport): Uint8Array {
   const lines = [`Inspection protocol`, `Program  ${report.program}`, `Part     ${report.serialNumber}`, "", "Checks"];
   for (const { name, status, value, nominal, threshold, canonical_units: units } of report.checks) {
@@ -24,7 +24,7 @@ export function protocolText(report: RunReport): Uint8Array {
   return Buffer.from(`${lines.join("\n")}\n`);
 }
 
-/** The same for machines. */
+/** The same protocol for machines. */
 export function reportJson(report: RunReport): Uint8Array {
   const { program, serialNumber: serial_number, checks, defects } = report;
   return Buffer.from(`${JSON.stringify({ program, serial_number, checks, defects }, null, 2)}\n`);

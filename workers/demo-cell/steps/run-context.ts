@@ -10,17 +10,17 @@ export interface RunContext {
   serialNumber: string;
   random: Random;
   pace: Pace;
-  /** Sends a message of the run; resolves when the link has taken it. Refusals come up when the run ends. */
+  /** Sends a message of the run. Resolves when the link has taken it. Refusals are reported when the run ends. */
   say(message: CellMessage, payload?: Uint8Array): Promise<void>;
   newId(): string;
   /** The part under the sensor, once a step has looked at it. */
   inspect(): Promise<Inspection | undefined>;
-  /** Everything found, for the report file. */
+  /** Everything that was found, for the report file. */
   checks: QualityCheck[];
   defects: Defect[];
   /** True if a scene decides the run: nothing else goes wrong in it by chance. */
   isSteady: boolean;
-  /** The step at which a fault of the machine stops the run; undefined for most runs. */
+  /** The step at which a fault of the machine stops the run. It is undefined for most runs. */
   faultyStep: number | undefined;
 }
 

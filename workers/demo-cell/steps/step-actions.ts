@@ -5,7 +5,7 @@ import { captureFrame } from "./capture-step.js";
 import { type RunContext, StepFaultError } from "./run-context.js";
 import { sweepProfile } from "./sweep-step.js";
 
-/** What a step does, and its result. Throws StepFaultError when the machine cannot do it. */
+/** What a step does, and its result. Throws StepFaultError if the machine cannot do it. */
 type StepAction = (run: RunContext, step: ProgramStep, index: number) => Promise<JsonObject>;
 
 const round = (value: number, digits = 3): number => Number(value.toFixed(digits));
@@ -51,7 +51,7 @@ async function runCamera(run: RunContext, step: ProgramStep, index: number): Pro
   return { score: value, passed: value >= threshold, checks: [{ ...check }] };
 }
 
-/** A step that takes its time and says what it set. */
+/** A step that takes some time and reports what it set. */
 const simple =
   (durationMs: number, faultMessage: string, result: (run: RunContext, step: ProgramStep) => JsonObject): StepAction =>
   async (run, step, index) => {

@@ -5,11 +5,11 @@ import { heightsMm } from "./capture.js";
 import type { RunContext } from "./run-context.js";
 
 const APPENDS = 3;
-/** Of an i32 channel: hundredths of a micrometre, the lowest code meaning no measurement. */
+/** Scale of an i32 channel: hundredths of a micrometre. The lowest code means no measurement. */
 const I32_SCALE = 0.00001;
 const I32_INVALID = -0x8000_0000;
 
-/** Runs confocal heads along the part and appends what they measure, each channel on a track of its own. */
+/** Moves confocal heads along the part and appends what they measure. Each channel has its own track. */
 export async function sweepProfile(run: RunContext, step: ProgramStep, index: number): Promise<JsonObject> {
   const channels = Number(step.params?.channels ?? 2);
   const samples = Number(step.params?.samples ?? 600);
@@ -52,7 +52,9 @@ export async function sweepProfile(run: RunContext, step: ProgramStep, index: nu
   return { channels, samples: rows * APPENDS, invalid_values: invalid };
 }
 
-/** Height of channel c at the share `t` (0 to 1) of the way along x; from the part's capture where there is one. */
+/**
+ * Height of channel c at the share `t` (0 to 1) of the way along x. It comes from the part's capture if there is one.
+ */
 async function tracks(run: RunContext, channels: number): Promise<(channel: number, t: number) => number> {
   const inspection = await run.inspect();
   if (inspection === undefined) return (channel, t) => 0.2 * channel + 0.05 * Math.sin(t * 12);

@@ -3,7 +3,7 @@ import type { TaskAnswer } from "../../artefacts/pool/artefact-thread.js";
 import type { TaskErrorData } from "../../artefacts/pool/task-failures.js";
 import type { FrontToRecorder, RecorderToFront } from "../recorder-messages.js";
 
-/** Computes artefacts for the recorder, which only says what to compute and stores the result. */
+/** Computes artefacts for the recorder. The recorder only says what to compute, and stores the result. */
 export interface ArtefactMaker {
   /** How many artefacts are made at a time. A height map is two tasks: the picture and its preview. */
   readonly concurrency: number;

@@ -1,12 +1,15 @@
 import type { CommittedBatch } from "../../../storage/log/committed-batch.js";
 import { BatchMemory } from "./batch-memory.js";
 
-/** Most bytes on their way to the front: enough for some large batches, and a bound on memory while the front is busy. */
+/**
+ * Most bytes on their way to the front. This is enough for some large batches, and it bounds memory while the front is
+ * busy.
+ */
 const MAXIMUM_AHEAD_BYTES = 32 * 1024 * 1024;
 
 /**
- * Sends committed records to the front, in order, and counts what the front has not taken yet. It never holds records itself: when the
- * front is behind, whoever makes new records has to wait.
+ * Sends committed records to the front, in order, and counts what the front has not taken yet. It never holds records
+ * itself: while the front has not caught up, whoever makes new records has to wait.
  */
 export class BatchStream {
   readonly #send: (batch: CommittedBatch, transfer: ArrayBuffer) => void;
@@ -20,7 +23,7 @@ export class BatchStream {
 
   constructor(options: {
     send: (batch: CommittedBatch, transfer: ArrayBuffer) => void;
-    /** Called when the front has fallen behind, and when it has caught up. */
+    /** Called when the front can no longer keep up, and when it has caught up. */
     onBehind: (isBehind: boolean) => void;
   }) {
     this.#send = options.send;
@@ -36,12 +39,15 @@ export class BatchStream {
     return this.#isBehind;
   }
 
-  /** Takes the memory for the next batch, which has so many bytes. @throws RangeError when there is none */
+  /** Takes the memory for the next batch of this many bytes. @throws RangeError if there is none */
   reserve(lengthBytes: number): void {
     this.#memory.reserve(lengthBytes);
   }
 
-  /** Sends a copy of the batch, because its bytes belong to the log. A hint's bytes are sent themselves: nobody reads them again. */
+  /**
+   * Sends a copy of the batch, because its bytes belong to the log. A hint's bytes are sent without a copy: nobody
+   * reads them again.
+   */
   send(batch: CommittedBatch): void {
     const bytes = batch.isHint ? (batch.bytes as Uint8Array<ArrayBuffer>) : this.#memory.copyOf(batch.bytes);
     this.#untaken.push(batch.lastSequence);
@@ -74,7 +80,7 @@ export class BatchStream {
     this.#onBehind(false);
   }
 
-  /** Resolves when the front is not behind. For reading the log at a start. */
+  /** Resolves when the front has caught up. Used while the log is read at a start. */
   caughtUp(): Promise<void> {
     if (!this.#isBehind) return Promise.resolve();
     return new Promise((resolve) => this.#waiting.push(resolve));

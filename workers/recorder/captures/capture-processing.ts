@@ -8,55 +8,64 @@ import { NO_THREAD, OUT_OF_MEMORY, RESOURCE_SHORTAGE } from "../../artefacts/poo
 import type { ArtefactMaker } from "./artefact-maker.js";
 import { type MadeArtefact, makeArtefact } from "./make-artefact.js";
 
-/** Recording an artefact fails while too much is waiting for the log. It is then made again after this time. */
+/** Recording an artefact fails while too much is waiting for the log. It is tried again after this time. */
 const RETRY_MS = 1_000;
 /**
- * An artefact of an ended run means that the whole run is recorded again. So artefacts are gathered and recorded together: at least one
- * for each `DOCUMENT_BYTES_PER_ARTEFACT` of the run's document and at least `LEAST_GATHERED` (one frame's), unless they have
- * `GATHERED_BYTES` before that, or no more are to come.
+ * Each artefact of an ended run makes the recorder record the whole run again. So artefacts are gathered and recorded
+ * together: at least one for each `DOCUMENT_BYTES_PER_ARTEFACT` of the run's document, and at least `LEAST_GATHERED`
+ * (those of one frame). They are recorded earlier if they have `GATHERED_BYTES`, or if no more are to come.
  */
 const DOCUMENT_BYTES_PER_ARTEFACT = 64 * 1024;
 const LEAST_GATHERED = 4;
 const GATHERED_BYTES = 4 * 1024 * 1024;
-/** Codes that mean that the service is stopping or nobody waits. The captures are fine, and the next start makes the artefact. */
+/**
+ * With these codes the service is stopping, or nobody waits. The captures are fine, and the next start makes the
+ * artefact.
+ */
 const NO_FAILURES: ReadonlySet<string> = new Set(["closed", "cancelled"]);
 
 /**
- * How often a failure that may pass is tried again, after 1, 2, 4 … 32 s: for a minute when the disk does not give the bytes, for an hour
- * when there is no memory. Then the artefact is given up: runs that wait for artefacts hold memory, and in the end captures.
+ * How often a failure that may pass is tried again, after 1, 2, 4 … 32 s. That is one minute if the disk does not give
+ * the bytes, and one hour if there is no memory. Then the artefact is given up: runs that wait for artefacts hold
+ * memory, and in the end they hold up captures.
  */
 const MOST_ATTEMPTS: ReadonlyMap<string, number> = new Map([
   ["file_system_failed", 7],
   [OUT_OF_MEMORY, 117],
 ]);
 const LONGEST_ROUNDS = 32;
-/** Codes that mean that the service lacks a resource. The artefact is tried again after the same pauses until it succeeds. */
+/**
+ * With these codes the service lacks a resource. The artefact is tried again after the same pauses until it succeeds.
+ */
 const SHORTAGES: ReadonlySet<string> = new Set([RESOURCE_SHORTAGE, NO_THREAD]);
 
 export interface CaptureProcessingOptions {
   maker: ArtefactMaker;
   timers: Timers;
-  /** The present state of an active run, or of an ended run with artefacts left to be made. */
+  /** The present state of an active run, or of an ended run that still has artefacts to be made. */
   run(id: string): RunState | undefined;
   /** The path of the run's capture file. */
   path(runId: string): string;
-  /** Removed from paths in failure messages: whoever reads a run's event log may be on another machine. */
+  /** This part is removed from paths in failure messages: whoever reads a run's event log may be on another machine. */
   dataDirectory: string;
-  /** Resolves when everything that the run has stored so far can be read. Rejects when nothing is stored any more. */
+  /** Resolves when everything that the run has stored so far can be read. Rejects if nothing is stored any more. */
   whenWritten(runId: string): Promise<void>;
   /** False: artefacts wait for room on the disk, as captures do. */
   hasRoom(): boolean;
   /** Stores and records artefacts. Throws if they cannot be recorded now. */
   record(run: RunState, made: readonly MadeArtefact[]): void;
-  /** Total size of the documents of ended runs with artefacts left to be made. */
+  /** Total size of the documents of ended runs that still have artefacts to be made. */
   endedDocumentBytes(): number;
   /** Called when `isBehind` has changed. */
   onBehind(): void;
-  /** Something is put off, and nothing was before: told once, however much follows and however long it lasts. */
+  /**
+   * Called when something is put off and nothing was before. It is called once, whatever follows and however long it
+   * lasts.
+   */
   report(error: unknown): void;
-  /** Nothing that was put off is left: it was made, or given up. */
+  /** Called when nothing that was put off is left: all of it was made or given up. */
   caughtUp(): void;
-  /** Above this sum of `endedDocumentBytes` processing counts as behind. */
+  /** Above this sum of `endedDocumentBytes`, `isBehind` is true. */
   behindBytes?: number;
 }
 
@@ -76,14 +85,14 @@ interface Item {
 
 interface PostponedItem {
   item: Item;
-  /** Rounds of the retry timer until it is tried again. */
+  /** How many rounds of the retry timer are left until it is tried again. */
   rounds: number;
 }
 
 /**
- * Has artefacts made from the captures of runs: every format of a frame once the frame is whole, and the CSV of a series once the series
- * is. This class decides what to make, the maker computes it, and the recorder stores it. What is left to make follows from the runs'
- * state, so only the order is kept here.
+ * Lets artefacts be made from the captures of runs: every format of a frame once the frame is whole, and the CSV of a
+ * series once the series is whole. This class decides what to make, the maker computes it, and the recorder stores it.
+ * The runs' state says what is left to make, so only the order is kept here.
  */
 export class CaptureProcessing {
   readonly #options: CaptureProcessingOptions;
@@ -96,7 +105,7 @@ export class CaptureProcessing {
   /** Items that wait to be tried again. */
   #postponed: PostponedItem[] = [];
   #retry: unknown = null;
-  /** Keys of what was put off and has not come to an end since. */
+  /** Keys of artefacts that were put off and have not been made or given up since. */
   readonly #late = new Set<string>();
   #isBehind = false;
   #isResumed = false;
@@ -107,7 +116,7 @@ export class CaptureProcessing {
     this.#behindBytes = options.behindBytes ?? LIMITS.processedRunBytes;
   }
 
-  /** True when too many ended runs are not processed yet: new captures must wait. */
+  /** True if too many ended runs are not processed yet. New captures must wait then. */
   get isBehind(): boolean {
     return this.#isBehind;
   }
@@ -124,7 +133,7 @@ export class CaptureProcessing {
     this.proceed();
   }
 
-  /** Looks whether changes have completed a frame or a series, ended a run, or removed its captures. */
+  /** Checks whether changes have completed a frame or a series, ended a run, or removed its captures. */
   changed(changes: readonly Change[]): void {
     for (const change of changes) {
       switch (change.kind) {
@@ -142,7 +151,7 @@ export class CaptureProcessing {
     this.proceed();
   }
 
-  /** Starts as many tasks as may be under way. Call it when there may be room again. */
+  /** Starts as many tasks as may run at a time. Call it when there may be room again. */
   proceed(): void {
     while (this.#underWay < this.#options.maker.concurrency && this.#mayWork && this.#options.hasRoom()) {
       const item = this.#queue[this.#next];
@@ -165,7 +174,7 @@ export class CaptureProcessing {
     }
   }
 
-  /** Records what has been made. What comes back later is dropped and made again at the next start. */
+  /** Records what has been made. Results that come later are dropped, and made again at the next start. */
   stop(): void {
     if (this.#isStopped) return;
     for (const [runId, { gathered }] of this.#runs) if (gathered.length > 0) this.#recordGathered(runId);

@@ -46,7 +46,8 @@ async function makeFormat(
   const source = frameSource(frame, path);
   switch (format) {
     case "png": {
-      // Asked for together: the filter may take minutes, and would come before a preview that is asked for later.
+      // Both are asked for together. The filter may take minutes, and would come before a preview that is asked for
+      // later.
       const [answer, preview] = await Promise.all([maker.make("heightMap", source), maker.make("preview", source)]);
       if ("error" in answer) return answer;
       if ("error" in preview) return preview;
@@ -96,7 +97,7 @@ async function makeCsv(
   return { parts: [bytesOf(offsets)], placed: ([extent]) => ({ kind: "csv", totalBytes, offsets: extent as Extent }) };
 }
 
-/** The bytes as they lie in memory: little-endian on every platform that Node supports. */
+/** The bytes in the order of memory. It is little-endian on every platform that Node supports. */
 function bytesOf(values: Uint32Array | Float64Array): Uint8Array {
   return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 }

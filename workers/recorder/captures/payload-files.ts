@@ -7,7 +7,10 @@ import type { CaptureFile } from "../../../storage/captures/capture-file.js";
 import { FILE_OF_KIND } from "../../../storage/captures/capture-path.js";
 import type { CaptureStore } from "../../../storage/captures/capture-store.js";
 
-/** The capture files of active runs and of runs that are still processed. They are cached: finding a file's end walks over all extents of the run. */
+/**
+ * The capture files of active runs, and of runs that are still processed. They are cached, because finding a file's end
+ * means going through all extents of the run.
+ */
 export class PayloadFiles {
   readonly #store: CaptureStore;
   readonly #run: (id: string) => RunState | undefined;
@@ -27,7 +30,7 @@ export class PayloadFiles {
     let file = files[kind];
     if (file === undefined) {
       const run = this.#run(runId);
-      // Bytes behind those that records name were never acknowledged, and are overwritten.
+      // Bytes after those that records name were never acknowledged, and are overwritten.
       const end = run === undefined ? 0 : storedEnd(run, kind);
       file = this.#store.file(runId, FILE_OF_KIND[kind], end);
       files[kind] = file;

@@ -37,7 +37,7 @@ export class ProducerLink implements MessageIntake {
   readonly server: LinkServer;
   readonly #options: ProducerLinkOptions;
   readonly #sharedNames: SharedNames;
-  /** Lines that any connection can cause. */
+  /** Log lines that any connection can cause. */
   readonly #lines: RepeatedLogLines<LogLine>;
 
   constructor(options: ProducerLinkOptions) {
@@ -51,7 +51,7 @@ export class ProducerLink implements MessageIntake {
       intake: this,
       timers,
       report: (error, producer) => {
-        // A producer that was refused for it tries again and again: one line for all attempts is enough.
+        // A producer that was refused for this reason tries again and again. One line for all attempts is enough.
         if (noteShortage(error)) return;
         this.#line("error", "a message could not be taken", producer ?? "", { producer, cause: causeOf(error) });
       },
@@ -117,7 +117,7 @@ export class ProducerLink implements MessageIntake {
     const { state, wallUs, writer, line, report } = this.#options;
     const { producers, lastTimeUs } = state();
     const nowUs = wallUs();
-    // While a clock is known to be wrong, it makes no name old.
+    // While a clock is known to be wrong, no name counts as old.
     if (clockFault(lastTimeUs, nowUs) !== null) return false;
     const unused = producers.unusedSince(nowUs - LIMITS.producerUnusedDays * DAY_US);
     const names = unused.filter((name) => !this.server.isConnected(name)).slice(0, FORGOTTEN_AT_ONCE);
@@ -158,7 +158,7 @@ export class ProducerLink implements MessageIntake {
     this.#options.writer().take(message);
   }
 
-  /** @param cause the name or address whose lines are counted. A line that stands for several has no fields. */
+  /** @param cause the name or address whose lines are counted. A line that represents several has no fields. */
   #line(level: LogLine["level"], message: string, cause: string, fields: LogLine["fields"]): void {
     this.#lines.write(message, cause, (isToldApart) => ({ level, message, fields: isToldApart ? fields : {} }));
   }

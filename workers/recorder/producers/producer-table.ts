@@ -18,8 +18,11 @@ export interface Producer {
   /** Last number whose record is committed: what may be acknowledged. */
   committed: number;
   /**
-   * The last number taken from each instance. Only the `LIMITS.instancesPerProducer` instances with the highest numbers are kept: those that
-   * sent last, in whatever order the log is read. Beyond `LIMITS.instances` of all producers, the producer with the most loses its oldest.
+   * The last number taken from each instance.
+   *
+   * Only the `LIMITS.instancesPerProducer` instances with the highest numbers are kept. They sent last, in whatever
+   * order the log is read. If all producers together have more than `LIMITS.instances`, the producer with the most
+   * loses its oldest.
    */
   readonly instances: Map<string, number>;
   /** Time of its last record, UTC in microseconds. */
@@ -56,9 +59,10 @@ function isRefusalEntry(value: unknown): boolean {
 }
 
 /**
- * Producers by name, with their sequence numbers and stored refusals. This is what makes a resend harmless. Bounded by
- * `LIMITS.producers`, `LIMITS.instances`, `LIMITS.refusalsPerProducer` and `LIMITS.refusalBytes`: about 200 bytes a producer, 100 bytes an
- * instance, and twice its JSON for a refusal.
+ * Producers by name, with their sequence numbers and stored refusals. This makes a resend harmless.
+ *
+ * It is bounded by `LIMITS.producers`, `LIMITS.instances`, `LIMITS.refusalsPerProducer` and `LIMITS.refusalBytes`. A
+ * producer takes about 200 bytes, an instance 100 bytes, and a refusal twice its JSON.
  */
 export class ProducerTable {
   readonly #producers = new Map<string, Producer>();
@@ -112,7 +116,7 @@ export class ProducerTable {
     this.#producers.delete(name);
   }
 
-  /** Names of producers that have stored nothing since `timeUs`, longest unused first. */
+  /** Names of producers that have stored nothing since `timeUs`. The name that has been unused longest comes first. */
   unusedSince(timeUs: number): string[] {
     const unused = [...this.#producers.values()].filter(
       (producer) => producer.taken > 0 && producer.lastUsedUs < timeUs,
@@ -135,7 +139,7 @@ export class ProducerTable {
     ]);
   }
 
-  /** Takes the producers of an opening state in place of everything before: they are the sum of that. */
+  /** Replaces everything by the producers of an opening state: they sum up everything before. */
   restore(entries: readonly ProducerEntry[]): void {
     this.#producers.clear();
     this.#refusalBytes = 0;
@@ -164,7 +168,7 @@ export class ProducerTable {
     this.#refusalBytes += bytes;
     if (producer.refusals.size > LIMITS.refusalsPerProducer) this.#dropOldest(producer);
     while (this.#refusalBytes > LIMITS.refusalBytes) {
-      // The producer with the most refusals loses one: a producer gone wild costs the others nothing.
+      // The producer with the most refusals loses one. So a faulty producer costs the others nothing.
       this.#dropOldest(this.#most(producer, ({ refusalBytes }) => refusalBytes));
     }
   }

@@ -18,7 +18,11 @@ export class SharedNames {
     this.#onChange = onChange;
   }
 
-  /** An instance of this name is back, and another has sent or had its connection since. @returns true if the name was not shared before */
+  /**
+   * An instance of this name is back, and another has sent or connected since.
+   *
+   * @returns true if the name was not shared before
+   */
   alternated(name: string): boolean {
     const timer = this.#names.get(name);
     if (timer !== undefined) this.#timers.clear(timer);

@@ -3,7 +3,7 @@ import type { LogLine, RecorderToFront } from "../recorder-messages.js";
 /** Writes to the service's log. The functions need no `this`. */
 export interface LogLines {
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
-  /** Logs an error as `cause` of what it did. */
+  /** Logs an error as the `cause` of a line. */
   report(what: string, error: unknown, fields: LogLine["fields"]): void;
 }
 

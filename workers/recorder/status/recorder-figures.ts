@@ -3,7 +3,10 @@ import type { LoopDelay } from "../../loop-delay.js";
 import type { DeliveryFigures } from "../../webhooks/deliveries/delivery-figures.js";
 import type { StoreCounters } from "../upkeep/store-counters.js";
 
-/** What the recorder has counted since it started, for the service's metrics. Plain data, since it crosses threads. */
+/**
+ * What the recorder has counted since it started, for the service's metrics. It is plain data, because it crosses
+ * threads.
+ */
 export interface RecorderFigures {
   messages: number;
   /** Bytes of the MessagePack bodies and payloads of these messages. */
@@ -11,11 +14,11 @@ export interface RecorderFigures {
   /** Time from taking a message to its commit. */
   commits: DurationCounts;
   connections: number;
-  /** Appended to the log and not committed. */
+  /** Messages that were appended to the log and are not committed. */
   logPendingBytes: number;
-  /** Handed to capture files and not written. */
+  /** Bytes that were handed to capture files and are not written. */
   capturesPendingBytes: number;
-  /** Sent to the front and not taken by it. */
+  /** Bytes that were sent to the front and not taken by it. */
   frontPendingBytes: number;
   /** Records that the log holds or has held. */
   records: number;

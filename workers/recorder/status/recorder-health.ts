@@ -42,7 +42,10 @@ export interface HealthSources {
   dispatcherFault(): string | null;
 }
 
-/** Makes the recorder's rows of health (log, disk, recorder, dispatcher) and sends them, with the store's counters, when one changes. */
+/**
+ * Makes the recorder's rows of health (log, disk, recorder, dispatcher). When one of them changes, it sends them all,
+ * with the store's counters.
+ */
 export class RecorderHealth {
   readonly #sources: HealthSources;
   readonly #send: (rows: ComponentRow[], counters: StoreCounters) => void;
@@ -110,7 +113,7 @@ export class RecorderHealth {
   }
 }
 
-/** A warning when few names are left: beyond the limit no new producer can connect. */
+/** Warns when few names are left: at the limit no new producer can connect. */
 function usedNames(count: number): string | null {
   const { producers, producerUnusedDays } = LIMITS;
   if (count < 0.8 * producers) return null;

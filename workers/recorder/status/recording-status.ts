@@ -1,7 +1,7 @@
 import { since } from "../../../core/health.js";
 import type { StorageErrorData } from "../../../storage/storage-error.js";
 
-/** Whether the recorder takes messages, and why not. Once recording has ended, only a restart begins it again. */
+/** Whether the recorder takes messages, and why not. Once recording has ended, only a restart can begin it again. */
 export class RecordingStatus {
   readonly #wallUs: () => number;
   readonly #onEnd: (message: string) => void;
@@ -26,8 +26,8 @@ export class RecordingStatus {
   }
 
   /**
-   * What a stop reports: the failure that ended recording, and since when. Null if there was none, or if recording ended only because the
-   * stop found no room for messages that were not acknowledged.
+   * What a stop reports: the failure that ended recording, and since when. It is null if there was none. It is also
+   * null if recording ended only because the stop found no room for messages that were not acknowledged.
    */
   get stopFailure(): string | null {
     return this.#stopFailure;

@@ -4,16 +4,16 @@ import { createSegment, encodeSegmentStart } from "../../../storage/log/segment.
 import { randomSalt } from "../../../storage/recovery/recovery.js";
 import { openStoredState } from "./stored-state.js";
 
-/** Both in microseconds since the Unix epoch. */
+/** Both times are in microseconds since the Unix epoch. */
 export interface ClockReset {
   fromUs: number;
   toUs: number;
 }
 
 /**
- * Sets the clock of a stopped store back to the machine's, if it is ahead. That happens when the machine's clock was once set to another
- * year. A new segment begins, whose start says where times go on. Records keep their times and ids, so `updated_at` increases strictly
- * between two resets, but not across one.
+ * Sets the clock of a stopped store back to the machine's, if it is ahead. That happens when the machine's clock was
+ * once set to another year. A new segment begins, and its start says where times go on. Records keep their times and
+ * ids. So `updated_at` increases strictly between two resets, but not across one.
  *
  * @returns null if the store's clock is not ahead: nothing was changed
  * @throws StorageError, FileSystemError
@@ -26,7 +26,7 @@ export async function resetClock(
   const stored = await openStoredState(fileSystem, directory);
   if (stored === null) return null;
   const { state, log } = stored;
-  // Closing makes everything in the log durable, as it must be before a new segment begins.
+  // Closing makes everything in the log durable. It must be durable before a new segment begins.
   await log.close();
   const { nextSequence: base } = log;
   const fromUs = Math.max(state.lastTimeUs, log.lastTimeUs);

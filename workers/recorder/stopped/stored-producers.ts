@@ -4,7 +4,7 @@ import type { FileSystem } from "../../../storage/disk/file-system-interface.js"
 import { encodeChanges } from "../../../storage/records/change-record.js";
 import { openStoredState } from "./stored-state.js";
 
-/** What a store knows of a producer. */
+/** What a store knows about a producer. */
 export interface StoredProducer {
   name: string;
   /** Its last sequence number that is stored. */
@@ -15,7 +15,9 @@ export interface StoredProducer {
   lastUsedUs: number;
 }
 
-/** `producers`: longest unused first. `removed`: the names that were asked for and known. */
+/**
+ * `producers`: the one that has been unused longest comes first. `removed`: those of the given names that were known.
+ */
 export interface ProducersOutcome {
   producers: StoredProducer[];
   removed: string[];

@@ -5,10 +5,10 @@ import { Log } from "../../../storage/log/log.js";
 import { findLogEvidence } from "../../../storage/recovery/log-evidence.js";
 import { RecorderState } from "../recorder-state.js";
 
-/** A stopped store, opened by a command. */
+/** A stopped store that a command has opened. */
 export interface StoredState {
   state: RecorderState;
-  /** To be closed by the caller. */
+  /** The caller must close it. */
   log: Log;
 }
 

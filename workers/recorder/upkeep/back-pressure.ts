@@ -2,7 +2,7 @@ import type { LogLine } from "../recorder-messages.js";
 import type { DiskRoom, RoomLevel } from "./disk-room.js";
 
 export interface BackPressureOptions {
-  /** The link, which has messages wait. */
+  /** The link, which makes messages wait. */
   link(): { setPaused(paused: boolean): void; setPayloadsHeld(held: boolean): void };
   room(): Pick<DiskRoom, "level" | "row">;
   isFrontBehind(): boolean;
@@ -11,8 +11,8 @@ export interface BackPressureOptions {
 }
 
 /**
- * Has producers wait while the service cannot keep up. Captures wait for room on the disk and for processing; all messages wait for a
- * full disk and for the front. Reads go on.
+ * Makes producers wait while the service cannot keep up. Captures wait for room on the disk and for processing. All
+ * messages wait for a full disk and for the front. Reads go on.
  */
 export class BackPressure {
   readonly #options: BackPressureOptions;

@@ -25,9 +25,9 @@ const DEFAULTS = {
 } as const;
 
 export interface DiskRoomOptions {
-  /** Below it captures wait; null: the default. */
+  /** Below this amount captures wait; null: the default. */
   low: RoomAmount | null;
-  /** Below it all messages wait; null: the default. Above `low` it moves `low` up to it. */
+  /** Below this amount all messages wait; null: the default. If it is above `low`, `low` is raised to it. */
   critical: RoomAmount | null;
   /** Size of the ballast file; null: the default. */
   ballastBytes: number | null;
@@ -40,15 +40,19 @@ export interface DiskRoomOptions {
  */
 export type RoomLevel = "enough" | "low" | "critical";
 
-/** How often the disk is looked at; more often when room is scarce, so that what waits goes on soon after there is some. */
+/**
+ * How often the disk is looked at. It is looked at more often when room is scarce, so that waiting messages soon go on.
+ */
 const LOOK_INTERVAL_MS = 5_000;
 const SCARCE_LOOK_INTERVAL_MS = 1_000;
 /**
- * So many looks pass before a released ballast file is created again. If a quota is used up, the disk still shows room, and the ballast
- * would take what little is left from the writes again and again.
+ * A released ballast file is created again after this many looks. If a quota is used up, the disk still shows room.
+ * Then the ballast would take the little that is left from the writes, again and again.
  */
 const LOOKS_BEFORE_BALLAST = 12;
-/** A level ends only with this share more room than it begins at. Otherwise it would change with every file. */
+/**
+ * A level ends only when there is this share more room than where it begins. Otherwise it would change with every file.
+ */
 const HYSTERESIS = 1 / 8;
 
 /** How much room the disk has, and how much must be left. */
@@ -60,8 +64,8 @@ interface Measure {
 }
 
 /**
- * Watches the room on the data directory's disk. It looks at the disk from time to time, and between looks counts what is about to be
- * written. Writes that find no room wait here until there is some.
+ * Watches the room on the data directory's disk. It looks at the disk from time to time. Between looks it counts the
+ * bytes that are about to be written. Writes that find no room wait here until there is some.
  */
 export class DiskRoom implements WriteRoom {
   readonly #fileSystem: FileSystem;
@@ -81,9 +85,9 @@ export class DiskRoom implements WriteRoom {
   #spentBytes = 0;
   #level: RoomLevel = "enough";
   #sinceUs = 0;
-  /** Operations that found no room and wait. */
+  /** Operations that found no room and wait for it. */
   #waitingCount = 0;
-  /** The error of the last one; null while none waits. */
+  /** The error of the last operation that waits; null while none waits. */
   #refusal: FileSystemError | null = null;
   #wake: (() => void)[] = [];
   #timer: unknown = null;
@@ -101,7 +105,7 @@ export class DiskRoom implements WriteRoom {
     pendingBytes(): number;
     /** Called when the level or `row` may have changed. */
     onChange(): void;
-    /** Called when something failed that nothing depends on. */
+    /** Called when something failed that nothing else depends on. */
     report(what: string, error: unknown): void;
   }) {
     this.#fileSystem = options.fileSystem;
@@ -118,7 +122,10 @@ export class DiskRoom implements WriteRoom {
     return this.#level;
   }
 
-  /** Finds the ballast file of an earlier process. Called before the store is opened, so that opening on a full disk can use its room. */
+  /**
+   * Finds the ballast file of an earlier process. It is called before the store is opened: if the disk is full, opening
+   * can use the ballast's room.
+   */
   async prepare(): Promise<void> {
     const { totalBytes } = await this.#fileSystem.room(this.#directory);
     const { bytes, share } = DEFAULTS.ballast;
@@ -135,7 +142,7 @@ export class DiskRoom implements WriteRoom {
     this.#arm();
   }
 
-  /** From now on an operation that finds no room fails; those that wait fail too. */
+  /** From now on an operation that finds no room fails. Those that wait fail too. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#timers.clear(this.#timer);
@@ -148,7 +155,7 @@ export class DiskRoom implements WriteRoom {
     return this.#isStopped;
   }
 
-  /** So many bytes are about to be written. */
+  /** Counts bytes that are about to be written. */
   spend(bytes: number): void {
     this.#spentBytes += bytes;
     const before = this.#level;
@@ -185,7 +192,7 @@ export class DiskRoom implements WriteRoom {
     }
   }
 
-  /** If the ballast cannot be released, the log does not fail: the write waits, as it does without a ballast. */
+  /** If the ballast cannot be released, the log does not fail. The write waits, as it does without a ballast. */
   async #giveBallastBack(): Promise<boolean> {
     try {
       return (await this.#ballast?.release()) ?? false;
@@ -216,7 +223,7 @@ export class DiskRoom implements WriteRoom {
     if (this.#silence === null) return ofLevel;
     const { sinceUs, cause, status } = this.#silence;
     const silence = since(sinceUs, `the disk does not answer: ${cause}`);
-    // At level `enough` nothing waits, and how much room there is cannot be said.
+    // At level `enough` nothing waits, and it is unknown how much room there is.
     if (this.#level === "enough") return { status, detail: silence };
     return { status: "down", detail: `${silence}; ${ofLevel.detail}` };
   }
@@ -266,7 +273,7 @@ export class DiskRoom implements WriteRoom {
     this.#timer = this.#timers.set(() => {
       void this.#look().then(() => {
         if (this.#isStopped) return;
-        // Even when the disk shows no more room than before: it does not show a quota.
+        // This is done even if the disk shows no more room than before: it does not show a quota.
         this.#wakeAll();
         this.#restoreBallast();
         // If somebody has removed it, the next look makes it again.
@@ -280,7 +287,7 @@ export class DiskRoom implements WriteRoom {
     if (this.#isStarted && !this.#isStopped) void this.#look();
   }
 
-  /** Never rejects. One look at a time: a call during a look waits for it and then looks again. */
+  /** Never rejects. There is one look at a time: a call during a look waits for it and then looks again. */
   async #look(): Promise<void> {
     while (this.#looking !== null) await this.#looking;
     if (this.#isStopped) return;

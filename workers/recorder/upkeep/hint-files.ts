@@ -13,9 +13,9 @@ export interface HintFilesOptions {
   /** Folder of the segments. */
   directory: string;
   log: Log;
-  /** So many bytes are about to be written. */
+  /** Called before this many bytes are written. */
   spend(bytes: number): void;
-  /** A segment is damaged: health tells of it as of what other reads find. */
+  /** Called when a segment is damaged. Health reports it like damage that other reads find. */
   onReadDamage(error: StorageErrorData): void;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
@@ -26,9 +26,9 @@ class StoppedError extends Error {
 }
 
 /**
- * Writes the hint files of sealed segments, one at a time: of those that lack one at a start, and of each segment that
- * the log has left behind. Each is made from its segment, which is read back and verified, in chunks between which
- * messages have their turn.
+ * Writes the hint files of sealed segments, one at a time. At a start these are the segments without one. Later it is
+ * each segment that the log has finished. Each hint file is made from its segment, which is read back and verified in
+ * chunks. Messages have their turn between the chunks.
  *
  * A hint file that cannot be written is no fault of the store: the next start reads the segment, and makes the file.
  */
@@ -52,7 +52,7 @@ export class HintFiles {
     this.#begin();
   }
 
-  /** Records were committed to this segment: the one before it is durable, and so is this one's name. */
+  /** Records were committed to this segment. So the segment before it is durable, and so is this one's name. */
   committed(segmentBase: number): void {
     if (segmentBase === this.#newestBase) return;
     this.#queue.push({ base: this.#newestBase, nextBase: segmentBase });

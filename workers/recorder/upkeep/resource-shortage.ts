@@ -6,11 +6,11 @@ import type { LogLine } from "../recorder-messages.js";
 
 /** How often waiting operations are tried again: nothing tells when a descriptor becomes free. */
 const RETRY_MS = 500;
-/** A shortage ends after so many rounds without a failure. With fewer, health would flicker with every client. */
+/** A shortage ends after this many rounds without a failure. With fewer, health would flicker with every client. */
 const QUIET_ROUNDS = 6;
 
 export interface ResourceShortageOptions {
-  /** Handles operations that find no room on the disk. When it is over, nothing waits here either. */
+  /** Handles operations that find no room on the disk. Once it has ended, nothing waits here either. */
   room: WriteRoom;
   timers: Timers;
   /** Microseconds since the Unix epoch. */
@@ -21,8 +21,9 @@ export interface ResourceShortageOptions {
 }
 
 /**
- * Repeats operations that failed because the process or the machine had no descriptor or memory left (`isShortage`), until they succeed.
- * They fail before they do anything, so repeating them is safe, and a short lack of resources ends neither the log nor a capture.
+ * Repeats operations that failed because the process or the machine had no descriptor or memory left (`isShortage`),
+ * until they succeed. They fail before they do anything, so it is safe to repeat them. So a short lack of resources
+ * ends neither the log nor a capture.
  */
 export class ResourceShortage implements WriteRoom {
   readonly #options: ResourceShortageOptions;
@@ -59,7 +60,7 @@ export class ResourceShortage implements WriteRoom {
     this.#isStarted = true;
   }
 
-  /** Lets what waits fail. Call it once the room is over. */
+  /** Makes waiting operations fail. Call it after the room has ended. */
   stop(): void {
     this.#options.timers.clear(this.#timer);
     this.#wakeAll();
@@ -86,7 +87,11 @@ export class ResourceShortage implements WriteRoom {
     }
   }
 
-  /** Reports an error in health and the log if it is a shortage, even if nothing waits here for it. @returns whether it is one */
+  /**
+   * If the error is a shortage, reports it in health and the log, even if nothing waits here for it.
+   *
+   * @returns whether it is one
+   */
   note(error: unknown): boolean {
     const missing = shortageOf(error);
     if (missing === null) return false;

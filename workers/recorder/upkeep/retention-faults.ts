@@ -6,23 +6,27 @@ import type { LogLine } from "../recorder-messages.js";
 const DAY_US = 86_400_000_000;
 
 export interface RetentionFaultsOptions {
-  /** Paths in messages are relative to it. */
+  /** Messages give paths relative to this one. */
   dataDirectory: string;
   /** Microseconds since the Unix epoch. */
   wallUs(): number;
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
 
-/** What fails, and since when, for people. */
+/** What fails, and since when, as text for people. */
 interface Fault {
   sinceUs: number;
   cause: string;
 }
 
 /**
- * What retention cannot do for now. There are four kinds: files that cannot be unlinked, runs whose record cannot be read, captures that
- * only a doubtful clock makes old, and a pass that failed as a whole. Each is logged when it begins and when it is over. `text` shows them
- * in health.
+ * What retention cannot do at present. Each fault is logged when it begins and when it is over. `text` shows all of
+ * them in health. There are four kinds:
+ *
+ * - Files cannot be unlinked.
+ * - The record of a run cannot be read.
+ * - Captures look old only because of a clock that may be wrong.
+ * - A pass failed as a whole.
  */
 export class RetentionFaults {
   readonly #options: RetentionFaultsOptions;
@@ -30,7 +34,7 @@ export class RetentionFaults {
   readonly #kept = new Map<string, Fault>();
   /** Runs whose record cannot be read, by creation time. */
   readonly #unreadable = new Map<number, Fault>();
-  /** Those of `#unreadable` that have not failed again since the retry under way began. */
+  /** Runs of `#unreadable` that have not failed again since the present retry began. */
   readonly #retried = new Set<number>();
   #failedPass: Fault | null = null;
   #clockInDoubt: Fault | null = null;
@@ -62,7 +66,7 @@ export class RetentionFaults {
     return withRelativePaths(`${faults.join("; ")}; tried again once a minute`, this.#options.dataDirectory);
   }
 
-  /** The files of `runIds` were to be unlinked; those in `kept` could not be. */
+  /** Retention has tried to unlink the files of `runIds`. It could not unlink those in `kept`. */
   unlinked(runIds: readonly string[], kept: readonly KeptFile[]): void {
     const { wallUs, line } = this.#options;
     const stay = new Map(kept.map(({ runId, error }) => [runId, error]));
@@ -94,7 +98,7 @@ export class RetentionFaults {
     });
   }
 
-  /** The machine's clock is so far ahead that the captures which it makes old stay; null: it holds none back. */
+  /** The machine's clock is so far ahead that captures which only it makes old are kept. Null: it keeps none. */
   clockInDoubt(leadUs: number | null): void {
     const { wallUs, line } = this.#options;
     const before = this.#clockInDoubt;
@@ -110,7 +114,7 @@ export class RetentionFaults {
     if (before === null) line("warn", "retention by age waits", { cause });
   }
 
-  /** A retry begins: every run that could not be read is due again. */
+  /** A retry begins. Every run whose record could not be read is tried again. */
   beginRetry(): void {
     for (const createdAtUs of this.#unreadable.keys()) this.#retried.add(createdAtUs);
   }
@@ -123,9 +127,10 @@ export class RetentionFaults {
   }
 
   /**
-   * A pass has ended without an error. A run that was due again and did not fail again is no longer a fault: it was read, or need not be.
+   * A pass has ended without an error. A run that was tried again and did not fail is no longer a fault: its record was
+   * read, or need not be.
    *
-   * @param hasReadAll false: the pass ended before it came to all runs that were due, so they stay faults
+   * @param hasReadAll false: the pass ended before it tried all of these runs, so those runs stay faults
    */
   passEnded(hasReadAll: boolean): void {
     this.#failedPass = null;
@@ -134,7 +139,7 @@ export class RetentionFaults {
   }
 }
 
-/** The first fault of a kind, with the count of all. */
+/** The first fault of a kind, with the number of faults of this kind. */
 function describe(faults: ReadonlyMap<unknown, Fault>, what: (count: number) => string): string | null {
   const [first] = faults.values();
   if (first === undefined) return null;

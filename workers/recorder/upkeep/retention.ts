@@ -26,7 +26,9 @@ import type { StoreCounters } from "./store-counters.js";
 
 /** How often retention looks for old captures. It looks at the total size whenever a run ends. */
 const INTERVAL_MS = 60_000;
-/** Bytes of records that one batch rewrites at most, so that it delays messages no longer than a large message would. */
+/**
+ * One batch rewrites at most this many bytes of records. So it delays messages no longer than a large message would.
+ */
 const BATCH_RECORD_BYTES = 4 * 1024 * 1024;
 const PROGRESS_US = 10_000_000;
 const DAY_US = 86_400_000_000;
@@ -40,7 +42,7 @@ export interface RetentionOptions {
   wallUs(): number;
   /** Milliseconds that never step; default: the process's. */
   monotonicMs?(): number;
-  /** Last time of the store's clock. */
+  /** The last time of the store's clock. */
   lastTimeUs(): number;
   /** Reads a consolidated record back. */
   read(location: RecordLocation): Promise<LogRecord>;
@@ -58,18 +60,19 @@ export interface RetentionOptions {
 }
 
 /**
- * Removes the captures of ended runs by age and by bytes, oldest run first. It works in batches of runs, each in this order:
+ * Removes the captures of ended runs by age and by bytes, oldest run first. It works in batches of runs, in this order:
  *
  * 1. Write a tombstone for each run: its consolidated record again, with the time of removal.
  * 2. Make the tombstones durable, in every durability mode.
  * 3. Wait until the readers have closed the files.
  * 4. Unlink the files, durably.
  *
- * So no capture is ever gone without a tombstone. A crash between 2 and 4 leaves the files of at most one batch behind. The next start
- * continues with step 3 for the last tombstones, even if retention is off by then.
+ * So no capture is ever gone without a tombstone. After a crash between 2 and 4 the files of at most one batch are
+ * left. The next start continues with step 3 for the last tombstones, even if retention is off by then.
  *
- * A file that cannot be unlinked does not hold up others: it is tried again once a minute, and `fault` says so meanwhile. A run whose
- * record cannot be read keeps its captures until it can be read; `fault` names it too. A clock in doubt makes nothing old (`RetentionClock`).
+ * A file that cannot be unlinked does not hold up others. It is tried again once a minute, and `fault` says so
+ * meanwhile. A run whose record cannot be read keeps its captures until it can be read, and `fault` names it too. A
+ * clock in doubt makes nothing old (`RetentionClock`).
  */
 export class Retention {
   readonly #options: RetentionOptions;
@@ -85,7 +88,10 @@ export class Retention {
   readonly #marked = new Map<string, number>();
   readonly #faults: RetentionFaults;
   readonly #clock: RetentionClock;
-  /** True: the next pass tries again what failed. Set at the start and after each interval, not by each run that ends. */
+  /**
+   * True: the next pass tries again what failed. This is set at the start and after each interval, not by each run that
+   * ends.
+   */
   #isRetryDue = true;
   /** What was removed since the last line in the log. */
   #removedRuns = 0;
@@ -105,7 +111,7 @@ export class Retention {
     return { ...this.#removed };
   }
 
-  /** What retention cannot do, and since when, for people; null if it has no fault. */
+  /** What retention cannot do, and since when, for people; null if it can do everything. */
   get fault(): string | null {
     return this.#faults.text;
   }
@@ -199,7 +205,7 @@ export class Retention {
     return [...new Set([...this.#faults.keptRunIds, ...this.#captureIndex.unfinished()])];
   }
 
-  /** True when a whole batch of files cannot be unlinked: more tombstones would free nothing either. */
+  /** True if a whole batch of files cannot be unlinked. More tombstones would free nothing either. */
   get #isBlocked(): boolean {
     return this.#faults.keptRunIds.length >= RETENTION_BATCH_RUNS;
   }
@@ -221,7 +227,7 @@ export class Retention {
       try {
         const { sequence, timeUs } = appendTombstone(run);
         lastSequence = sequence;
-        // The tombstone comes behind these ends and replaces them.
+        // The tombstone comes after these ends and replaces them.
         for (const [end, { id }] of this.#endsInFlight) if (id === run.id) this.#endsInFlight.delete(end);
         this.#captureIndex.removed(kept.createdAtUs, run.id, timeUs);
       } catch (error) {
@@ -244,21 +250,24 @@ export class Retention {
     return true;
   }
 
-  /** The newest end of a run that is old; null if nothing goes by age, or not by this clock. */
+  /** The newest end of a run that counts as old; null if nothing is removed by age, or not by this clock. */
   #endedByUs(): number | null {
     const { policy, wallUs } = this.#options;
     if (policy.days === null) return null;
     const nowUs = wallUs();
     const endedByUs = nowUs - policy.days * DAY_US;
     const leadUs = this.#clock.doubtfulLeadUs(nowUs, (byUs) => this.#captureIndex.lastEndedUs(byUs));
-    // Such a clock is wrong for certain, and health says so anyway. It never comes to be trusted.
+    // Such a clock is certainly wrong, and health says so anyway. Retention never trusts it.
     if (nowUs >= TIME_LIMIT_US) return null;
     const isHeldBack = leadUs !== null && this.#captureIndex.next(endedByUs, null, 0) !== undefined;
     this.#faults.clockInDoubt(isHeldBack ? leadUs : null);
     return leadUs === null ? endedByUs : null;
   }
 
-  /** The run from its record. Undefined if it cannot be read: its captures stay until it can, and retention goes on with other runs. */
+  /**
+   * The run from its record. Undefined if it cannot be read. Its captures stay until it can, and retention goes on with
+   * others.
+   */
   async #read(kept: KeptCaptures): Promise<RunState | undefined> {
     const { location } = kept;
     try {

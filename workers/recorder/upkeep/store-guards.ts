@@ -25,7 +25,7 @@ export interface StoreGuardsOptions extends LogLines {
   onRoomChange(): void;
   /** Called when health may have changed. */
   onChange(): void;
-  /** A capture file takes no more. */
+  /** Called when a capture file takes no more. */
   onFailure(failure: StorageErrorData): void;
 }
 

@@ -8,7 +8,7 @@ import type { Log } from "../../../storage/log/log.js";
 import { segmentBaseOf } from "../../../storage/log/segment.js";
 import type { LogLine } from "../recorder-messages.js";
 
-/** One look costs some calls of stat, and two that list the months of captures and the segments. */
+/** One look costs some calls of stat, and two calls that list the months of captures and the segments. */
 export const LOOK_INTERVAL_MS = 5_000;
 
 const MONTH = /^\d{6}$/;
@@ -30,8 +30,8 @@ export interface StoreWatchOptions {
 }
 
 /**
- * Checks while the store is open that its files, folders and socket are still in place: people and scripts remove and replace them. What
- * can be made again is; health reports the rest.
+ * Checks while the store is open that its files, folders and socket are still in place: people and scripts remove and
+ * replace them. It makes again what can be made again. Health reports the rest.
  */
 export class StoreWatch {
   readonly #options: StoreWatchOptions;
@@ -52,14 +52,14 @@ export class StoreWatch {
   }
 
   /**
-   * What is wrong with the directory's lock or with full segments, for people; null if nothing is. That the lock was lost never goes away: a second
-   * service may have opened the directory.
+   * What is wrong with the directory's lock or with full segments, for people; null if nothing is. A lost lock is
+   * reported until the end: a second service may have opened the directory.
    */
   get logFault(): string | null {
     return joined([this.#lostLock, this.#faultOf("segments")]);
   }
 
-  /** What else is not in place, for people; null if all is. */
+  /** What else is not in place, for people; null if everything is. */
   get placeFault(): string | null {
     return joined((["lock", "socket", "captures", "layout"] as const).map((place) => this.#faultOf(place)));
   }
@@ -109,7 +109,10 @@ export class StoreWatch {
     if (!this.#isStopped) this.#options.onChange();
   }
 
-  /** Checks that the next start can find what was written. Called at a stop too, since the last look may be seconds old. Never rejects. */
+  /**
+   * Checks that the next start can find what was written. It is called at a stop too, because the last look may be
+   * seconds old. Never rejects.
+   */
   async lookAtFiles(): Promise<void> {
     await this.#options.log()?.verifyName();
     await this.#options.captures.verifyNames();
@@ -171,7 +174,7 @@ export class StoreWatch {
     this.#capturesIdentity ??= identity;
     if (identity !== this.#capturesIdentity)
       return `the folder ${path} was removed or replaced: new captures are stored, but those it held are missing until it is back (after putting back a copy, restart the service)`;
-    // The months are listed at the first look: a start does not wait for it.
+    // The months are listed at the first look, so that a start does not wait for it.
     for (const { name } of !this.#hasStarted ? [] : await fileSystem.readDirectory(path)) {
       const found = MONTH.test(name) && !this.#months.has(name) ? await identityOf(`${path}/${name}`) : undefined;
       if (found !== undefined) this.#months.set(name, found);
@@ -193,7 +196,7 @@ export class StoreWatch {
     try {
       names = new Set((await fileSystem.readDirectory(directory.metaPath)).map(({ name }) => name));
     } catch {
-      // The folder of the newest segment is gone, or the disk does not answer: others say so.
+      // The folder of the newest segment is gone, or the disk does not answer. Others report that.
       return;
     }
     for (const name of names) if (segmentBaseOf(name) !== undefined) this.#segments.add(name);

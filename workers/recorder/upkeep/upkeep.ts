@@ -24,7 +24,7 @@ export interface UpkeepOptions {
   state: RecorderState;
   captures: CaptureStore;
   policy: RetentionPolicy;
-  /** So many bytes are about to be written. */
+  /** Called before this many bytes are written. */
   spend(bytes: number): void;
   /** Called when a segment is damaged. */
   onReadDamage(error: StorageErrorData): void;
@@ -34,7 +34,7 @@ export interface UpkeepOptions {
   line(level: LogLine["level"], message: string, fields: LogLine["fields"]): void;
 }
 
-/** What is done to the store beside recording: retention of captures, and hint files of sealed segments. */
+/** The work on the store beside recording: retention of captures, and hint files of sealed segments. */
 export class Upkeep {
   readonly #options: UpkeepOptions;
   readonly #reader: LogReader;
@@ -80,7 +80,7 @@ export class Upkeep {
     this.#hints.start();
   }
 
-  /** The record of a run's end was appended: a first one, or a tombstone. */
+  /** The record of a run's end was appended: its first one, or a tombstone. */
   endAppended(run: RunState, sequence: number): void {
     this.#retention.endAppended(run, sequence);
   }
@@ -105,7 +105,7 @@ export class Upkeep {
     this.#reader.close();
   }
 
-  /** True for a month that no new run can fall into: run ids ascend. */
+  /** True for a month that no new run can belong to, because run ids ascend. */
   #isPastMonth(month: string): boolean {
     const { lastRunId } = this.#options.state;
     return lastRunId !== null && month < captureMonth(lastRunId);

@@ -11,20 +11,20 @@ export function statusFault(statusCode: number | null): string | null {
   return `the receiver answered ${statusCode}`;
 }
 
-/** Errors for which undici ends a connection although an answer has begun, by the error's message. */
+/** Errors with which undici ends a connection although an answer has begun, by the error's message. */
 const REFUSED_ANSWERS: Record<string, string> = {
   "bad response": "the receiver answered 100 Continue, which the service did not ask for",
   "bad upgrade": "the receiver answered with another protocol",
 };
 
-/** Whether the connection was closed, by the receiver or on the way to it. */
+/** True if the connection was closed, by the receiver or on the way to it. */
 export function isClosed(error: Error): boolean {
   if (error.message in REFUSED_ANSWERS) return false;
   const { code } = error as { code?: unknown };
   return code === "UND_ERR_SOCKET" || code === "ECONNRESET" || code === "EPIPE";
 }
 
-/** What the machine lacked, so that a connection could not even be tried, for people; null for any other error. */
+/** Says for people what the machine lacked, so that it could not even try to connect; null for any other error. */
 export function lackOf(error: Error): string | null {
   // Several addresses of one name were tried.
   const errors = error instanceof AggregateError ? error.errors : [error];
@@ -58,7 +58,7 @@ const FAILURES: Record<string, string> = {
   UND_ERR_HEADERS_OVERFLOW: "the answer's headers are too large",
 };
 
-/** What went wrong, for people. It tells no more than the address and the kind of failure. */
+/** Says for people what went wrong. It tells no more than the address and the kind of failure. */
 export function failureText(error: Error): string {
   if (error instanceof AddressRefusedError) return error.message;
   const { code } = error as { code?: unknown };

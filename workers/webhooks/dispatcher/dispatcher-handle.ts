@@ -10,7 +10,7 @@ import type {
 
 export interface DispatcherCallbacks {
   onReports(reports: readonly DeliveryReport[]): void;
-  /** The thread ended by itself. What it had under way is never reported. */
+  /** The thread ended by itself. Attempts that were under way are never reported. */
   onFailure(message: string): void;
 }
 
@@ -24,7 +24,7 @@ export interface DispatcherHandle {
   stop(graceMs: number): Promise<void>;
 }
 
-/** Starts the dispatcher thread. @param clock gives attempts their times, and never falls behind them */
+/** Starts the dispatcher thread. @param clock gives attempts their times, and is never earlier than these */
 export function startDispatcher(
   options: DispatcherOptions,
   callbacks: DispatcherCallbacks,

@@ -5,7 +5,7 @@ import type { DeliveryJob, DeliveryReport } from "./dispatcher-messages.js";
 /** What the dispatcher needs from outside, so that a test can replace the network and the time. */
 export interface DispatcherEnvironment {
   timers: Timers;
-  /** The service clock, which gives attempts their times. */
+  /** The service clock. It gives attempts their times. */
   tick(): number;
   /** The system's wall clock, in microseconds since the Unix epoch. Receivers compare a signature's time with it. */
   wallUs(): number;
@@ -14,7 +14,9 @@ export interface DispatcherEnvironment {
   report(report: DeliveryReport): void;
 }
 
-/** Makes attempts, each at once and bounded in time. Whoever gives the jobs decides how many are under way. */
+/**
+ * Makes attempts. Each begins at once and is bounded in time. Whoever gives the jobs decides how many are under way.
+ */
 export class Dispatcher {
   readonly #environment: DispatcherEnvironment;
   /** Timers of attempts under way, by delivery. */

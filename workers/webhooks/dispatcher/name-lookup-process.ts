@@ -1,6 +1,7 @@
 /**
- * The process of `startLookupProcess`. It takes names as messages and answers with `LookupAnswer`s. It kills itself when the process that
- * started it ends in any way: a look-up under way would otherwise delay its exit, since libuv waits for its threads.
+ * The process of `startLookupProcess`. It takes names as messages and answers with `LookupAnswer`s. It kills itself
+ * when the process that started it ends in any way. Otherwise a look-up under way would delay its exit, since libuv
+ * waits for its threads.
  */
 import { lookup } from "node:dns";
 import { ignoreDebugSignal } from "../../debug-signal.js";

@@ -48,7 +48,7 @@ export interface NameLookupsOptions {
   nowMs(): number;
 }
 
-/** A name does not resolve. `code` is that of `dns.lookup`, or of what the machine lacked to start the process. */
+/** A name does not resolve. `code` is that of `dns.lookup`, or names what the machine lacked to start the process. */
 export class NameLookupError extends Error {
   override name = "NameLookupError";
   readonly code: string;
@@ -61,7 +61,7 @@ export class NameLookupError extends Error {
 
 export class NameLookups {
   readonly #options: NameLookupsOptions;
-  /** Whoever waits for a name, each with its timer. The process looks up each of these names. */
+  /** The callers that wait for a name, each with its timer. The process looks up each of these names. */
   readonly #waiting = new Map<string, Map<LookupCallback, unknown>>();
   /** Last known addresses by name. One name for each receiver is enough. */
   readonly #lastGood = new LRUCache<string, { addresses: NamedAddress[]; atMs: number }>({ max: LIMITS.webhooks });

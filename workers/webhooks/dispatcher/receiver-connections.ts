@@ -8,7 +8,10 @@ import { mostUnderWay } from "../deliveries/delivery-queue.js";
 export class ReceiverConnection {
   readonly origin: string;
   readonly #client: Client;
-  /** How often it was connected. undici connects again if the receiver has closed the connection before a request is sent. */
+  /**
+   * How often it was connected. undici connects again if the receiver has closed the connection before a request is
+   * sent.
+   */
   #connects = 0;
   #socket: Socket | null = null;
 
@@ -52,10 +55,12 @@ export class ReceiverConnection {
 }
 
 /**
- * The connections to receivers, which stay open between deliveries. There are as many to a receiver as deliveries ran at a time. Each
- * stays open until the receiver closes it or undici does (after 4 s, or somewhat before the time in the receiver's `Keep-Alive`). This
- * replaces undici's Agent, because a delivery must know whether its connection was used before, and be able to ask for a new one. It also
- * forgets receivers that are gone, which Agent never does.
+ * The connections to receivers, which stay open between deliveries. A receiver has as many as deliveries ran to it at a
+ * time. Each stays open until the receiver closes it or undici does (after 4 s, or somewhat before the time in the
+ * receiver's `Keep-Alive`).
+ *
+ * This replaces undici's Agent, because a delivery must know whether its connection was used before, and be able to ask
+ * for a new one. It also forgets receivers that are gone, which Agent never does.
  */
 export class ReceiverConnections {
   readonly #connect: buildConnector.connector;

@@ -21,21 +21,23 @@ export interface ReceiverConnectorOptions extends ReceiverRanges {
 }
 
 /**
- * What TLS asks for, and compares the certificate with: a name without the root's dot (RFC 6066, 3), empty for an
- * address. Look-ups keep the dot, which
- * says that no search domain is to be tried, and so does the Host header: it is the URL's authority as it stands (RFC 9110, 7.2).
+ * The name that TLS asks for and compares the certificate with. It has no dot for the root (RFC 6066, 3), and it is
+ * empty for an address.
+ *
+ * Look-ups keep the dot, which says that no search domain is to be tried. The Host header keeps it too, because it
+ * repeats the URL's authority unchanged (RFC 9110, 7.2).
  */
 function serverName(hostname: string): string {
   return isIP(hostname) === 0 ? hostname.replace(/\.$/, "") : "";
 }
 
-/** Stands for every port that is not the service's own. */
+/** Represents every port that is not the service's own. */
 const ANOTHER_PORT = -1;
 
 /**
- * Connects to receivers, only to addresses that the policy allows. For each connection the name is resolved once, each address is checked,
- * and the connection goes to one of those that passed. So it does not matter what the name resolves to a moment later. The address of
- * the connected socket is checked again before a byte of the event is sent.
+ * Connects to receivers, and only to addresses that the policy allows. For each connection the name is resolved once
+ * and each address is checked. The connection goes to one of those that passed. So it does not matter what the name
+ * resolves to a moment later. The address of the connected socket is checked again before a byte of the event is sent.
  */
 export function receiverConnector(options: ReceiverConnectorOptions): buildConnector.connector {
   const policy = (port: number) => receiverPolicy(options, options.ownPort(), port);

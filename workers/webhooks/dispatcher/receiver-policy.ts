@@ -20,7 +20,7 @@ function rangeOf(text: string): AddressRange {
 }
 
 /**
- * Which addresses deliveries may go to at a port, as of now.
+ * Which addresses deliveries may go to at a port, at this moment.
  *
  * @param ownPort the service's own port; null before it serves
  */

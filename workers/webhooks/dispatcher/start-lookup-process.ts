@@ -21,14 +21,15 @@ export function startLookupProcess(
   let child: ChildProcess;
   try {
     child = forkProgram(PROGRAM, [], {
-      // With the service's output open in it, whoever reads that would wait for this process to end.
+      // If it had the service's output open, whoever reads that output would wait for this process to end.
       stdio: ["ignore", "ignore", "ignore", "ipc"],
-      // Without the service's own options: it has the debugger's port already.
+      // It starts without the service's own options, because the service has the debugger's port already.
       execArgv: ["--max-semi-space-size=1"],
       env: { ...process.env, UV_THREADPOOL_SIZE: String(THREADS) },
     });
   } catch (error) {
-    // For example without memory. Names that are asked for meanwhile fail with its end, as below.
+    // This happens without memory, for example. Look-ups that are asked for meanwhile fail when the process ends, as
+    // below.
     setImmediate(end, error as Error);
     return {
       ask() {},
@@ -41,7 +42,7 @@ export function startLookupProcess(
     if (!hasEnded) onAnswer(answer);
   });
   child.once("exit", () => end());
-  // It could not be started or reached.
+  // The process could not be started or reached.
   child.on("error", (error) => {
     child.kill("SIGKILL");
     end(error);

@@ -1,20 +1,22 @@
 /**
- * Points as the vertices of a binary PLY: x, y, z as f32 and, where there is luminance, intensity as u8, without padding. Positions without a point are
- * left out, and with a mask those whose bit is not set. By one overlapping store of 16 bytes a point, eight points a step, without a branch for
- * each: what is left out is overwritten.
+ * Points as the vertices of a binary PLY: x, y, z as f32, then intensity as u8 if there is luminance, without padding.
+ *
+ * Positions without a point are left out. With a mask, positions whose bit is not set are left out too. Each point is
+ * written by one store of 16 bytes, which overlaps the next one. Eight points are written in a step, without a branch
+ * for each: the next store overwrites a point that is left out.
  */
 import { codesAmong, F32, fourAt, heightsOf, I16, I32, notFinite } from "../samples/height-decoding";
 
 /**
- * Packs lines, which follow each other in `raw`, in the mask and in the luminance. Up to 28 bytes behind the last line and the last x
- * are read, whatever they are.
+ * Packs lines, which follow each other in `raw`, in the mask and in the luminance. It reads up to 28 bytes after the
+ * last line and after the last x. Their values do not matter.
  *
  * @param type of raw heights, and their codes, as height-decoding.ts takes them
  * @param xs f32 of every column; the nth line has y = yOrigin + (firstLine + nth) * yPitch
  * @param mask bits, lowest of a byte first, the first line's from `firstBit` on; 0: all points
  * @param lights luminance of every position; 0: vertices of 12 bytes without it
  * @param lightShift -1: luminance is u8; else it is u16, and becomes min(255, raw >> lightShift)
- * @returns bytes written at `out`, behind which 16 more may be overwritten
+ * @returns bytes written at `out`; 16 bytes after them may be overwritten
  */
 export function packLines(
   type: i32,
@@ -56,7 +58,7 @@ export function packLines(
   return <i32>(to - out);
 }
 
-/** R: type of raw heights. */
+/** `R` is the type of raw heights. */
 function packLine<R>(
   raw: usize,
   scale: f64,
@@ -85,7 +87,7 @@ function packLine<R>(
     const lowLeft = v128.or(notFinite(lowZs), codesAmong<R>(low, codes, codeCount));
     const highLeft = v128.or(notFinite(highZs), codesAmong<R>(high, codes, codeCount));
     let left = i16x8.bitmask(i16x8.narrow_i32x4_s(lowLeft, highLeft));
-    // What lies behind the last is none of the line's.
+    // Values after the last position are not part of the line.
     if (count - at < 8) left |= 255 << (count - at);
     if (mask !== 0) left |= ~maskBits(mask, firstBit + at);
     const light = lightsAt(lights, at, lightShift);
@@ -94,7 +96,10 @@ function packLine<R>(
   return to;
 }
 
-/** Luminance of eight positions as vertices have it; without any, what is of no account: it lies behind the vertex, where the next one is written. */
+/**
+ * Luminance of eight positions, as vertices hold it. Without luminance the value does not matter: it is stored after
+ * the vertex, and the next vertex overwrites it.
+ */
 function lightsAt(lights: usize, at: i32, shift: i32): v128 {
   if (lights === 0) return i16x8.splat(0);
   if (shift < 0) return v128.load_ext<u8>(lights + at);
@@ -106,7 +111,11 @@ function maskBits(mask: usize, bit: i32): i32 {
   return (<i32>load<u16>(mask + (bit >>> 3)) >> (bit & 7)) & 255;
 }
 
-/** Those of eight positions that are taken: x from there on, and luminance in 16 bits each. @returns where the next point goes */
+/**
+ * Packs those of eight positions that are in `taken`. Luminance has 16 bits each.
+ *
+ * @returns where the next point goes
+ */
 function packEight(
   taken: i32,
   x: usize,
@@ -121,7 +130,7 @@ function packEight(
   const lowLight = i32x4.extend_low_i16x8_u(light);
   const highLight = i32x4.extend_high_i16x8_u(light);
   if (taken === 255) {
-    // Most points of a surface: where each goes is known beforehand.
+    // This is the case for most points of a surface. It is known beforehand where each point goes.
     packFour(v128.load(x), ys, lowZs, lowLight, to, to + size, to + 2 * size, to + 3 * size);
     const next = to + 4 * size;
     packFour(v128.load(x, 16), ys, highZs, highLight, next, next + size, next + 2 * size, next + 3 * size);
@@ -131,9 +140,10 @@ function packEight(
   return packSome(v128.load(x, 16), ys, highZs, highLight, taken >> 4, size, next);
 }
 
-/** Those of four positions that are taken. @returns where the next point goes */
+/** Packs those of four positions that are in `taken`. @returns where the next point goes */
 function packSome(x: v128, ys: v128, z: v128, light: v128, taken: i32, size: usize, to: usize): usize {
-  // The four bits in a byte each, then in each the sum of those so far, times the size: where the next point goes from here.
+  // First each of the four bits gets a byte. Then each byte is the sum of the bits so far, times the size: the next
+  // offset.
   const next = ((taken * 0x20_4081) & 0x0101_0101) * (<u32>size * 0x0101_0101);
   packFour(x, ys, z, light, to, to + (next & 255), to + ((next >> 8) & 255), to + ((next >> 16) & 255));
   return to + (next >> 24);
@@ -159,7 +169,7 @@ function packFour(
   v128.store(fourth, v128.shuffle<i64>(highXy, highZ, 1, 3));
 }
 
-/** How many of some z (f32) are points. */
+/** Counts how many of these z (f32) are points. */
 export function countPoints(zs: usize, count: i32): i32 {
   let points = 0;
   let at = 0;

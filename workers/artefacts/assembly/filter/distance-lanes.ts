@@ -1,14 +1,18 @@
 /**
- * The mean distances of a grid's points in f32, four neighbouring positions at a time. Most points of a surface have their 19 nearest among
- * the 20, or else the 28 or up to 80, laterally nearest positions: whether it is so shows when the distances are there, by the worst of the best 19
- * being no farther than the next position lies laterally. The others are searched one by one (neighbour-search.ts).
+ * The mean distances of a grid's points in f32, four neighbouring positions at a time.
  *
- * Of n candidates the n - 19 largest are left out by a chain of minima and maxima: each register keeps the larger and hands the
- * smaller on; what comes out at the end stays. Roots of that are summed in f64. Beyond 28 the best 19 are kept in order instead.
+ * On a surface, most points have their 19 nearest neighbours among the 20, 28 or 80 laterally nearest positions. The
+ * distances show whether that holds: the worst of the best 19 must be no farther than the next position lies laterally.
+ * Points for which it does not hold are searched one by one (neighbour-search.ts).
  *
- * Error: a z difference is off by u = 2^-24 at most (f32, round to nearest), its square by 3u, the table's squares of lateral differences
- * by u, their sum by 2u, the squared distance by 4u, a root by 3u, the sum of two by 4u, and the mean stored as f32 by 5u. Taking other
- * candidates for the nearest because of it changes the sum by no more. What is searched one by one is exact but for being stored.
+ * A chain of minima and maxima leaves out the n - 19 largest of n candidates. Each register keeps the larger value and
+ * hands the smaller one on. The values that come out at the end are the nearest, and their roots are summed in f64.
+ * Beyond 28 candidates, the best 19 are kept in order instead.
+ *
+ * Error, with u = 2^-24 (f32, round to nearest), at most: a z difference is off by u, and its square by 3u. The table's
+ * squares of lateral differences are off by u, and their sum by 2u. The squared distance is off by 4u, a root by 3u,
+ * the sum of two roots by 4u, and the mean stored as f32 by 5u. This error may also make other candidates the nearest;
+ * that changes the sum by no more. Points that are searched one by one are exact until they are stored.
  */
 import { f32At, f64At, i32At, storeLanes } from "../linear-memory";
 import { Grid, lineOf } from "./grid";
@@ -17,28 +21,28 @@ import { allowWork, isWorkSpent, meanDistance, NEIGHBOURS, squared } from "./nei
 const FEW: i32 = 20;
 const MORE: i32 = 28;
 const MOST: i32 = 80;
-/** Less than one: the bound must hold for exact distances too. */
+/** A factor below one: the bound must hold for exact distances too. */
 const CAUTION: f64 = 0.999999;
 const ROUNDED: f64 = 1.000001;
 /**
- * Within the scratch, behind the best of a search of one point: sums of the roots of lanes 0 and 1, and of 2 and 3 (f64); the worst squared
- * distance of the best 19 (f32); these 19; and the plan.
+ * Offsets within the scratch. These values come after the best of a search of one point: the sums of the roots of lanes
+ * 0 and 1, and of 2 and 3 (f64); the worst squared distance of the best 19 (f32); these 19; and the plan.
  */
 const LOW: usize = 160;
 const HIGH: usize = 176;
 const WORST: usize = 192;
 const BEST: usize = 208;
 const PLAN: usize = 512;
-/** Of an entry of the offset table: byte offsets into z and squares (i32), and the squared dy as f32. */
+/** An entry of the offset table has byte offsets into z and into squares (i32), and the squared dy (f32). */
 const ENTRY_BYTES: i32 = 12;
 
 /**
  * Measures all points of a grid whose offset table has more than 80 entries.
  *
  * @param scratch 2 KiB
- * @param distances f32, by line x width + column; positions without a point get any
+ * @param distances f32, by line x width + column; positions without a point get any value
  * @param work that the search through tiles may cost
- * @returns whether it was enough
+ * @returns whether that was enough
  */
 export function measureLanes(grid: Grid, scratch: usize, distances: usize, work: f64): bool {
   allowWork(work);
@@ -73,7 +77,11 @@ function planLine(grid: Grid, plan: usize, line: i32): void {
   }
 }
 
-/** Stores the means of four positions, as far as they are of the line. @returns a bit for each that is right, if it is a point */
+/**
+ * Stores the means of those of four positions that are in the line.
+ *
+ * @returns a bit for each that is right, if it is a point
+ */
 function measureFour(grid: Grid, scratch: usize, lineAt: usize, column: i32, out: usize): i32 {
   const at = lineAt + (column << 2);
   const squares = grid.squares + (column << 2);
@@ -108,22 +116,22 @@ function measureFour(grid: Grid, scratch: usize, lineAt: usize, column: i32, out
   return right;
 }
 
-/** As `measureFour` among more entries: leaves the sums, and the worst of the best, in the scratch. */
+/** Does the same as `measureFour` with more entries. It leaves the sums and the worst of the best in the scratch. */
 function measureMore(grid: Grid, scratch: usize, at: usize, squares: usize, center: v128, points: i32): i32 {
   const worst = sumOfMore(scratch, at, squares, center);
   const right = i32x4.bitmask(f32x4.le(worst, boundAt(grid, MORE)));
-  // What is farther than any entry is right in none.
+  // A point is never right if its worst is farther than any entry.
   const isFar = v128.and(f32x4.gt(worst, boundAt(grid, MOST)), f32x4.lt(worst, f32x4.splat(Infinity)));
   const near = points & ~i32x4.bitmask(isFar);
   return (near & ~right) === 0 ? right : sumOfMost(grid, scratch, at, squares, center, near);
 }
 
-/** A lane's worst squared distance of the best 19, and more: rounding made it less, if anything. */
+/** A lane's worst squared distance of the best 19, made a little larger: rounding may have made it too small. */
 function limitOf(scratch: usize, lane: i32): f64 {
   return <f64>load<f32>(scratch + (lane << 2), WORST) * ROUNDED;
 }
 
-/** What lies outside of so many entries is farther in all lanes. */
+/** A lower bound, in all lanes, of the squared distance to anything outside the first `entries` positions. */
 function boundAt(grid: Grid, entries: i32): v128 {
   return f32x4.splat(<f32>(f64At(grid.offsetBounds, entries) * CAUTION));
 }
@@ -134,7 +142,7 @@ function squaredDistances(at: usize, squares: usize, center: v128, entry: usize)
   return f32x4.add(f32x4.mul(dz, dz), lateral);
 }
 
-/** Among 28 entries; gives the worst of the best. */
+/** Sums over 28 entries. Gives the worst of the best. */
 function sumOfMore(scratch: usize, at: usize, squares: usize, center: v128): v128 {
   const zero = f32x4.splat(0);
   let m0 = zero;
@@ -180,7 +188,7 @@ function sumOfMore(scratch: usize, at: usize, squares: usize, center: v128): v12
   return worst;
 }
 
-/** Among more entries, until it is right in all lanes of `near`; gives a bit for each that is right. */
+/** Sums over more entries until all lanes of `near` are right. Gives a bit for each lane that is right. */
 function sumOfMost(grid: Grid, scratch: usize, at: usize, squares: usize, center: v128, near: i32): i32 {
   const infinity = f32x4.splat(Infinity);
   const best = scratch + BEST;
@@ -208,7 +216,7 @@ function sumOfMost(grid: Grid, scratch: usize, at: usize, squares: usize, center
   return right;
 }
 
-/** Keeps the 19 smallest of each lane, rising. */
+/** Keeps the 19 smallest values of each lane, in rising order. */
 function insertFour(best: usize, distances: v128): void {
   if (!v128.any_true(f32x4.lt(distances, v128.load(best, 16 * (NEIGHBOURS - 1))))) return;
   let rest = distances;

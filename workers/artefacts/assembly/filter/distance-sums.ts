@@ -1,12 +1,14 @@
 /**
- * Sums over the mean distances of all points (f32), squares around a given mean, four at a time. They are added up in another order than that of
- * the exact threshold, which the bound of their rounding errors allows for (filter/threshold-bounds.ts).
+ * Sums over the mean distances of all points (f32), and of squares around a given mean, four at a time.
+ *
+ * They are added in another order than the sums of the exact threshold. filter/threshold-bounds.ts allows for that in
+ * its bound of rounding errors.
  */
 import { f32At, setF64 } from "../linear-memory";
 import { Grid, lineOf } from "./grid";
 import { squared } from "./neighbour-search";
 
-/** @param sums gets five f64: number of points, of those with d > 0, Σ d, Σ (d - around)², Σ d |d - around| */
+/** @param sums gets five f64: number of points, number of points with d > 0, Σ d, Σ (d - around)², Σ d |d - around| */
 export function sumDistances(grid: Grid, distances: usize, around: f64, sums: usize): void {
   const infinity = f32x4.splat(Infinity);
   const zero = f32x4.splat(0);
@@ -16,7 +18,7 @@ export function sumDistances(grid: Grid, distances: usize, around: f64, sums: us
   let spreads = f64x2.splat(0);
   let points = 0;
   let positive = 0;
-  // Of the positions behind the last four of a line.
+  // These sum the positions after the last whole four of a line.
   let total: f64 = 0;
   let square: f64 = 0;
   let spread: f64 = 0;

@@ -1,6 +1,6 @@
 /**
- * A frame as filter/grid-layout.ts lays it out in the memory: positions in lines, with padding on every side of them. Positions without a point
- * have z = Infinity, and so has the padding: they are infinitely far from any point.
+ * A frame as filter/grid-layout.ts lays it out in the memory: positions in lines, with padding on every side. Positions
+ * without a point have z = Infinity, and so has the padding. So they are infinitely far from any point.
  */
 @unmanaged
 export class Grid {
@@ -8,25 +8,34 @@ export class Grid {
   lines: i32;
   /** Positions from one line to the next. */
   stride: i32;
-  /** f32 of every column, of every line, and of every position, mm. All arrays begin at position (0, 0); padding lies before and behind. */
+  /**
+   * f32 of every column, every line and every position, mm. All arrays begin at position (0, 0), with padding before
+   * and after.
+   */
   xs: usize;
   ys: usize;
   zs: usize;
   /**
-   * The offset table: positions around one, by their least squared lateral distance anywhere in the grid (f64), with columns, lines, and steps
-   * from one position to the other (i32).
+   * The offset table: the positions around one, sorted by their smallest squared lateral distance anywhere in the grid
+   * (f64). Each has its columns, its lines, and the step from one position to the other (i32).
    */
   offsetCount: i32;
   offsetColumns: usize;
   offsetLines: usize;
   offsetSteps: usize;
   offsetBounds: usize;
-  /** f32 of every tile of 8 x 8 positions: the lowest and the highest z in it; Infinity and -Infinity for one without points. */
+  /**
+   * f32 of every tile of 8 x 8 positions: its lowest and its highest z. A tile without points has Infinity and
+   * -Infinity.
+   */
   tilesWide: i32;
   tilesHigh: i32;
   tileMinima: usize;
   tileMaxima: usize;
-  /** f32 of every column: its squared lateral distance to the one k columns on, `squaresPitch` items from k to k + 1. */
+  /**
+   * f32 of every column: its squared lateral distance to the column k further on. From k to k + 1 it is `squaresPitch`
+   * items.
+   */
   squares: usize;
   squaresPitch: i32;
 }

@@ -1,16 +1,18 @@
-/** The mask from approximate distances, eight at a time as far as they leave no doubt. */
+/** Makes the mask from approximate distances, eight at a time where they leave no doubt. */
 import { f32At } from "../linear-memory";
 import { Grid, lineOf } from "./grid";
 import { meanDistance } from "./neighbour-search";
 import { setBit } from "./outlier-statistics";
 
-/** Limits are rounded to f32: what comes as near to one is looked at by itself. */
+/** Limits are rounded to f32. So a distance that is this near to a limit is checked by itself. */
 const CAUTION: f64 = 0.000001;
 
 /**
- * Decides from approximate distances (f32), whose relative error is at most `error`: the exact threshold lies between `low` and `high`, a
- * point whose distance leaves no doubt is decided, and others are searched again, exactly. Only where an exact distance lies between
- * the two does it need the exact threshold.
+ * Decides which points stay, from approximate distances (f32) whose relative error is at most `error`.
+ *
+ * The exact threshold lies between `low` and `high`. A point whose distance leaves no doubt is decided at once. Other
+ * points are searched again, exactly. If an exact distance lies between `low` and `high`, only the exact threshold
+ * could decide.
  *
  * @param mask as of `markExactInliers`
  * @returns false where a point is undecided: then the mask is void
@@ -49,7 +51,7 @@ export function markInliers(
   return true;
 }
 
-/** Points that stay for sure. */
+/** Bits of the points that certainly stay. */
 function keptOf(z: usize, d: usize, below: v128): i32 {
   const distances = v128.load(d);
   const isPoint = f32x4.ne(v128.load(z), f32x4.splat(Infinity));
@@ -57,7 +59,7 @@ function keptOf(z: usize, d: usize, below: v128): i32 {
   return i32x4.bitmask(v128.and(isPoint, isNear));
 }
 
-/** Positions without a point, and points that go for sure. */
+/** Bits of the positions without a point, and of the points that certainly go. */
 function leftOf(z: usize, d: usize, above: v128): i32 {
   return i32x4.bitmask(v128.or(f32x4.eq(v128.load(z), f32x4.splat(Infinity)), f32x4.gt(v128.load(d), above)));
 }

@@ -1,16 +1,19 @@
 /**
- * The mean distance of a point of an organised grid to its nearest neighbours: exact, in f64, by searching the grid outward.
+ * The mean distance of a point of an organised grid to its nearest neighbours. It is exact, in f64, and found by
+ * searching the grid outward.
  *
- * Of a point p, the 20 nearest points of the cloud, p itself among them, lie at d1 = 0 <= d2 <= … <= d20, and its mean distance is
- * (d1 + … + d20) / 20; of a cloud of n < 20 points all n count. As Open3D computes it (KDTreeFlann::SearchKNN and
- * PointCloud::RemoveStatisticalOutliers, cpp/open3d/geometry/PointCloud.cpp): coordinates are f32 widened to f64, a squared distance
- * is (dx² + dy²) + dz², and roots are summed from the nearest on. The sum of the k smallest does not depend on which of equally distant
- * points are taken, and so the result is the same to the last bit whatever the order of the search.
+ * The 20 nearest points of the cloud to a point p, p itself among them, lie at d1 = 0 <= d2 <= … <= d20. The mean
+ * distance is (d1 + … + d20) / 20. In a cloud of n < 20 points all n count. Everything is computed as in Open3D
+ * (KDTreeFlann::SearchKNN and PointCloud::RemoveStatisticalOutliers, cpp/open3d/geometry/PointCloud.cpp): coordinates
+ * are f32 widened to f64, a squared distance is (dx² + dy²) + dz², and roots are summed from the nearest on. If several
+ * points are equally far, it does not matter which of them are taken. So the result is the same to the last bit
+ * whatever the order of the search.
  *
- * The search goes through the grid positions around p by their lateral distance, which the pitch gives, nearest first. It is over when
- * the next position is laterally as far as the worst of the best 19: nothing outside can be nearer. Where the table of positions ends first (a
- * point far off its surroundings, the edge of a wide shadow) it goes on in tiles of 8 x 8 positions with their lowest and highest z, leaving
- * out tiles that cannot hold anything near enough.
+ * The search takes the grid positions around p by their lateral distance, which the pitch gives, nearest first. It ends
+ * when the next position is laterally as far as the worst of the best 19: nothing outside can be nearer. The table of
+ * positions may end before that, for a point far off its surroundings or at the edge of a wide shadow. Then the search
+ * goes on in tiles of 8 x 8 positions. Each tile has its lowest and highest z, and tiles that cannot hold anything near
+ * enough are left out.
  */
 import { f32At, f64At, i32At, setF64 } from "../linear-memory";
 import { Grid, lineOf } from "./grid";
@@ -19,22 +22,25 @@ import { gapToRange, nextWithin, roundedUp } from "./range-scan";
 /** Neighbours that count, beside the point itself. */
 export const NEIGHBOURS: i32 = 19;
 
-/** A factor that outweighs how differently a bound and a distance are rounded. */
+/** A factor that covers the different rounding of a bound and a distance. */
 export const SURELY_LESS: f64 = 0.999999999;
 
-/** What searches through tiles may cost yet: visits of four tiles, and 16 for a tile that is looked into. */
+/** What the search through tiles may still cost, in visits of four tiles. A tile that is looked into counts 16. */
 let work: f64 = 0;
 
 export function allowWork(most: f64): void {
   work = most;
 }
 
-/** More was spent than may be: heights are so much like noise that tiles are no help. */
+/** True if the search has cost more than it may: heights are so much like noise that tiles do not help. */
 export function isWorkSpent(): bool {
   return work < 0;
 }
 
-/** Keeps the 19 smallest at `best` (f64), rising; gives the worst of them. `distance` is smaller than it. */
+/**
+ * Adds `distance` to the 19 smallest at `best` (f64), in rising order. It must be below their worst. Gives the new
+ * worst.
+ */
 export function insertDistance(best: usize, distance: f64): f64 {
   let at = best + 8 * (NEIGHBOURS - 1);
   while (at > best) {
@@ -51,7 +57,9 @@ export function clearDistances(best: usize, value: f64): void {
   for (let nth = 0; nth < NEIGHBOURS; nth++) setF64(best, nth, value);
 }
 
-/** The mean over the kept distances and the point's own, 0; fewer are kept in a cloud of fewer points. */
+/**
+ * The mean over the kept distances and the point's own distance, 0. A cloud of fewer points has fewer kept distances.
+ */
 export function meanOfDistances(best: usize): f64 {
   let sum: f64 = 0;
   let count = 1;
@@ -65,7 +73,7 @@ export function meanOfDistances(best: usize): f64 {
 }
 
 /**
- * Mean distance of the point at (column, line), which is valid, in mm.
+ * Mean distance in mm of the valid point at (column, line).
  *
  * @param best room for 19 f64
  * @param limit more than the squared distance of the 19th of the other points, if that is known; else Infinity
@@ -77,13 +85,13 @@ export function meanDistance(grid: Grid, best: usize, column: i32, line: i32, li
   const y = f32At(grid.ys, line);
   let worst = limit;
   clearDistances(best, worst);
-  // Farther than the table reaches: there is no use in it.
+  // The table is of no use if the limit is farther than it reaches.
   const count = limit < Infinity && limit > f64At(grid.offsetBounds, grid.offsetCount - 1) ? 0 : grid.offsetCount;
   for (let nth = 0; nth < count; nth++) {
     const bound = f64At(grid.offsetBounds, nth);
     if (bound >= worst) return meanOfDistances(best);
     const dz = f32At(here, i32At(grid.offsetSteps, nth)) - z;
-    // Less than the distance, if anything, also where its sum is rounded otherwise.
+    // This is at most the distance, even if its sum is rounded differently.
     if ((bound + dz * dz) * SURELY_LESS >= worst) continue;
     const dx = f32At(grid.xs, column + i32At(grid.offsetColumns, nth)) - x;
     const dy = f32At(grid.ys, line + i32At(grid.offsetLines, nth)) - y;
@@ -94,10 +102,11 @@ export function meanDistance(grid: Grid, best: usize, column: i32, line: i32, li
 }
 
 /**
- * Searches tiles: in rings around the point's own until 19 are found, which are near the best then, and what else may hold nearer ones line
- * by line of tiles, so that many are passed over at a time.
+ * Searches tiles in rings around the point's own tile until 19 neighbours are found. These are near the best. Other
+ * tiles that may hold nearer points are then searched line by line, so that many are skipped at a time.
  *
- * @param limit the table has found 19 at most that far: of those as far as the limit itself, each stands for another
+ * @param limit the table has found 19 points that are at most this far; those exactly at the limit may replace each
+ *   other
  */
 function searchTiles(grid: Grid, best: usize, column: i32, row: i32, limit: f64): f64 {
   const ownColumn = column >> 3;
@@ -105,7 +114,7 @@ function searchTiles(grid: Grid, best: usize, column: i32, row: i32, limit: f64)
   const y = f32At(grid.ys, row);
   clearDistances(best, limit);
   let worst = searchTile(grid, best, column, row, ownColumn, ownLine, limit);
-  // Tiles that are behind us: columns left to right, lines top to bottom.
+  // The tiles already searched: columns from left to right, lines from top to bottom.
   let left = ownColumn;
   let right = ownColumn;
   let top = ownLine;
@@ -140,7 +149,7 @@ export function squared(value: f64): f64 {
   return value * value;
 }
 
-/** A line of tiles, as far as it is laterally near enough. */
+/** Searches a line of tiles as far as it is laterally near enough. */
 function searchWithin(
   grid: Grid,
   best: usize,
@@ -153,7 +162,7 @@ function searchWithin(
   worst: f64,
 ): f64 {
   const x = f32At(grid.xs, column);
-  // By halving steps outward: coordinates rise with the column.
+  // Steps outward by halves: coordinates rise with the column.
   let first = column >> 3;
   let last = first;
   for (let step = 4096; step > 0; step >>= 1) {
@@ -163,7 +172,10 @@ function searchWithin(
   return searchBeside(grid, best, column, row, line, first, last, isBehind, left, right, worst);
 }
 
-/** Tiles of a line from `first` to `last`; without those from `left` to `right` where these are behind us. */
+/**
+ * Searches the tiles of a line from `first` to `last`, without those from `left` to `right` if these were searched
+ * already.
+ */
 function searchBeside(
   grid: Grid,
   best: usize,
@@ -182,7 +194,9 @@ function searchBeside(
   return searchTileLine(grid, best, column, row, line, right + 1, last, worst);
 }
 
-/** Looks into those tiles of a line of tiles that may hold something nearer than `limit`; gives the worst distance then. */
+/**
+ * Searches those tiles of a line of tiles that may hold something nearer than `limit`. Gives the worst distance then.
+ */
 function searchTileLine(
   grid: Grid,
   best: usize,
@@ -219,7 +233,10 @@ export function gapToTile(coordinates: usize, at: i32, tile: i32): f64 {
   return f32At(coordinates, at) - f32At(coordinates, nearest);
 }
 
-/** Four at a time in f32, which passes over what is farther by more than its rounding; the others' distances are computed in f64. */
+/**
+ * Takes four positions at a time in f32 and skips those that are certainly too far, rounding included. Distances of the
+ * others are computed in f64.
+ */
 function searchTile(grid: Grid, best: usize, column: i32, row: i32, tileColumn: i32, tileLine: i32, limit: f64): f64 {
   const x = f32At(grid.xs, column);
   const y = f32At(grid.ys, row);
@@ -228,7 +245,7 @@ function searchTile(grid: Grid, best: usize, column: i32, row: i32, tileColumn: 
   const centerX = f32x4.splat(<f32>x);
   const centerZ = f32x4.splat(<f32>z);
   let worst = limit;
-  // Beyond the grid's last column and line lies padding, which is infinitely far.
+  // After the grid's last column and line comes padding, which is infinitely far.
   for (let line = tileLine << 3; line < (tileLine << 3) + 8; line++) {
     const squaredDy = squared(f32At(grid.ys, line) - y);
     if (squaredDy >= worst) continue;

@@ -1,11 +1,11 @@
 /**
  * Statistical outlier removal over an organised grid, as Open3D's `remove_statistical_outlier(20, 2.0)` defines it
- * (PointCloud::RemoveStatisticalOutliers; Rusu et al., "Towards 3D Point Cloud Based Object Maps for Household Environments", 2008): with the
- * mean distances d of the n points (neighbour-search.ts),
+ * (PointCloud::RemoveStatisticalOutliers; Rusu et al., "Towards 3D Point Cloud Based Object Maps for Household
+ * Environments", 2008). The n points have the mean distances d (neighbour-search.ts):
  *
  *     mean = Σ d / n,   std = sqrt(Σ (d - mean)² / (n - 1)),   a point stays if 0 < d < mean + 2 std
  *
- * where a point with d = 0 counts in n and adds to neither sum. All in f64, summed in scan order as Open3D does.
+ * A point with d = 0 counts in n and adds to neither sum. Everything is f64, summed in scan order as Open3D does.
  */
 import { f32At, f64At } from "../linear-memory";
 import { Grid, lineOf } from "./grid";
@@ -13,7 +13,10 @@ import { squared } from "./neighbour-search";
 
 const STD_RATIO: f64 = 2;
 
-/** Sets the bit of every point that stays: bit (line x width + column), the lowest of a byte first. The mask is zeros before. */
+/**
+ * Sets the bit of every point that stays: bit (line x width + column), the lowest of a byte first. The mask must be
+ * zeros.
+ */
 export function markExactInliers(grid: Grid, distances: usize, mask: usize): void {
   const threshold = exactThreshold(grid, distances);
   for (let line = 0; line < grid.lines; line++) {

@@ -1,40 +1,45 @@
 /**
- * A k-d tree over all points of a grid, for heights whose neighbours the grid's order does not help to find: where they vary much more than
- * positions (pure noise, a frame of stray light), a search through the grid would look at all of it for every point.
+ * A k-d tree over all points of a grid. It is for heights that vary much more than positions: pure noise, or a frame of
+ * stray light. There the grid's order does not help, and a search through the grid would look at all of it for every
+ * point.
  *
- * Points are permuted so that a node is a range of them: its median along the axis of largest extent is in the middle, and the halves are
- * its children, down to LEAF_POINTS (Friedman, Bentley, Finkel, "An Algorithm for Finding Best Matches in Logarithmic Expected Time", 1977).
- * A search leaves out a half whose cell is farther than the worst kept, with the offsets to the cell summed up axis by axis (Arya,
- * Mount, "Algorithms for Fast Vector Quantization", 1993). 16 bytes a point, and 5 a node.
+ * Points are permuted so that a node is a range of them. Its median along the axis of largest extent is in the middle,
+ * and the two halves are its children, down to LEAF_POINTS (Friedman, Bentley, Finkel, "An Algorithm for Finding Best
+ * Matches in Logarithmic Expected Time", 1977). A search leaves out a half whose cell is farther than the worst kept
+ * distance. The offsets to the cell are summed axis by axis (Arya, Mount, "Algorithms for Fast Vector Quantization",
+ * 1993). The tree takes 16 bytes a point and 5 a node.
  */
 import { f32At, f64At, i32At, setF32, setF64, setI32 } from "../linear-memory";
 import { Grid, lineOf } from "./grid";
 import { clearDistances, insertDistance, meanOfDistances, NEIGHBOURS, SURELY_LESS, squared } from "./neighbour-search";
 
 const LEAF_POINTS: i32 = 32;
-/** A factor that outweighs how differently a bound and a distance are rounded. */
+/** A factor that covers the different rounding of a bound and a distance. */
 const SURELY_MORE: f64 = 1.000000001;
 
-/** Where the tree lies: f32 of each point, and its position (i32); the value at which a node is divided (f32), and along which axis (u8). */
+/**
+ * Addresses of the tree's arrays. Each point has coordinates (f32) and its position (i32). Each node has the value at
+ * which it is divided (f32) and the axis (u8).
+ */
 let xs: usize = 0;
 let ys: usize = 0;
 let zs: usize = 0;
 let positions: usize = 0;
 let divisions: usize = 0;
 let axes: usize = 0;
-/** The point that is searched for, and the worst squared distance kept of it. */
+/** The point whose neighbours are searched, and the worst squared distance kept so far. */
 let self: i32 = 0;
 let x: f64 = 0;
 let y: f64 = 0;
 let z: f64 = 0;
 let worst: f64 = 0;
 
-/** Bytes that `measureByTree` needs for so many points. */
+/** Bytes that `measureByTree` needs for this many points. */
 export function treeBytes(points: i32): usize {
   return 16 * <usize>points + 5 * <usize>nodesOf(points);
 }
 
-/** One more than the greatest number of a node: nodes are numbered as in a heap. */
+/** One more than the largest number of a node. Nodes are numbered as in a heap. */
 function nodesOf(points: i32): i32 {
   let nodes = 2;
   for (let rest = points; rest > LEAF_POINTS; rest = (rest + 1) >> 1) nodes *= 2;
@@ -57,7 +62,7 @@ export function measureByTree(grid: Grid, best: usize, distances: usize, points:
   axes = divisions + (nodesOf(points) << 2);
   const count = plant(grid);
   divide(1, 0, count);
-  // In an order that keeps neighbours together.
+  // This order keeps neighbours together.
   for (let at = 0; at < count; at++) {
     self = at;
     x = f32At(xs, at);
@@ -69,7 +74,7 @@ export function measureByTree(grid: Grid, best: usize, distances: usize, points:
   }
 }
 
-/** Takes up the grid's points. */
+/** Copies the grid's points into the tree. */
 function plant(grid: Grid): i32 {
   let count = 0;
   for (let line = 0; line < grid.lines; line++) {
@@ -91,7 +96,7 @@ function coordinatesOf(axis: i32): usize {
   return axis === 0 ? xs : axis === 1 ? ys : zs;
 }
 
-/** Makes a node of the points from `first` to before `end`. */
+/** Makes a node of the points from `first` up to before `end`. */
 function divide(node: i32, first: i32, end: i32): void {
   if (end - first <= LEAF_POINTS) return;
   let axis = 0;
@@ -120,7 +125,7 @@ function extentOf(values: usize, first: i32, end: i32): f64 {
   return most - least;
 }
 
-/** Permutes points so that none before `middle` has a larger value, and none behind it a smaller one (Hoare's find). */
+/** Permutes points so that none before `middle` has a larger value, and none after it a smaller one (Hoare's find). */
 function select(values: usize, from: i32, to: i32, middle: i32): void {
   let left = from;
   let right = to;
@@ -156,8 +161,10 @@ function medianOf(one: f64, two: f64, three: f64): f64 {
 }
 
 /**
- * Begins with what is known of the point before, whose neighbours are kept still; there is none for -1. All of those, and that point, are no farther
- * than its worst and the way to it, and so all but this one are 19 within that: what is kept in the beginning stands for them.
+ * Begins a search with what is known from the point before, whose neighbours are still kept; -1: there is none.
+ *
+ * That point and its neighbours are 20 points. None of them is farther than its worst distance plus the way to it. One
+ * of them is the new point itself. So at least 19 others lie within that limit, and the search begins with it.
  */
 function begin(best: usize, before: i32): void {
   worst = Infinity;

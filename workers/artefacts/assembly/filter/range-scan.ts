@@ -1,21 +1,27 @@
-/** Distance of a z to a range of z; infinite for one without points. */
+/** Distance of a z to a range of z. It is infinite for a range without points. */
 export function gapToRange(z: f64, lowest: f64, highest: f64): f64 {
   if (z < lowest) return lowest - z;
   return z > highest ? z - highest : 0;
 }
 
-/** More than what rounding to f32 makes of a squared distance: 5 roundings, and of the least numbers as much as they are. */
+/**
+ * A little more than rounding to f32 can change a squared distance: five roundings, and an absolute part for tiny
+ * numbers.
+ */
 const CAUTION: f64 = 1.000001;
 const LEAST: f64 = 1e-36;
 
-/** A limit of squared distances for distances in f32, in four lanes: what passes it is farther than the limit. */
+/**
+ * A limit of squared distances for comparing with f32 distances, in four lanes. What exceeds it is farther than the
+ * limit.
+ */
 export function roundedUp(limit: f64): v128 {
   return f32x4.splat(<f32>(limit * CAUTION + LEAST));
 }
 
 /**
- * The next range of z, from `first` to `last`, that may be nearer to `z` than the root of `limit`; more than `last` when there is none. May stop at one
- * that is a little too far. Four at a time.
+ * The next range of z, from `first` to `last`, that may be nearer to `z` than the root of `limit`; above `last` if
+ * there is none. It may stop at a range that is a little too far. It checks four at a time.
  */
 export function nextWithin(lowest: usize, highest: usize, first: i32, last: i32, z: f64, limit: f64): i32 {
   const zs = f32x4.splat(<f32>z);

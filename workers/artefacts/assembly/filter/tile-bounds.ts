@@ -1,4 +1,4 @@
-/** What the search through tiles leaves out tiles by: their lowest and highest z. Four positions at a time. */
+/** The lowest and highest z of each tile, by which the search leaves tiles out. Computed four positions at a time. */
 import { setF32 } from "../linear-memory";
 import { Grid, lineOf } from "./grid";
 

@@ -1,18 +1,23 @@
-/** Prefix codes as deflate takes them (RFC 1951, 3.2.2), the header of a block that has its own, and the bits of the stream. */
+/**
+ * Prefix codes as deflate takes them (RFC 1951, 3.2.2), the header of a block with its own code, and the stream's bits.
+ */
 
-/** Where the next byte of the stream goes, and bits that are no whole byte yet: the lowest of a byte comes first. */
+/**
+ * Where the next byte of the stream goes, and the bits that are no whole byte yet. The lowest bit of a byte comes
+ * first.
+ */
 let to: usize = 0;
 let buffer: u64 = 0;
 let bitCount: u64 = 0;
 
-/** Goes on with the stream at a place, with bits that somebody has left over there. */
+/** Continues the stream at an address, with bits that somebody else has left over there. */
 export function continueBits(at: usize, leftBits: u64, leftCount: u64): void {
   to = at;
   buffer = leftBits;
   bitCount = leftCount;
 }
 
-/** Where the last byte is that is not full, these bits of it, and how many they are. */
+/** The address of the last byte that is not full. `lastBits` are its bits, and `lastBitCount` is their number. */
 export function lastByteAt(): usize {
   return to;
 }
@@ -25,7 +30,7 @@ export function lastBitCount(): u64 {
   return bitCount;
 }
 
-/** @param bits at most 16; what lies 8 bytes behind is overwritten */
+/** @param bits at most 16. Up to 8 bytes after the last byte are overwritten */
 export function writeBits(value: i32, bits: i32): void {
   buffer |= (<u64>value) << bitCount;
   bitCount += <u64>bits;
@@ -41,16 +46,19 @@ export function writeCode(words: i32, symbol: i32): void {
   writeBits(code & 0xffff, code >> 16);
 }
 
-/** An alphabet has fewer symbols. */
+/** A symbol fits 9 bits. An alphabet has fewer symbols than 320. */
 const KEY_BITS: u64 = 9;
 const MOST_SYMBOLS: i32 = 320;
 
-/** Room in `scratch` of `codeLengths`: keys to sort, nodes of the tree, codes per length. */
+/** Layout of the scratch of `codeLengths`: keys to sort, nodes of the tree, codes per length. */
 const NODES: i32 = 8 * MOST_SYMBOLS;
 const PER_LENGTH: i32 = NODES + 4 * MOST_SYMBOLS;
 export const LENGTHS_SCRATCH_BYTES: i32 = PER_LENGTH + 64;
 
-/** Room in `scratch` of `writeBlockHeader`: lengths in a row, their repetitions, and the code of these with its own room. */
+/**
+ * Layout of the scratch of `writeBlockHeader`: lengths in a row, their repetitions, the code of these, and that code's
+ * scratch.
+ */
 const RUNS: i32 = MOST_SYMBOLS;
 const RUN_COUNTS: i32 = RUNS + 2 * MOST_SYMBOLS;
 const RUN_LENGTHS: i32 = RUN_COUNTS + 80;
@@ -58,7 +66,10 @@ const RUN_WORDS: i32 = RUN_LENGTHS + 32;
 const RUN_SCRATCH: i32 = RUN_WORDS + 80;
 export const HEADER_SCRATCH_BYTES: i32 = RUN_SCRATCH + LENGTHS_SCRATCH_BYTES;
 
-/** Order in which a block's header has the lengths of the code that codes the lengths: five bits each, of twelve and of seven. */
+/**
+ * The order in which a block's header gives the lengths of the code for lengths. Five bits each, in two words: twelve,
+ * seven.
+ */
 const LENGTH_CODE_ORDER: u64 = 0x22caa324e804a30;
 const LENGTH_CODE_ORDER_FROM_12: u64 = 0x3c2e1346c;
 
@@ -84,9 +95,11 @@ function setByte(at: i32, index: i32, value: i32): void {
 }
 
 /**
- * Lengths of a code for symbols that occur so often, none longer than `maximumBits` (at most 15); 0 for those that do not occur. The Huffman
- * code (lengths in place after Moffat and Katajainen, 1995); where it is too long, the longest codes are cut and others lengthened until the
- * sum of 2^-length is 1 again. A single symbol has 1 bit.
+ * Lengths of a code for symbols with these counts. None is longer than `maximumBits` (at most 15). A symbol that does
+ * not occur has length 0. A single symbol has 1 bit.
+ *
+ * It is the Huffman code, with lengths computed in place after Moffat and Katajainen, 1995. If that code is too long,
+ * the longest codes are cut, and others are lengthened until the sum of 2^-length is 1 again.
  *
  * @param counts u32 each
  * @param lengths u8 each
@@ -118,7 +131,10 @@ function symbolOfKey(keys: i32, nth: i32): i32 {
   return <i32>load<u64>(<usize>(keys + (nth << 3))) & ((1 << (<i32>KEY_BITS)) - 1);
 }
 
-/** Count and symbol in one number each, of symbols that occur, the rarest first. Shell's sort: there are some hundreds. */
+/**
+ * Makes one number of count and symbol for each symbol that occurs, the rarest first. Shell's sort is enough for
+ * hundreds.
+ */
 function keysByCount(counts: i32, symbols: i32, keys: i32): i32 {
   let used = 0;
   for (let symbol = 0; symbol < symbols; symbol++) {
@@ -142,7 +158,7 @@ function keysByCount(counts: i32, symbols: i32, keys: i32): i32 {
   return used;
 }
 
-/** Puts in place of weights, which rise, the depth of each leaf in the tree of least weighted depth. */
+/** Replaces rising weights by the depth of each leaf in the tree of least weighted depth. */
 function weightsToDepths(nodes: i32, count: i32): void {
   setWord(nodes, 0, word(nodes, 0) + word(nodes, 1));
   let root = 0;
@@ -181,7 +197,10 @@ function weightsToDepths(nodes: i32, count: i32): void {
   }
 }
 
-/** Counts of codes of each length, made to fill the code space exactly (none is longer than `maximumBits`). */
+/**
+ * Changes the counts of codes of each length so that they fill the code space exactly. None is longer than
+ * `maximumBits`.
+ */
 function limitLengths(perLength: i32, maximumBits: i32): void {
   let total = 0;
   for (let bits = 1; bits <= maximumBits; bits++) total += word(perLength, bits) << (maximumBits - bits);
@@ -195,7 +214,8 @@ function limitLengths(perLength: i32, maximumBits: i32): void {
 }
 
 /**
- * Of every symbol its canonical code, bits reversed as deflate writes them, in the low 16 bits; the number of bits above.
+ * Gives every symbol its canonical code. The low 16 bits hold the code with its bits reversed, as deflate writes them.
+ * The bits above hold its length.
  *
  * @param scratch 64 bytes
  */
@@ -205,7 +225,7 @@ export function codeWords(lengths: i32, symbols: i32, words: i32, scratch: i32):
     const bits = byte(lengths, symbol);
     setWord(scratch, bits, word(scratch, bits) + 1);
   }
-  // Counts of lengths become the next code of each.
+  // The counts of lengths become the next code of each length.
   let code = 0;
   let before = 0;
   for (let bits = 1; bits < 16; bits++) {
@@ -225,7 +245,7 @@ export function codeWords(lengths: i32, symbols: i32, words: i32, scratch: i32):
   }
 }
 
-/** The lowest bits of a code, at most 16, in reverse order. */
+/** The lowest bits of a code (at most 16) in reverse order. */
 function reversed(code: i32, bits: i32): i32 {
   let result = ((code & 0x5555) << 1) | ((code >> 1) & 0x5555);
   result = ((result & 0x3333) << 2) | ((result >> 2) & 0x3333);
@@ -234,8 +254,8 @@ function reversed(code: i32, bits: i32): i32 {
 }
 
 /**
- * Header of a block with codes of its own (RFC 1951, 3.2.7), not the last of its stream: literals and lengths, and one code of one bit for the
- * one distance, 1 to 4.
+ * Writes the header of a block with codes of its own (RFC 1951, 3.2.7), which is not the last of its stream. It has
+ * literals and lengths, and one code of one bit for the only distance, 1 to 4.
  *
  * @param lengths u8 of 286 literals and lengths
  */
@@ -272,8 +292,8 @@ export function writeBlockHeader(lengths: i32, distance: i32, scratch: i32): voi
 }
 
 /**
- * Lengths with their repetitions: 16 repeats the last 3 to 6 times, 17 and 18 are 3 to 10 and 11 to 138 zeros. Two bytes each: the symbol, and
- * what it has of extra bits.
+ * Lengths with their repetitions. Symbol 16 repeats the last length 3 to 6 times. Symbols 17 and 18 are 3 to 10 and 11
+ * to 138 zeros. Each takes two bytes: the symbol and its extra bits.
  */
 function runLengths(lengths: i32, count: i32, runs: i32): i32 {
   let used = 0;

@@ -1,11 +1,14 @@
-/** Filters of PNG, of a line whose left has `bpp` zero bytes, where they look for the pixel before the first; and the checksum of what they make. */
+/**
+ * Filters of PNG, and the checksum of the filtered bytes. `bpp` zero bytes come before a line: the filters read them as
+ * the pixel before the first.
+ */
 
 export const SUB: i32 = 1;
 export const UP: i32 = 2;
 export const PAETH: i32 = 4;
 
 /**
- * Writes type and filtered bytes at `out`; what lies 16 bytes behind is overwritten.
+ * Writes the type and the filtered bytes at `out`. Up to 16 bytes after them are overwritten.
  *
  * @param pitch from the line above, in bytes
  */
@@ -23,8 +26,11 @@ export function filterLine(from: usize, pitch: i32, lineBytes: i32, bpp: i32, ty
 }
 
 /**
- * Of left, above and above left the one nearest to left + above - above left, in this order where equally near. Gaps as what is above and
- * what is below zero, so that bytes do: where both differences go one way their sum, however large, is nearer than neither.
+ * Gives the byte among left, above and above left that is nearest to left + above - above left. If two are equally
+ * near, the first in this order counts.
+ *
+ * Each gap is held as its part above zero and its part below zero, so that bytes are enough. If both differences have
+ * the same sign, their sum is never nearer than either of them, however large it is.
  */
 function filterPaeth(from: usize, pitch: usize, lineBytes: i32, bpp: usize, to: usize): void {
   for (let at: usize = 0; at < <usize>lineBytes; at += 16) {
@@ -55,7 +61,7 @@ export function adler32(bytes: i32, length: i32, before: u32): u32 {
   let rest = length;
   const low = i8x16(16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1);
   while (rest >= 16) {
-    // As many as fit before a sum could pass 2^32: 5552 bytes as in zlib, here 347 times 16.
+    // As many as fit before a sum could pass 2^32: 5552 bytes as in zlib, which are 347 times 16.
     const blocks = min(rest >> 4, 347);
     let sums = i32x4.splat(0);
     let weighted = i32x4.splat(0);

@@ -1,6 +1,7 @@
 /**
- * Codes strips of lines as a PNG has them (png-encoder.ts): filters, a Huffman code made for what the lines hold, and repetitions of the pixel
- * before. Line by line, so that what the filter makes is in the cache when it is coded.
+ * Codes strips of lines as a PNG has them (png-encoder.ts): filters, a Huffman code made for these lines, and
+ * repetitions of the pixel before. It goes line by line, so that the filtered bytes are still in the cache when they
+ * are coded.
  */
 
 import {
@@ -18,35 +19,39 @@ import {
 import { adler32, filterLine, PAETH, SUB } from "./line-filters";
 
 const LONGEST_MATCH: i32 = 258;
-/** Literals, the end of a block, lengths of matches. */
+/** The symbols are literals, the end of a block, and lengths of matches. */
 const SYMBOLS: i32 = 286;
 const END_OF_BLOCK: i32 = 256;
-/** Two bytes' codes and their number of bits are 32 bits together. */
+/** The codes of two bytes and their number of bits must fit 32 bits together. */
 const MAXIMUM_CODE_BITS: i32 = 13;
-/** Of so large a strip every so many lines tell what code suits it, and half of them which filter. */
+/** In a strip this large, only some lines are looked at to choose the code, and half of those to choose the filter. */
 const LEAST_SAMPLED_BYTES: i32 = 64 * 1024;
 const SAMPLED_STEP: i32 = 8;
-/** What a symbol that was seen counts beside one that was not. */
+/** The weight of a symbol that was seen, compared with one that was not. */
 const SEEN_WEIGHT: i32 = 16;
-/** Bits that can be written at a time: fewer than 64 with up to 7 of an unfinished byte, since no shift takes out all 64. */
+/**
+ * Bits that can be written at a time. With up to 7 bits of an unfinished byte they stay below 64, the limit of a shift.
+ */
 const WRITTEN_BITS: u64 = 56;
 const STORED_BYTES_LIMIT: i32 = 65_535;
 
-/** The layout of `work`: the checksum so far, counts of symbols four times and those of the best filter, and what codes them. */
+/** The layout of `work`: the checksum so far, counts of symbols four times and those of the best filter, and the tables that code them. */
 const COUNTS: i32 = 16;
 const COUNTS_STRIDE: i32 = 4 * 288;
 const BEST_COUNTS: i32 = COUNTS + 4 * COUNTS_STRIDE;
 const LENGTHS: i32 = BEST_COUNTS + COUNTS_STRIDE;
 const CODES: i32 = LENGTHS + 288;
 const SCRATCH: i32 = CODES + COUNTS_STRIDE;
-/** 16-byte steps of all of them: some vectors are stored. */
+/** Aligned to 16 bytes: vectors are stored here. */
 const PAIRS: i32 = (SCRATCH + HEADER_SCRATCH_BYTES + 15) & ~15;
 const PAIR_SCRATCH: i32 = PAIRS + 4 * 65_536;
 
 /**
- * Codes a strip as one deflate block and an empty stored block, which ends it at a byte; stored blocks alone where that is smaller.
+ * Codes a strip as one deflate block and an empty stored block, which ends it at a byte. If stored blocks alone are
+ * smaller, it writes those.
  *
- * @param samples of the first line, big-endian; `pitch` bytes on those of the next; `bpp` zero bytes before each, and 16 readable ones behind
+ * @param samples of the first line, big-endian. The next line's are `pitch` bytes on. Each has `bpp` zero bytes before
+ *   it and 16 readable bytes after it
  * @param filtered room for lines x (1 + lineBytes), and 32 bytes more
  * @param work 288 KiB; its first u32 is the Adler-32 of all filtered bytes so far
  * @param out room for twice the filtered bytes and 1 KiB
@@ -62,7 +67,7 @@ export function codeStrip(
   work: i32,
   out: i32,
 ): i32 {
-  // A type's byte, so that what is behind it is aligned.
+  // This is the byte of a line's type. So the bytes after it are aligned.
   const filteredLine = <usize>(((filtered + 15) & ~15) + 15);
   const type = chooseFilter(samples, pitch, lineBytes, lines, bpp, <i32>filteredLine, work);
   codeLengths(work + BEST_COUNTS, SYMBOLS, MAXIMUM_CODE_BITS, work + LENGTHS, work + SCRATCH);
@@ -78,7 +83,7 @@ export function codeStrip(
   }
   store<u32>(<usize>work, adler);
   writeCode(work + CODES, END_OF_BLOCK);
-  // The three bits of an empty stored block, zeros, what they leave of their byte, and its lengths.
+  // This writes the three bits of an empty stored block, zeros up to the end of the byte, and the block's two lengths.
   writeBits(0, 3);
   const end = lastByteAt() + <usize>((lastBitCount() + 7) >> 3);
   store<u32>(end, 0xffff0000);
@@ -88,7 +93,7 @@ export function codeStrip(
   return storeBlocks(filtered, lines * (1 + lineBytes), out);
 }
 
-/** Codes a filtered line, eight bytes at a time where they are no run. `countLine` counts the same. */
+/** Codes a filtered line, eight bytes at a time unless they are a run. `countLine` counts the same. */
 function codeLine(first: usize, length: i32, bpp: i32, codes: i32, pairs: i32): void {
   let to = lastByteAt();
   let buffer = lastBits();
@@ -112,7 +117,7 @@ function codeLine(first: usize, length: i32, bpp: i32, codes: i32, pairs: i32): 
     const two = <u64>load<u32>(<usize>(pairs + <i32>(((<u32>eight >> 16) & 0xffff) << 2)));
     const three = <u64>load<u32>(<usize>(pairs + <i32>((<u32>(eight >> 32) & 0xffff) << 2)));
     const four = <u64>load<u32>(<usize>(pairs + <i32>((<u32>(eight >> 48)) << 2)));
-    // A shift takes the lowest six bits: the number of bits, as they are the sum of two.
+    // A shift uses only the lowest six bits of its right side. These are the number of bits, because the sum of two fits them.
     const low = (one >> 6) | ((two >> 6) << one);
     const high = (three >> 6) | ((four >> 6) << three);
     const lowBits = one + two;
@@ -141,7 +146,7 @@ function codeLine(first: usize, length: i32, bpp: i32, codes: i32, pairs: i32): 
   for (; at < end; at++) writeCode(codes, load<u8>(at));
 }
 
-/** Codes a run as matches, each with what its length has beyond its symbol, and the distance: the only code of its alphabet, one bit, 0. */
+/** Codes a run as matches: the length's symbol, its extra bits, and the distance. The only distance has a code of one bit, 0. */
 function writeMatches(codes: i32, length: i32): void {
   let rest = length;
   while (rest > 0) {
@@ -153,7 +158,7 @@ function writeMatches(codes: i32, length: i32): void {
   }
 }
 
-/** All lines, one behind the other. */
+/** Filters all lines, one after the other. */
 function filterLines(samples: i32, pitch: i32, lineBytes: i32, lines: i32, bpp: i32, type: i32, out: i32): void {
   let to = <usize>out;
   for (let line = 0; line < lines; line++) {
@@ -162,7 +167,7 @@ function filterLines(samples: i32, pitch: i32, lineBytes: i32, lines: i32, bpp: 
   }
 }
 
-/** Uncompressed blocks, none the last. */
+/** Writes uncompressed blocks. None is the last of the stream. */
 function storeBlocks(bytes: i32, length: i32, out: i32): i32 {
   let to = <usize>out;
   for (let from = 0; from < length; from += STORED_BYTES_LIMIT) {
@@ -177,8 +182,9 @@ function storeBlocks(bytes: i32, length: i32, out: i32): i32 {
 }
 
 /**
- * The filter of least entropy in some lines all over the strip, and what it makes of these and of as many others: counts for a code of the
- * whole strip. What does not occur in them may elsewhere, and has a code as well.
+ * Chooses the filter of least entropy, judged by some lines from all over the strip. It counts these lines and as many
+ * others for the code of the whole strip. Symbols that do not occur in them may occur elsewhere, so they get a code
+ * too.
  */
 function chooseFilter(
   samples: i32,
@@ -196,7 +202,7 @@ function chooseFilter(
   let best = 0;
   let leastBits: f64 = Infinity;
   for (let type = SUB; type <= PAETH; type++) {
-    // The average of both: slower, and hardly ever the best.
+    // The average filter is slower and hardly ever the best.
     if (type === 3) continue;
     const bits = countLines(samples, pitch, first, triedStep, lineBytes, lines, bpp, type, filteredLine, work + COUNTS);
     if (bits >= leastBits) continue;
@@ -216,7 +222,7 @@ function chooseFilter(
   return best;
 }
 
-/** What a filter makes of some of the lines, and its entropy in bits. */
+/** Counts what a filter makes of some of the lines. Gives the entropy in bits. */
 function countLines(
   samples: i32,
   pitch: i32,
@@ -239,10 +245,11 @@ function countLines(
 }
 
 /**
- * Counts what `codeStrip` codes of a line: literals 0 to 255, lengths of matches from 257 on. A match repeats the pixel before, at a distance
- * of bpp: no measurement, a plane, a slope. It is looked for at steps of 8 bytes, and has at least as many.
+ * Counts what `codeStrip` codes of a line: literals 0 to 255, and lengths of matches from 257 on. A match repeats the
+ * pixel before, at a distance of `bpp`: no measurement, a plane, a slope. It is looked for in steps of 8 bytes and has
+ * at least 8.
  *
- * @param counts four times 288 u32: the same byte again and again need not wait for itself
+ * @param counts four times 288 u32, so that a byte that is repeated does not wait for its own last count
  */
 function countLine(bytes: i32, length: i32, bpp: i32, counts: i32): void {
   let at = <usize>bytes;
@@ -269,7 +276,7 @@ function countLine(bytes: i32, length: i32, bpp: i32, counts: i32): void {
   for (; at < end; at++) count(counts, load<u8>(at));
 }
 
-/** Joins the four counts in the first; what a code of the least length would take for them, in bits: that of their entropy. */
+/** Joins the four counts in the first. Gives the bits that a code of least length would take for them: those of their entropy. */
 function entropyBits(counts: i32): f64 {
   let total = i32x4.splat(0);
   let weighted = f32x4.splat(0);
@@ -298,7 +305,7 @@ function entropyBits(counts: i32): f64 {
   );
 }
 
-/** Binary logarithms to 0.0002: the exponent, and a polynomial of the mantissa. Of 0 some number. */
+/** Binary logarithms to 0.0002: the exponent plus a polynomial of the mantissa. The result for 0 is some number. */
 function logarithms(numbers: v128): v128 {
   const exponents = f32x4.convert_i32x4_s(i32x4.sub(i32x4.shr_u(numbers, 23), i32x4.splat(127)));
   const m = v128.or(v128.and(numbers, i32x4.splat(0x7f_ffff)), i32x4.splat(0x3f80_0000));
@@ -313,7 +320,7 @@ function count(counts: i32, symbol: i32): void {
   store<u32>(at, load<u32>(at) + 1);
 }
 
-/** Bytes from `at` on, at least 8, that repeat those of the pixel before: whole pixels, so that pairs of bytes stay as they are. */
+/** Number of bytes from `at` on, at least 8, that repeat the pixel before. It counts whole pixels, so that pairs of bytes stay as they are. */
 function lengthOfRun(at: usize, end: usize, bpp: i32): i32 {
   let to = at + 8;
   while (to <= end - 8 && load<u64>(to) === load<u64>(to - bpp)) to += 8;
@@ -321,7 +328,7 @@ function lengthOfRun(at: usize, end: usize, bpp: i32): i32 {
   return <i32>(to - at) & -bpp;
 }
 
-/** Length of the next match of a run: never one that leaves a rest too short for a match. */
+/** Length of the next match of a run. The rest after it is never too short for a match. */
 function nextMatch(rest: i32): i32 {
   if (rest <= LONGEST_MATCH) return rest;
   return rest - LONGEST_MATCH < 3 ? LONGEST_MATCH - 3 : LONGEST_MATCH;
@@ -336,7 +343,7 @@ function countMatches(counts: i32, length: i32): void {
   }
 }
 
-/** RFC 1951, 3.2.5: the symbol of a match's length. */
+/** The symbol of a match's length (RFC 1951, 3.2.5). */
 function lengthSymbol(length: i32): i32 {
   if (length === LONGEST_MATCH) return 285;
   if (length < 11) return 254 + length;
@@ -349,9 +356,11 @@ function extraBits(length: i32): i32 {
 }
 
 /**
- * Of two bytes that follow one another, by their u16: their codes, one behind the other, in the upper 26 bits, the number of bits below. Lines
- * begin with their filter's byte, so that of a sample of 16 bits the lower byte is followed by the upper one of the next: the first of a pair
- * is that which varies, and what is looked up lies together.
+ * A table over every pair of bytes that follow each other, by their u16. Its upper 26 bits hold the codes of both, one
+ * after the other, and the bits below hold their length.
+ *
+ * Lines begin with their filter's byte. So in samples of 16 bits, a pair is the lower byte of one sample and the upper
+ * byte of the next. The first byte of a pair varies most, so look-ups stay close together.
  *
  * @param scratch 2 KiB
  */

@@ -1,16 +1,17 @@
 /**
- * Raw heights into z in mm as f32, four at a time: `z = raw x scale + offset` in f64, rounded once; Infinity where there is no measurement, which is
- * an invalid code, or a z that is no finite f32.
+ * Turns raw heights into z in mm as f32, four at a time: `z = raw x scale + offset` in f64, rounded once.
+ *
+ * z is Infinity where there is no measurement: for an invalid code, or if z is no finite f32.
  */
 import { storeLanes } from "../linear-memory";
 
-/** Types of raw heights, beside 0 for u16. */
+/** Types of raw heights. 0 is u16. */
 export const I16: i32 = 1;
 export const I32: i32 = 2;
 export const F32: i32 = 3;
 
 /**
- * Up to 12 bytes behind the last raw height are read, whatever they are.
+ * Decodes raw heights. It reads up to 12 bytes after the last raw height; their values do not matter.
  *
  * @param type of raw heights: 0 u16, 1 i16, 2 i32, 3 f32
  * @param codes raw values that are no measurement: f32 for heights in f32, otherwise i32
@@ -31,7 +32,7 @@ export function decodeHeights(
   else decode<u16>(raw, count, scale, offset, codes, codeCount, zs);
 }
 
-/** R: type of raw heights. */
+/** `R` is the type of raw heights. */
 function decode<R>(raw: usize, count: i32, scale: f64, offset: f64, codes: usize, codeCount: i32, zs: usize): void {
   const scales = f64x2.splat(scale);
   const offsets = f64x2.splat(offset);
@@ -49,7 +50,7 @@ export function fourAt<R>(raw: usize, at: i32): v128 {
   return isSigned<R>() ? v128.load_ext<i16>(raw + (at << 1)) : v128.load_ext<u16>(raw + (at << 1));
 }
 
-/** z of four of them. */
+/** The z of four raw heights. */
 export function heightsOf<R>(values: v128, scales: v128, offsets: v128): v128 {
   const upper = v128.shuffle<i32>(values, values, 2, 3, 2, 3);
   const low = f64x2.add(f64x2.mul(lowDoubles<R>(values), scales), offsets);
@@ -65,7 +66,7 @@ export function notFinite(z: v128): v128 {
   return f32x4.ne(f32x4.sub(z, z), f32x4.splat(0));
 }
 
-/** Which of four raw heights are codes. */
+/** The lanes of four raw heights that are codes. */
 export function codesAmong<R>(values: v128, codes: usize, count: i32): v128 {
   let found = i32x4.splat(0);
   for (let nth = 0; nth < count; nth++) {

@@ -1,9 +1,12 @@
-/** Heights of 32 bits (f32 where `isSingle` is 1, else i32) into the samples of a PNG, several at a time. */
+/** Maps heights of 32 bits (f32 where `isSingle` is 1, else i32) to the samples of a PNG, several at a time. */
 import { f32At, f64At, i32At, setF64 } from "../linear-memory";
 
 /**
- * To 1..65535, bytes in big-endian order, linearly in z from `lowest`, `steps` a mm, rounded to nearest. z is f64: as f32 heights far from zero would
- * lose their steps. `zs` are those of the decoder, and say only where there is a measurement; elsewhere it is 0.
+ * Maps z to samples 1..65535 in big-endian order: linear from `lowest` on, `steps` a mm, rounded to nearest. A position
+ * without a measurement gets 0.
+ *
+ * z is f64 here, because heights far from zero would lose their steps in f32. `zs` are the decoder's z, and only say
+ * where there is a measurement.
  */
 export function mapHeights(
   raw: usize,
@@ -51,7 +54,7 @@ function stepsOf(values: v128, scales: v128, offsets: v128, lows: v128, factors:
   return f64x2.add(f64x2.mul(f64x2.sub(z, lows), factors), f64x2.splat(1.5));
 }
 
-/** The lowest and the highest raw value of those that have a z, and of the two f64 at `bounds`, which they replace. */
+/** Replaces the two f64 at `bounds` by the lowest and the highest of them and of the raw values that have a z. */
 export function boundRaws(raw: usize, isSingle: i32, zs: usize, count: i32, bounds: usize): void {
   let lowest = f64x2.splat(f64At(bounds, 0));
   let highest = f64x2.splat(f64At(bounds, 1));

@@ -1,7 +1,10 @@
-/** Heights and luminance of 16 bits into the samples of a PNG, whose bytes are in big-endian order. */
+/** Maps heights and luminance of 16 bits to the samples of a PNG, whose bytes are in big-endian order. */
 import { i32At } from "../linear-memory";
 
-/** Raw values as they are, but for codes (i32), which become 0. Eight at a time: what lies up to 14 bytes behind the samples is overwritten. */
+/**
+ * Copies raw values as they are, except codes (i32), which become 0. It takes eight at a time: up to 14 bytes after the
+ * samples are overwritten.
+ */
 export function swapSamples(raw: usize, count: i32, codes: usize, codeCount: i32, samples: usize): void {
   for (let at = 0; at < count; at += 8) {
     let values = v128.load(raw + (at << 1));
@@ -13,7 +16,7 @@ export function swapSamples(raw: usize, count: i32, codes: usize, codeCount: i32
   }
 }
 
-/** By a table of the sample of every raw value, its two bytes exchanged already. */
+/** Looks each raw value up in a table of samples, whose two bytes are exchanged already. */
 export function mapByTable(raw: usize, count: i32, table: usize, samples: usize): void {
   for (let at = 0; at < count; at++) {
     const value = <i32>load<u16>(raw + (at << 1));
@@ -26,7 +29,7 @@ export function markValues(raw: usize, count: i32, seen: usize): void {
   for (let at = 0; at < count; at++) store<u8>(seen + <usize>load<u16>(raw + (at << 1)), 1);
 }
 
-/** Luminance to 8 bits: shifted down, at most 255. Sixteen at a time. */
+/** Maps luminance to 8 bits, sixteen at a time: shifted down, at most 255. */
 export function mapLuminance(raw: usize, count: i32, shift: i32, samples: usize): void {
   const most = i16x8.splat(255);
   let at = 0;
