@@ -1,4 +1,4 @@
-/** `npm run bench`: runs the benchmarks and reports. README.md beside this file explains method and reading. */
+/** `npm run bench`: runs the benchmarks and reports. README.md beside this file explains the method, and how to read the report. */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
@@ -25,7 +25,7 @@ interface Options {
 const SAVED = "bench-results/saved.json";
 const SEED = 1;
 const SMOKE_TIMEOUT_SECONDS = 120;
-/** A day: a timer of Node takes no more than 24.8 of them, and fires at once when given more. */
+/** A day. A timer of Node takes at most 24.8 days, and fires at once when given more. */
 const LONGEST_TIMEOUT_SECONDS = 86_400;
 
 function wholeNumber(text: string): number {
@@ -78,7 +78,7 @@ async function runOne(
   const isSmoke = options.size === "smoke";
   const own = isSmoke ? { warmup: 0, measured: 1 } : benchmark.rounds;
   const measured = options.rounds ?? own.measured;
-  // Smoke figures mean nothing, whatever the host takes.
+  // Figures of the smoke size mean nothing, so it does not matter what the host takes.
   const again = isSmoke ? 0 : measured;
   const timeoutSeconds = isSmoke ? SMOKE_TIMEOUT_SECONDS : benchmark.timeoutSeconds;
   const startMs = performance.now();
@@ -134,7 +134,7 @@ async function run(options: Options): Promise<number> {
       machine: describeMachine(directory),
       benchmarks: [],
     };
-    // Checked first, so that a saved run of no use does not waste hours of measuring.
+    // Checked first, so that hours of measuring are not wasted if the saved run is of no use.
     const saved = options.guard === undefined ? null : readSaved(options.guard);
     if (saved !== null) checkSavedRun(saved, report, chosen);
     console.log(machineText(report.machine));

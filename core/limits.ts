@@ -1,4 +1,4 @@
-/** Every limit of the service, with its reason. What has no limit here is bounded by something that has one. */
+/** The limits that clients and producers can see, each with its reason. Bounds of memory are beside what they bound. */
 const KIB = 1024;
 const MIB = 1024 * KIB;
 

@@ -1,5 +1,5 @@
 // Refuses a Node that is not supported, before anything is installed, compiled or loaded. Import this file first. It has no imports and no recent
-// syntax, so that an old Node can read it. The console can only be built on these versions. They stand in package.json's `engines` too.
+// syntax, so that an old Node can read it. The console can only be built on these versions. package.json's `engines` lists them too.
 const [major, minor] = process.versions.node.split(".").map(Number);
 if (!(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19))) {
   console.error(

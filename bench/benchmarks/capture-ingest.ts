@@ -10,7 +10,7 @@ const IN_FLIGHT = 16;
 /** A log record that names a batch: header, index section, place. */
 const RECORD_BYTES = 256;
 
-/** From batches a second to megabytes a second. */
+/** Turns batches a second into megabytes a second. */
 function inMegabytes(sample: RoundSample): RoundSample {
   return { ...sample, value: (sample.value * BATCH_BYTES) / 1e6 };
 }

@@ -11,7 +11,7 @@ const MESSAGE_BYTES = 1024;
 const ENVELOPE_BYTES = 100;
 const IN_FLIGHT = 64;
 const MESSAGES = { smoke: 100, full: 40_000 };
-/** A run takes at most 10,000 (core/limits.ts). */
+/** A run has at most 10,000 events (core/limits.ts). */
 const EVENTS_PER_RUN = 5_000;
 
 async function beginRuns(client: ProducerClient, program: ProducedProgram, events: number): Promise<string[]> {

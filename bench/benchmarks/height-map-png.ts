@@ -6,7 +6,7 @@ import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "..
 import { BENCH_FRAMES, type BenchFrame, openOn, REPEATED, repeated } from "../load/frames/bench-frames.js";
 import { loadPeer } from "../peers/peer-package.js";
 
-/** What is used of sharp (https://sharp.pixelplumbing.com). */
+/** The part of sharp that is used here (https://sharp.pixelplumbing.com). */
 interface SharpImage {
   toColourspace(name: string): SharpImage;
   png(options: { compressionLevel: number; adaptiveFiltering: boolean }): SharpImage;
@@ -42,7 +42,7 @@ async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBe
   const sharp = peer.loaded;
   sharp.concurrency(1);
   sharp.cache(false);
-  // It gets the samples that the height map has, whatever the raw heights are.
+  // sharp gets the samples of the height map, whatever the raw heights are.
   const pixels = Uint16Array.from(readGreyPng(await encode()).samples);
   runners.sharp = round(async () => {
     const image = sharp(pixels, { raw: { width, height: lines, channels: 1 } }).toColourspace("grey16");

@@ -17,7 +17,7 @@ const LIST_PATH = "/runs?limit=50";
 /** Header lines that uWebSockets.js writes by itself, or with the body. */
 const OF_THE_LIBRARY = /^(?:date|uwebsockets|content-length)$/i;
 
-/** As it stands on the wire; of lines that differ with the time and the request only the length of the value. */
+/** The answer as it is on the wire. Two headers differ in each answer: only the length of their value is compared. */
 function shapeOf({ statusLine, headerLines, body }: WholeAnswer): string {
   const lines = headerLines.map(([name, value]) =>
     /^(?:x-trace-id|date)$/i.test(name) ? `${name}: ${value.length} characters` : `${name}: ${value}`,
@@ -25,7 +25,7 @@ function shapeOf({ statusLine, headerLines, body }: WholeAnswer): string {
   return [statusLine, ...lines, "", body.toString("latin1")].join("\r\n");
 }
 
-/** uWebSockets.js alone, with the bytes of the service's answer; checked. */
+/** Starts uWebSockets.js alone, and checks that it answers with the same bytes as the service. */
 async function startBare(context: BenchmarkContext, path: string, answer: WholeAnswer): Promise<ServerProcess> {
   const [bodyFile, linesFile] = [join(context.directory, "body.json"), join(context.directory, "lines.json")];
   writeFileSync(bodyFile, answer.body);

@@ -8,10 +8,10 @@ import { startService } from "../load/http/service-process.js";
 import { createdAtUs, prepareRunStore, type RunStore, serialNumberText } from "../load/run-store.js";
 
 const PAGE = 50;
-/** Of one filter in a round. */
+/** Requests for each filter in a round. */
 const QUERIES = { smoke: 4, full: 1_000 };
 
-/** Each filter by itself: a value of it, uniformly random. */
+/** One filter at a time, with a uniformly random value. */
 const FILTERS: Record<string, (store: RunStore, random: Random) => Record<string, string>> = {
   none: () => ({}),
   program: (store, random) => ({ program_id: random.pick(store.programIds) }),
@@ -32,7 +32,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
   const everything = await totalOf(new URLSearchParams());
   if (everything !== store.runs) throw new Error(`the service lists ${everything} runs of ${store.runs}`);
 
-  /** Pages that hold a run, each as likely; as good as nobody has asked for one of them before. */
+  /** Pages with at least one run, all equally likely. Hardly any of them was asked for before. */
   const randomPaths = async (parametersOf: (typeof FILTERS)[string]): Promise<string[]> => {
     const paths: string[] = [];
     const totals = new Map<string, number>();

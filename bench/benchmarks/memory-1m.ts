@@ -42,7 +42,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
     const seconds = (performance.now() - startMs) / 1000;
     const after = await usage();
     return {
-      // Asked last: until here the view is held, whatever the collector does.
+      // The view is asked last, so that the collector cannot free it before.
       value: (after.arrayBuffers - before.arrayBuffers) / view.runs.size,
       seconds,
       details: { "heap B/run": (after.heapUsed - before.heapUsed) / store.runs },

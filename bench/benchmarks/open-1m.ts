@@ -18,7 +18,7 @@ async function startAndAsk(context: BenchmarkContext, store: RunStore): Promise<
 
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
   const store = await prepareRunStore(context);
-  // What it keeps to open faster the next time, it has after having been served once.
+  // The service runs once before, so that it has written what makes the next start faster.
   const service = await startService(context, store.path);
   await untilIdle(service.pid);
   await service.stop();

@@ -6,7 +6,7 @@ import { type KernelMemory, newKernelMemory } from "../../workers/artefacts/kern
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { BENCH_FRAMES, type BenchFrame, frameXyz, openOn, REPEATED, repeated } from "../load/frames/bench-frames.js";
 
-/** Of a piece at most, as the service makes them. */
+/** Largest size of a piece, as in the service. */
 const PIECE_BYTES = 4 * 1024 * 1024;
 /** More than all caches of the processor hold. */
 const CACHES_BYTES = { smoke: 1, full: 96 * 1024 * 1024 };
@@ -15,7 +15,7 @@ const CACHE_LINE_BYTES = 64;
 /**
  * All pieces of the cloud, one after the other.
  * @param memoryOf each piece has a memory of its own
- * @param areFilled raw planes lie in the memories still, from the time before
+ * @param areFilled the memories still hold the raw planes of the time before
  */
 async function buildPieces(
   frame: MadeFrame,
@@ -37,7 +37,7 @@ async function buildPieces(
       heights: areFilled ? there : heightSource(memory, frame),
       luminance: areFilled ? there : planeSource(memory, luminance ?? new Uint8Array(0), lightBytes),
       mask: null,
-      // All at once, so that none takes the place of another.
+      // One block holds everything, so that no block replaces another.
       blockBytes: frame.height.length,
     };
     const { at, lengthBytes } = await packCloud(memory, source, first, Math.min(first + linesPerPiece, lines));
@@ -46,11 +46,11 @@ async function buildPieces(
   return pieces;
 }
 
-/** Has the caches hold these bytes, which are ones. */
+/** Fills the caches with these bytes, which are ones. */
 function fillCaches(others: Uint8Array): void {
   let sum = 0;
   for (let at = 0; at < others.length; at += CACHE_LINE_BYTES) sum += others[at] as number;
-  // So that nobody leaves the reading out.
+  // The sum is used, so that the compiler does not leave the reads out.
   if (sum === 0) throw new Error("the bytes are ones");
 }
 

@@ -6,7 +6,7 @@ import { alternatingSlices, READS, READS_PER_SECOND, type ReadSlices, readsBesid
 const RUNS = { smoke: 10, full: 2_000 };
 const SLICE_SECONDS = { smoke: 0.1, full: 0.75 };
 const SLICES = { smoke: 1, full: 8 };
-/** Far above what a cell does: a run every 0.2 s, told to everybody. */
+/** Far more than a cell sends: a run every 0.2 s, delivered to every receiver. */
 const PACED_EVENTS_PER_SECOND = 5;
 /** Sent at once when a slice begins: more deliveries than can be made within it. */
 const FLAT_OUT_EVENTS = { smoke: 2, full: 60 };

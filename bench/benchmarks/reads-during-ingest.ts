@@ -9,7 +9,7 @@ import { fetchTotal, fillRuns, putProgram, waitUntil } from "../load/run-produce
 const RUNS = { smoke: 10, full: 2_000 };
 const SLICE_SECONDS = { smoke: 0.1, full: 0.75 };
 const SLICES = { smoke: 1, full: 3 };
-/** After the captures before are processed, until it is quiet. */
+/** Pause after the earlier captures are processed, until the service is quiet. */
 const SETTLE_MS = 100;
 const STEPS = 8;
 const PACES: Record<"quiet" | "paced" | "flat-out", HeadPace | null> = {
@@ -19,7 +19,7 @@ const PACES: Record<"quiet" | "paced" | "flat-out", HeadPace | null> = {
 };
 const GOAL = "reads keep their latency beside captures; here p99 at most 3 times that without";
 
-/** Formats of the captures before are made for seconds after their last line: what reads meet then is not quiet. */
+/** Formats of the earlier captures are made for seconds after their last line. Reads in that time would not be quiet reads. */
 function whenProcessed(url: string): Promise<void> {
   return waitUntil("the formats of all captures", async () => (await fetchTotal(url, "finalizing")) === 0);
 }

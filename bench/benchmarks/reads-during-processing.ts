@@ -8,10 +8,10 @@ import { fillRuns, putProgram } from "../load/run-producer.js";
 
 const RUNS = { smoke: 10, full: 1_000 };
 const STEPS = 8;
-/** Shorter than a frame takes on two cores, so that it is processed for all of the slice. */
+/** A frame takes longer than this on two cores, so it is processed during the whole slice. */
 const SLICE_SECONDS = 0.25;
 const SLICES = { smoke: 1, full: 16 };
-/** Of the slices' time; with less the figure is one of quiet reads in part. */
+/** Share of the slices in which frames are processed. With less, the figure is partly one of quiet reads. */
 const LEAST_PROCESSING_PERCENT = 90;
 const LOADS = ["quiet", "processing"] as const;
 
@@ -23,7 +23,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
   const plan = { program, steps: STEPS, count: RUNS[context.size] };
   const ids = await fillRuns(service, client, createRandom(context.seed), plan);
   const whole = wholeFrame(context.seed, context.size === "smoke" ? BATCH_LINES : undefined);
-  // The first task of each kind meets threads that are yet to start.
+  // The threads start with the first task of each kind.
   const first = await captureWholeFrame(client, program, whole);
   await first.end();
   await whenFormats(url, first.frameId);
@@ -36,7 +36,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
       return whenFormats(url, frame.frameId);
     }
     const startMs = Date.now();
-    // Its answer comes when all of the run is committed: processing has begun before.
+    // Its answer comes when the whole run is committed. Processing has begun before.
     const ended = frame.end();
     await slices.read(url, ids, count);
     const endMs = Date.now();

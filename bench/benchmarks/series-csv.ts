@@ -10,7 +10,7 @@ const ROWS = { smoke: 500, full: 200_000 };
 const START_US = 1_763_757_505_000_000;
 const PERIOD_US = 50;
 
-/** What is used of nodejs-polars (https://pola-rs.github.io/nodejs-polars). */
+/** The part of nodejs-polars that is used here (https://pola-rs.github.io/nodejs-polars). */
 interface Polars {
   Series(name: string, values: unknown, type?: unknown): unknown;
   DataFrame(columns: Record<string, unknown>): { writeCSV(options: { includeHeader: boolean }): Buffer };
@@ -19,7 +19,7 @@ interface Polars {
 
 /** polars with one thread over a frame of a column of text and others of f32; gives the bytes of the text. */
 function polarsWriter(times: string[], columns: readonly Float32Array[]): (() => number) | { why: string } {
-  // Read when the native module is loaded.
+  // polars reads this variable when its native module is loaded.
   process.env.POLARS_MAX_THREADS = "1";
   const peer = loadPeer<Polars>("nodejs-polars");
   if ("why" in peer) return peer;

@@ -3,14 +3,14 @@ import { openWebhookScene } from "../load/events/webhook-events.js";
 import { cpuSecondsOf } from "../load/process-cpu.js";
 import { startPlainPosts } from "../peers/plain-posts.js";
 
-/** Of one round. */
+/** Events of one round. */
 const EVENTS = { smoke: 2, full: 1_000 };
 
 function nowMs(): number {
   return performance.timeOrigin + performance.now();
 }
 
-/** A payload that says it is of now: a receiver tells how late it came. */
+/** A payload with the present time, so that a receiver can tell how late it came. */
 function stampedNow(payload: string): string {
   const now = new Date().toISOString().replace("Z", "000Z");
   return payload.replace(/"timestamp":"[^"]+"/, `"timestamp":"${now}"`);

@@ -15,7 +15,7 @@ export interface BenchmarkJob extends Omit<BenchmarkContext, "log" | "onClose"> 
 }
 
 function log(line: string): void {
-  // A line that is not sent because the runner is gone is nobody's loss: `disconnect` ends this process.
+  // If the runner is gone, nobody needs the line: `disconnect` ends this process.
   sendToRunner({ type: "log", line }).catch(() => {});
 }
 
@@ -48,7 +48,7 @@ async function run(job: BenchmarkJob): Promise<void> {
   }
 }
 
-// Without the runner nobody waits for figures: end, and with this process group all that was started.
+// Without the runner nobody waits for figures. So end this process, and with its group everything that it has started.
 process.on("disconnect", () => process.kill(-process.pid, "SIGTERM"));
 await run(JSON.parse(process.argv[2] as string) as BenchmarkJob);
 process.removeAllListeners("disconnect");

@@ -21,18 +21,18 @@ export interface Goal {
   source: string;
 }
 
-/** What one round of one contestant gave. */
+/** The result of one round of one contestant. */
 export interface RoundSample {
-  /** In the metric's unit. */
+  /** The figure, in the metric's unit. */
   value: number;
   /** How long the measured part took. */
   seconds: number;
-  /** Share of all cores' time that the machine's host took: while this was measured, or in the whole measurement if the benchmark does not say. */
+  /** Share of all cores' time that the machine's host took: while this was measured, or during the whole round if the benchmark does not say. */
   stolenShare?: number;
   latency?: LatencyData;
   /** Further figures, by name with unit last; reported as medians. */
   details?: Record<string, number>;
-  /** Why this round may not mean what it says. */
+  /** Reasons why this round may be misleading. */
   warnings?: string[];
 }
 
@@ -53,13 +53,13 @@ export interface BenchmarkContext {
   directory: string;
   /** For stores that several benchmarks share; removed after the last one, or kept for the next run if that was asked for. */
   storesDirectory: string;
-  /** For Unix sockets, whose paths hold 107 bytes only: short wherever `directory` is. Also fresh, also removed. */
+  /** For Unix sockets, whose paths have at most 107 bytes. It is short wherever `directory` is, fresh, and removed too. */
   socketDirectory: string;
-  /** Of generated data. */
+  /** The seed of generated data. */
   seed: number;
-  /** A line for whoever watches. */
+  /** Shows a line to the person who watches. */
   log(line: string): void;
-  /** What is to be closed after the rounds, or when opening fails; the last one first. */
+  /** Adds what must be closed after the rounds, or when opening fails. The last one is closed first. */
   onClose(closer: () => unknown): void;
 }
 
@@ -68,7 +68,7 @@ export interface OpenBenchmark {
   runners: Record<string, () => Promise<RoundSample>>;
   /** Contestants that cannot take part here: the others are measured without them, and goals that need them are not judged. */
   missing?: readonly MissingContestant[];
-  /** What a reader of the figures must know about this run of it. */
+  /** What a reader of the figures must know about this run of the benchmark. */
   notes: readonly string[];
 }
 
@@ -80,13 +80,13 @@ export interface Benchmark {
   contestants: readonly Contestant[];
   /**
    * The contestant that is not the service: another program that does the same on the same machine. All others are divided by it,
-   * round by round. Null where there is none.
+   * round by round. Null: there is none.
    */
   peer: string | null;
   goals: readonly Goal[];
-  /** At full size. At smoke size one round is measured. `--guard` needs at least 6. */
+  /** The rounds at full size; `--guard` needs at least 6. At smoke size one round is measured. */
   rounds: { warmup: number; measured: number };
-  /** For opening and all rounds together; past it the benchmark's processes are ended, and it counts as failed. */
+  /** Time limit of opening and all rounds together. After it the benchmark's processes are ended, and it counts as failed. */
   timeoutSeconds: number;
   open(context: BenchmarkContext): Promise<OpenBenchmark>;
 }

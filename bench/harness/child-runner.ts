@@ -10,7 +10,7 @@ const LAST_WORDS = 4096;
 
 /**
  * Runs one benchmark in a process group of its own, and ends whatever is left of the group afterwards: no server or load
- * generator outlives its benchmark, also when it fails, hangs or is interrupted.
+ * generator outlives its benchmark, even if the benchmark fails, hangs or is interrupted.
  */
 export async function runInProcess(
   job: BenchmarkJob,
@@ -31,7 +31,7 @@ export async function runInProcess(
     try {
       if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
     } catch (error) {
-      // ESRCH: nothing of it is left, as it should be.
+      // ESRCH: no process of the group is left, as it should be.
       if ((error as NodeJS.ErrnoException).code !== "ESRCH") throw error;
     }
   };

@@ -3,7 +3,7 @@
  *
  * The rule: each run has an interval that holds the true median with a probability of at least 95 % (`medianInterval`, from 6 rounds on). A
  * figure is surely worse, or better, if the two intervals lie apart by more than a gap. The gap is 10 % for a ratio to the benchmark's peer,
- * and 30 % for a figure that stands alone. It is larger there because a machine is faster on some days: a ratio cancels that, a single figure
+ * and 30 % for a figure without a peer. It is larger there because a machine is faster on some days: a ratio cancels that, a single figure
  * does not.
  */
 import type { Benchmark } from "./benchmark.js";
@@ -15,7 +15,7 @@ import { figure } from "./summary.js";
 export const LEAST_ROUNDS = 6;
 export const GAPS = { ratio: 0.1, alone: 0.3 } as const;
 
-/** What the person at the keyboard has to change: nothing was judged. */
+/** Nothing was judged. The message says what the caller has to change. */
 export class UseError extends Error {}
 
 export type GuardVerdict = "worse" | "better" | "same" | "unknown";
@@ -30,13 +30,13 @@ export interface GuardRow {
   saved: number;
   now: number;
   verdict: GuardVerdict;
-  /** Of `unknown`. */
+  /** The reason for `unknown`. */
   why?: string;
 }
 
 const SAME_MACHINE = ["cpuModel", "cpuCount", "memoryBytes", "kernel", "nodeVersion", "fileSystem"] as const;
 
-/** Throws a UseError when the saved run says nothing of these benchmarks on this machine. Called before anything is measured. */
+/** Throws a UseError if the saved run says nothing about these benchmarks on this machine. Called before anything is measured. */
 export function checkSavedRun(
   saved: BenchRun,
   now: Pick<BenchRun, "size"> & { machine: Pick<Machine, (typeof SAME_MACHINE)[number]> },
@@ -80,7 +80,7 @@ export function guardBenchmark(benchmark: Benchmark, saved: BenchmarkResult, now
   for (const contestant of contestants) {
     if (contestant.name === peer) continue;
     const [there, here] = [figure(saved, contestant.name, divisor), figure(now, contestant.name, divisor)];
-    // In neither: it cannot be measured on this machine, as the report says.
+    // Neither run has it: it cannot be measured on this machine, as the report says.
     if (there === undefined && here === undefined) continue;
     const row = {
       benchmark: name,
@@ -101,7 +101,7 @@ export function guardBenchmark(benchmark: Benchmark, saved: BenchmarkResult, now
   return rows;
 }
 
-/** 1: something is surely worse. 2: nothing is, but not all could be judged. 0: else. */
+/** 1: something is surely worse. 2: nothing is worse, but some figures could not be judged. 0: otherwise. */
 export function guardExitCode(rows: readonly GuardRow[]): 0 | 1 | 2 {
   if (rows.some(({ verdict }) => verdict === "worse")) return 1;
   return rows.some(({ verdict }) => verdict === "unknown") ? 2 : 0;

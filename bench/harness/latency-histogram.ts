@@ -44,7 +44,7 @@ export class LatencyHistogram {
   #count = 0;
   #maximumNs = 0;
 
-  /** Counts `times` latencies of `ns` nanoseconds; negative ones count as 0, those over 2.4 hours as that. */
+  /** Counts `times` latencies of `ns` nanoseconds; negative ones count as 0, longer ones than 2.4 hours as 2.4 hours. */
   record(ns: number, times = 1): void {
     const whole = Math.min(LARGEST_NS - 1, Math.max(0, Math.round(ns)));
     const bucket = bucketOf(whole);
@@ -60,8 +60,8 @@ export class LatencyHistogram {
   }
 
   /**
-   * The latency that a share `p` (0 to 1) of all stayed at or below: the upper edge of its bucket, so that it is never told
-   * better than it was; 0 without any.
+   * The latency that a share `p` (0 to 1) of all did not exceed. It is the upper edge of its bucket, so it never looks better
+   * than it was. 0 if there are none.
    */
   percentileNs(p: number): number {
     const rank = Math.max(1, Math.ceil(p * this.#count));

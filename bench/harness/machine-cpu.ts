@@ -6,12 +6,12 @@ export const TICKS_PER_SECOND = 100;
 /** CPU time of the whole machine since its start, all cores together, in seconds. */
 export interface MachineCpu {
   busy: number;
-  /** Of `busy`: a virtual machine's cores had work, and its host gave their time to somebody else, or had set a limit to it. */
+  /** The part of `busy` in which a virtual machine's cores had work, but its host gave their time to others, or limits it. */
   stolen: number;
   all: number;
 }
 
-/** proc(5), /proc/stat, line `cpu`; to 10 ms a core. All 0 where the system does not tell. */
+/** Reads the line `cpu` of /proc/stat (proc(5)), to 10 ms a core. All are 0 if the system has no such file. */
 export function machineCpuSeconds(): MachineCpu {
   let text: string;
   try {
@@ -28,7 +28,7 @@ export function machineCpuSeconds(): MachineCpu {
   return { busy, stolen: steal / TICKS_PER_SECOND, all: busy + (idle + iowait) / TICKS_PER_SECOND };
 }
 
-/** What the host took between the two, as a share of all cores' time. */
+/** The share of all cores' time that the host took between the two. */
 export function stolenShare(before: MachineCpu, after: MachineCpu): number {
   const all = after.all - before.all;
   return all > 0 ? (after.stolen - before.stolen) / all : 0;

@@ -24,7 +24,7 @@ export interface FdatasyncProbe {
   medianUs: number;
   minimumUs: number;
   maximumUs: number;
-  /** What these times say about the disk, for a reader. */
+  /** What these times say about the disk, for people. */
   verdict: string;
   plausible: boolean;
 }
@@ -44,7 +44,7 @@ const FILE_SYSTEMS = new Map<number, string>([
 ]);
 const IN_MEMORY = new Set(["tmpfs", "ramfs"]);
 
-/** No flush of a volatile cache to a disk or over a bus was seen to take less; a page-cache-only fdatasync takes 1 to 5 us. */
+/** No real flush to a disk was seen to take less. An fdatasync that only reaches the page cache takes 1 to 5 us. */
 const FASTEST_PLAUSIBLE_FDATASYNC_US = 15;
 
 export function fileSystemOf(directory: string): string {
@@ -52,7 +52,7 @@ export function fileSystemOf(directory: string): string {
   return FILE_SYSTEMS.get(magic) ?? `unknown (0x${magic.toString(16)})`;
 }
 
-/** Times 4 KiB appends with fdatasync, as the log's smallest commits are, and judges whether a disk was behind it. */
+/** Times 4 KiB appends with fdatasync, like the log's smallest commits, and judges whether they reached a disk. */
 export function probeFdatasync(directory: string, repetitions = 64): FdatasyncProbe {
   const path = join(directory, `fdatasync-probe-${process.pid}`);
   const block = new Uint8Array(4096).fill(0xa5);

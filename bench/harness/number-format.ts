@@ -1,4 +1,4 @@
-/** Four significant digits, thousands grouped: more would claim what no timing can hold. */
+/** Four significant digits, thousands grouped. No timing is more precise than that. */
 export function formatFigure(value: number): string {
   if (value === 0) return "0";
   const magnitude = Math.abs(value);

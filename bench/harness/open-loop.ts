@@ -1,18 +1,18 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import type { LatencyHistogram } from "./latency-histogram.js";
 
-/** Nobody notifies it: what waits for it waits out its time. */
+/** Nobody ever notifies it: a wait for it always lasts its whole time. */
 const NEVER = new Int32Array(new SharedArrayBuffer(4));
 
 /**
  * Sends at a fixed rate, whatever the answers do, and times each answer from the instant it was *meant* to be sent. A
  * closed loop would wait for a slow answer and so leave out the requests that would have been slow too (coordinated omission, Gil
- * Tene). When the sender itself falls behind, the delay is counted in the latency and told in `lateSends`.
+ * Tene). When the sender itself falls behind, the latency includes the delay, and `lateSends` counts it.
  */
 export async function runOpenLoop(options: {
   ratePerSecond: number;
   count: number;
-  /** Sends the `index`-th, meant for `intendedMs` (performance.now()); the promise resolves with its answer. */
+  /** Sends the request of this index, which is meant for `intendedMs` (performance.now()). Resolves with its answer. */
   send: (index: number, intendedMs: number) => Promise<unknown>;
   latency: LatencyHistogram;
 }): Promise<{ seconds: number; lateSends: number }> {
@@ -24,22 +24,22 @@ export async function runOpenLoop(options: {
   const startMs = performance.now();
   for (let index = 0; index < count; index++) {
     const intendedMs = startMs + index * intervalMs;
-    // Node's timers know whole milliseconds only, and early would flatter the latency.
+    // Node's timers have whole milliseconds only, and sending too early would make the latency look better.
     const waitMs = Math.floor(intendedMs - performance.now()) - 1;
     if (waitMs > 0) await sleep(waitMs);
-    // The last one is slept out where no answer could come meanwhile: turn by turn it would take a third of a core from what it measures.
+    // If no answer is due, it sleeps through the last millisecond: waiting turn by turn would take a third of a core from the service.
     for (let leftMs = intendedMs - performance.now(); leftMs > 0; leftMs = intendedMs - performance.now()) {
       if (open === 0) Atomics.wait(NEVER, 0, 0, leftMs);
       else await nextTurn();
     }
-    // More than that is not the timer's doing but the sender's, or the machine's.
+    // A longer delay does not come from the timer but from the sender or the machine.
     if (performance.now() - intendedMs > 2) lateSends++;
     open++;
     const answer = send(index, intendedMs).then(() => {
       open--;
       latency.record((performance.now() - intendedMs) * 1e6);
     });
-    // Told at the end: until then nobody waits for it.
+    // A failure is reported at the end. Until then nobody waits for the answer.
     answer.catch(() => {});
     answers.push(answer);
   }

@@ -1,11 +1,11 @@
-/** What a run of the benchmarks leaves behind: every round as it was measured, and the machine. All else is computed from it (summary.ts). */
+/** The result of a run of the benchmarks: every round as it was measured, and the machine. summary.ts computes the rest from it. */
 import { Ajv } from "ajv";
 import type { Metric, MissingContestant, Size } from "./benchmark.js";
 import type { Machine } from "./machine.js";
 import type { ContestantRounds } from "./rounds.js";
 
 export const RESULT_FORMAT = "inspection-bench";
-/** Raised when a reader of the former shape would go wrong; added fields do not raise it. */
+/** Raise it when a reader of the former shape would go wrong, but not for added fields. */
 export const RESULT_VERSION = 2;
 
 /** What a benchmark's process has measured. */
@@ -45,7 +45,7 @@ function list(items: object): object {
   return { type: "array", items };
 }
 
-/** Of what a saved run is compared by; the rest of a round is for readers. */
+/** The fields that are compared with a saved run. The rest of a round is for people who read it. */
 const SAMPLES = list(record({ value: { type: "number", exclusiveMinimum: 0 }, seconds: NUMBER }));
 
 const RUN_SCHEMA = record({

@@ -4,7 +4,7 @@ import { median } from "./statistics.js";
 
 /**
  * A round in which the machine's host took more of the cores' time from one of the contestants is measured again. A virtual machine with a limit
- * of CPU time per 100 ms, say, stands still for 35 ms at a time; one such stall is the 99th percentile of a second of reads.
+ * of CPU time per 100 ms, for example, stops for 35 ms at a time; one such stop alone decides the 99th percentile of a second of reads.
  */
 const DISTURBED_SHARE = 0.02;
 const DISTURBED = `the host took over ${DISTURBED_SHARE * 100} % of the cores' time`;
@@ -14,7 +14,7 @@ export interface ContestantRounds {
   name: string;
   warmup: RoundSample[];
   rounds: RoundSample[];
-  /** Of rounds that were measured again, in order; absent without any. */
+  /** The disturbed rounds that were measured again, in order; absent if there are none. */
   disturbed?: RoundSample[];
 }
 
@@ -35,9 +35,9 @@ export interface Measurement {
 }
 
 /**
- * Runs the contestants in alternation: in every round each of them once, one right after the other, so that what the machine does
- * meanwhile (another load, a hot CPU, a slow disk) meets them all. Who begins rotates from round to round (A B, B A, A B …), because
- * what a contestant leaves behind (dirty pages, garbage) meets the one after it. Warm-up rounds are kept apart, and so are disturbed ones.
+ * Runs the contestants in alternation: in every round each of them once, one right after the other. So what the machine does
+ * meanwhile (another load, a hot CPU, a slow disk) disturbs them all. The first one changes from round to round (A B, B A, A B …), because
+ * what a contestant leaves behind (dirty pages, garbage) slows down the next one. Warm-up rounds are kept apart, and so are disturbed ones.
  */
 export async function runRounds(
   benchmark: Pick<Benchmark, "contestants" | "name">,

@@ -3,7 +3,7 @@ import type { Measured } from "./result.js";
 /** What a benchmark's process says to its runner. */
 export type BenchmarkMessage = { type: "log"; line: string } | { type: "measured"; measured: Measured };
 
-/** Resolves when the message has left this process: a result is megabytes of histograms, and a process that ends takes along what has not. */
+/** Resolves when the message has left this process. A result is megabytes of histograms; when a process ends, unsent bytes are lost. */
 export function sendToRunner(message: BenchmarkMessage): Promise<void> {
   return new Promise((resolve, reject) => {
     if (process.send === undefined)

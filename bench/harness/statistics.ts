@@ -1,5 +1,5 @@
 /**
- * The statistics of the harness. Timings on a shared machine have long right tails and no known distribution, so all of it is by rank:
+ * The statistics of the harness. Timings on a shared machine have long right tails and no known distribution, so everything here goes by rank:
  * medians, quartiles, intervals of order statistics.
  */
 
@@ -59,8 +59,8 @@ export function describeSpread(values: readonly number[]): Spread {
 
 /**
  * Distribution-free confidence interval of the median: the narrowest symmetric pair of order statistics that covers it with
- * at least `confidence` (David & Nagaraja, Order Statistics, section 7.1), or minimum and maximum when there are too few
- * values. The interval carries the coverage it really has: 1 - 2 P(Binomial(n, 1/2) < k).
+ * at least `confidence` (David & Nagaraja, Order Statistics, section 7.1). If there are too few values, it is minimum and
+ * maximum. The interval carries the coverage it really has: 1 - 2 P(Binomial(n, 1/2) < k).
  */
 export function medianInterval(values: readonly number[], confidence = 0.95): Interval {
   const sorted = ascending(values);

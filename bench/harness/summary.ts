@@ -3,7 +3,7 @@ import type { BenchmarkResult } from "./result.js";
 import type { ContestantRounds } from "./rounds.js";
 import { describeSpread, type Interval, medianInterval, type Spread } from "./statistics.js";
 
-/** A figure of every round, with what is known of its median. */
+/** The figures of all rounds, with their median and its interval. */
 export interface Figure {
   values: number[];
   spread: Spread;
@@ -13,7 +13,7 @@ export interface Figure {
 export interface GoalVerdict extends Figure {
   goal: Goal;
   met: boolean;
-  /** False when the interval lies on both sides of the goal: more rounds may turn the verdict. */
+  /** False when the interval lies on both sides of the goal: more rounds may change the verdict. */
   isClear: boolean;
   /** How far the median is beyond (positive) or short of (negative) the goal, as a share of the goal. */
   margin: number;
@@ -28,8 +28,8 @@ function figureOf(values: number[]): Figure {
 }
 
 /**
- * A contestant's figure, or with a peer the ratio to it, round by round: what both met alike cancels. Undefined when one of the two was not
- * measured.
+ * A contestant's figure in each round; if there is a peer, the ratio to it, which cancels what disturbs both alike. Undefined if one of the two
+ * was not measured.
  */
 export function figure(result: BenchmarkResult, contestant: string, peer?: string): Figure | undefined {
   const own = roundsOf(result, contestant);

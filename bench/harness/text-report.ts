@@ -10,7 +10,7 @@ import { figure, type GoalVerdict, judgeGoal, pairsOf } from "./summary.js";
 
 const WIDTH = 110;
 
-/** Columns as wide as their widest cell; the first one to the left, figures to the right. */
+/** Each column is as wide as its widest cell. The first column is aligned to the left, figures to the right. */
 export function alignTable(header: readonly string[], rows: readonly (readonly string[])[]): string {
   const widths = header.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => (row[column] ?? "").length)),
@@ -36,7 +36,7 @@ function wrap(text: string, indent = ""): string {
   return [...lines, line].join("\n");
 }
 
-/** What the machine was. */
+/** The machine of the run. */
 export function machineText(machine: Machine): string {
   const { fdatasync } = machine;
   const rows = [
@@ -110,7 +110,7 @@ function goalText({ contestant, peer, direction, target }: Goal, unit: string): 
     : `${contestant} / ${peer} ${bound} ${formatRatio(target)}`;
 }
 
-/** Met or missed, by how much, and how sure that is. */
+/** Whether a goal is met or missed, by how much, and how sure that is. */
 function verdictText({ met, margin, isClear, spread, interval, goal }: GoalVerdict): string {
   const format = goal.peer === undefined ? formatFigure : formatRatio;
   const share = formatPercent(Math.abs(margin));
@@ -119,7 +119,7 @@ function verdictText({ met, margin, isClear, spread, interval, goal }: GoalVerdi
   return `${met ? `met, ${share} beyond` : `MISSED by ${share}`}: median ${format(spread.median)}, ${range}${unsure}`;
 }
 
-/** All that is to be said of one benchmark. */
+/** The whole report about one benchmark. */
 export function benchmarkText(benchmark: Benchmark, result: BenchmarkResult): string {
   const { metric, goals } = benchmark;
   const parts = [
@@ -142,7 +142,7 @@ export function benchmarkText(benchmark: Benchmark, result: BenchmarkResult): st
   return [...parts, ...warningLines(result)].join("\n").trimEnd();
 }
 
-/** The goals of all benchmarks: the one screen to read when in a hurry. */
+/** The goals of all benchmarks, for readers in a hurry. */
 export function goalSummaryText(all: readonly (readonly [Benchmark, BenchmarkResult])[]): string {
   const rows = all.flatMap(([{ name, metric, goals }, result]) => {
     if (result.error !== null) return [[name, "did not run", "", "FAILED"]];

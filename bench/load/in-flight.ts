@@ -2,7 +2,7 @@ import type { RoundSample } from "../harness/benchmark.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
 import { cpuSecondsOf } from "./process-cpu.js";
 
-/** How many messages became durable together, in order: what one read from the socket acknowledged. */
+/** How many messages became durable together, in order. One read from the socket acknowledges them. */
 export type Groups = number[];
 
 /**
@@ -23,7 +23,7 @@ export async function sendInFlight(options: {
     if (!isGroupOpen) {
       groups.push(0);
       isGroupOpen = true;
-      // All that one chunk from the socket acknowledges resolves before the event loop's next turn.
+      // If one chunk from the socket acknowledges several messages, all resolve before the event loop's next turn.
       setImmediate(() => {
         isGroupOpen = false;
       });

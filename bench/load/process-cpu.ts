@@ -17,17 +17,17 @@ export function residentBytesOf(pid: number): number {
 }
 
 const IDLE_WINDOW_MS = 150;
-/** One after the other: a thread that waits for the disk uses none for a while. */
+/** How many idle windows must follow each other: a thread that waits for the disk uses no CPU time for a while. */
 const IDLE_WINDOWS = 2;
-/** A service that nobody asks anything does no more: timers, health, collections. */
+/** A service without requests uses no more than this: for timers, health, garbage collections. */
 const IDLE_SHARE = 0.1;
-/** After a store of a million runs was opened, much may be put off. */
+/** After a service has opened a store of a million runs, it may have much work left. */
 const IDLE_PATIENCE_MS = 120_000;
 
 /**
- * Waits until a process does nothing to speak of: what it has put off until then is of its own time, not of what is measured
- * next. What is due by a clock minutes later is not waited for.
- * @throws {Error} when it comes to no rest
+ * Waits until a process is nearly idle, so that work which it has put off does not count in the next measurement. It does not wait
+ * for work that a timer starts minutes later.
+ * @throws {Error} if the process does not become idle
  */
 export async function untilIdle(pid: number): Promise<void> {
   const endMs = performance.now() + IDLE_PATIENCE_MS;

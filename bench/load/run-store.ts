@@ -14,17 +14,17 @@ import { RecorderState } from "../../workers/recorder/recorder-state.js";
 import type { BenchmarkContext } from "../harness/benchmark.js";
 
 const RUNS = { smoke: 500, full: 1_000_000 };
-/** Raised when the same arguments make another store. */
+/** Raise it when the same arguments make another store. */
 const STORE_VERSION = 1;
 const PROGRAMS = 20;
 /** Inspections of a serial number, on average: parts come back. */
 const RUNS_PER_SERIAL = 5;
-/** The newest runs have not ended: every status is found in the store. */
+/** How many of the newest runs have not ended, so that the store has every status. */
 const ACTIVE_RUNS = 60;
 const STEPS = 3;
 const FIRST_RUN_MS = Date.parse("2026-01-01T00:00:00Z");
 const RUN_MS = 20_000;
-/** Bytes that may wait in the log before the builder gives it its turn. */
+/** How many bytes may wait in the log before the builder pauses to let it write. */
 const PENDING_BYTES = 8 * 1024 * 1024;
 
 /** A store of many runs, and what a benchmark must know to ask for them. */
@@ -46,9 +46,9 @@ export function createdAtUs(index: number): number {
 }
 
 /**
- * The store of a million runs (of 500 at smoke size), made unless it is there: it is written under another name and renamed when whole. It is
- * what a service would have after them, without their deltas: programs, one consolidated record for each ended run (1 to 1.5 KB, with one
- * frame), and the newest runs at work. The product encodes the records and writes the log; only the link is left out.
+ * The store of a million runs (of 500 at smoke size), made unless it is there. It is written under another name, and renamed when whole. It
+ * has what a service would have after these runs, without their deltas: programs, one consolidated record for each ended run (1 to 1.5 KB, with one
+ * frame), and the newest runs, which have not ended. The product encodes the records and writes the log; only the link is left out.
  */
 export async function prepareRunStore({ size, storesDirectory, seed, log }: BenchmarkContext): Promise<RunStore> {
   const runs = RUNS[size];

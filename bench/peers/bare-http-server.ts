@@ -1,7 +1,7 @@
 /**
  * The peer of hot reads: uWebSockets.js with nothing around it. `node bare-http-server.js BODY LINES` answers every GET with the bytes of the file
- * BODY and the header lines of the file LINES (JSON, a list of names and values), prints `listening on http://…` and serves until SIGTERM. All lines
- * are written by one writeHeader, as the service does it: each call costs as much as a line.
+ * BODY and the header lines of the file LINES (JSON, a list of names and values). It prints `listening on http://…`, and serves until SIGTERM. One
+ * writeHeader writes all lines, as in the service: each call costs as much as a line.
  */
 import { readFileSync } from "node:fs";
 import { findUws, type UwsBuild } from "../../http/server/uws-binary.js";

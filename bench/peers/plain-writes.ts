@@ -9,11 +9,11 @@ const writeAsync = promisify(write);
 const fdatasyncAsync = promisify(fdatasync);
 
 /**
- * The peer of what is made durable: for each group its bytes to a fresh file by one write, then fdatasync, by Node's thread pool as the service
- * calls them; no link, no state. With several sizes there is a file for each, one after the other: bytes, then the records that name them.
+ * The peer of durable messages. It writes the bytes of each group to a fresh file by one write, then calls fdatasync, both in Node's thread pool, as
+ * the service does. It has no link and no state. Each size has a file of its own: first the bytes, then the records that name them.
  * `value` of the sample is messages a second; its latency is that of a group.
  *
- * @param sizesBytes of one message, for each file
+ * @param sizesBytes size of one message in each file
  */
 export async function writePlainly(
   directory: string,

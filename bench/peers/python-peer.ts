@@ -15,7 +15,7 @@ export interface PythonPeer {
 async function start(python: string, program: string): Promise<(PythonPeer & { close(): Promise<void> }) | undefined> {
   const child = spawn(python, ["-c", program], { env: { ...process.env, OMP_NUM_THREADS: "1" } });
   const closed = once(child, "close");
-  // No such interpreter: it has no lines either.
+  // There is no such interpreter, so there is no first line either.
   closed.catch(() => {});
   child.stdin.on("error", () => {});
   let errors = "";

@@ -20,7 +20,7 @@ export interface FollowOptions {
   /** The mark to go on from; undefined: now. */
   since?: string | undefined;
   signal?: AbortSignal;
-  /** Called when the connection has broken, and when the service cannot take it now. The next event says that it stands again. */
+  /** Called when the connection has broken, and when the service cannot take it now. The next event means that it is open again. */
   onBreak?(): void;
 }
 
@@ -52,7 +52,7 @@ const PASSING = new Set([408, 429]);
 /** The service says something every 15 s. After so long a silence the connection is dead. */
 const SILENCE_MS = 45_000;
 
-/** As `ServiceClient.changes`. */
+/** Does what `ServiceClient.changes` says. */
 export async function* followRuns(
   connection: Connection,
   { filter = {}, since, signal, onBreak }: FollowOptions,
@@ -96,7 +96,7 @@ function address(baseUrl: string, filter: Record<string, string | undefined>, ma
   return `${baseUrl}/runs/changes?${query}`;
 }
 
-/** One connection. */
+/** One attempt to connect, and its stream. */
 class Attempt {
   readonly #abort = new AbortController();
   readonly #signal: AbortSignal | undefined;

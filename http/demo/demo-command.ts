@@ -68,7 +68,7 @@ export async function demo(options: DemoOptions, warnings: readonly string[]): P
     await cell.stop();
     // The receivers stop now. In somebody else's store, deliveries to them must not go on failing.
     if (owner === "other" && webhooks !== undefined) await removeReceivers(service.url, webhooks).catch(() => {});
-    // Open, the receiver would keep the process from ending.
+    // An open receiver would keep the process from ending.
     await stopGracefully(service).finally(() => receiver.close());
   }
 }
@@ -78,7 +78,7 @@ export function demoPlan(options: DemoOptions, owner: StoreOwner) {
   const asked = options["retain-bytes"];
   const retainBytes = asked === undefined ? (owner === "other" ? null : RETAINED_BYTES) : asked;
   const runs = options.runs ?? 0;
-  // Not if all captures are kept, and not if the few runs that are asked for all show other scenes.
+  // There is none if all captures are kept, or if only a few runs are wanted: those show the other scenes.
   const hasOpeningRun = owner === "new" && retainBytes !== null && (runs === 0 || runs > SCENES.length);
   const isGuest = owner === "other";
   const notes = isGuest

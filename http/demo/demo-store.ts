@@ -36,7 +36,7 @@ export async function unmarkStore(dataDirectory: string): Promise<void> {
 }
 
 /**
- * Makes one run in a new store and lets retention remove its captures, with a limit of one byte, so that a client can see a removed capture at once.
+ * Makes one run in a new store and lets retention remove its captures with a limit of one byte. So a client can see a removed capture at once.
  * Ends when that is done, at `stopped`, or after 20 s.
  * @throws an error if the store cannot be opened
  */

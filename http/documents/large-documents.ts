@@ -46,7 +46,7 @@ export interface LargeDocumentsOptions {
 export class LargeDocuments {
   readonly #view: View;
   readonly #work: SharedWork;
-  /** One, as work is done one after the other. */
+  /** One thread, because the work is done one after the other. */
   readonly #threads: Threads;
   readonly #kept: LRUCache<string, Reply>;
   readonly #runs: LRUCache<string, RunState>;
@@ -64,7 +64,7 @@ export class LargeDocuments {
     return this.#view.documentBytes(runId) > SMALL_BYTES;
   }
 
-  /** As `get`, of a run of any size. */
+  /** Like `get`, but for a run of any size. */
   async json(kind: RunDocumentKind, runId: string, baseUrl: string, client: Waiting): Promise<Reply | undefined> {
     if (this.has(runId)) return this.get(kind, runId, baseUrl, client);
     const run = await this.#view.run(runId);
@@ -101,7 +101,7 @@ export class LargeDocuments {
   }
 
   /**
-   * For an ended run, the part of its state that serves its files and frames (`withoutFindings`); for an active run, its state. Undefined for an unknown run.
+   * The state of an active run; of an ended run the part that serves its files and frames (`withoutFindings`). Undefined for an unknown run.
    * @throws ServiceError `unavailable`
    */
   async run(runId: string, client: Waiting): Promise<RunState | undefined> {

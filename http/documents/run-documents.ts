@@ -104,7 +104,7 @@ export class RunDocuments {
     const { updatedAtUs } = run;
     const reply = jsonBytesReply(json, true);
     const sizeInBytes = keptBytes(reply) + ENTRY_OVERHEAD_BYTES;
-    // Not known to be current: the run may have changed while its deliveries were read.
+    // It is not known to be current: the run may have changed while its deliveries were read.
     const checkedAtChange = -1;
     const newest = { baseUrl, updatedAtUs, deliveryChanges, webhookRenames, reply, checkedAtChange, sizeInBytes };
     // By the run's own id: the request's id may be a slice of a much larger string, which would stay in memory.

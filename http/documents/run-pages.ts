@@ -13,7 +13,7 @@ const ENTRY_OVERHEAD_BYTES = 1_150;
 
 /** Pages up to this size may be made side by side: the lists that people look at. */
 const SMALL_BYTES = 256 * 1024;
-/** Pages above this size are made one after the other. So are those between the two sizes, which do not wait for these. */
+/** Pages above this size are made one after the other. Pages between the two sizes too, in a queue of their own. */
 const LARGE_BYTES = 4 * 1024 * 1024;
 
 const START = Buffer.from('{"runs":[');
@@ -35,7 +35,7 @@ export class RunPages {
 
   /**
    * @param cacheBytes limit of the cache
-   * @param slices time slices of the thread, which pages share that are made side by side
+   * @param slices time slices of the thread; pages that are made side by side share them
    */
   constructor(view: View, cacheBytes: number, slices: ThreadSlices) {
     this.#view = view;

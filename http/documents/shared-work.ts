@@ -3,8 +3,8 @@ import { ServiceError } from "../../core/service-errors.js";
 import type { ThreadSlices } from "./thread-slices.js";
 
 /**
- * Limit of all work that is running or waiting, in source bytes: some twenty of the largest documents, ten seconds of work. Whoever asks for as many
- * different ones, by run, page or Host, fills it. Then others get 503 for seconds. What they ask for mostly is small, or kept, and needs no room here.
+ * Limit of all work that is running or waiting, in source bytes: some twenty of the largest documents, ten seconds of work. A client can fill it by
+ * asking for many runs, pages or Hosts. Then others get 503 for seconds. But most of what they ask for is small or kept, and needs no room here.
  */
 const LIMIT_BYTES = 256 * 1024 * 1024;
 

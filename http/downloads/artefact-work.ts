@@ -172,7 +172,7 @@ function taskLimitMs({ name, input }: TaskMessage): number {
   return TASK_MS + width * lines * FILTERED_POSITION_MS;
 }
 
-/** What the service lacks for any task, until one that needs it is done, by whoever it is wanted. */
+/** Shortages that concern every task. Each lasts until a task that needs the missing thing succeeds, whoever wants that task. */
 const PASSING: readonly string[] = [NO_THREAD, RESOURCE_SHORTAGE];
 /** What the service lacks at the moment. */
 const SHORTAGES: readonly string[] = [...PASSING, OUT_OF_MEMORY];

@@ -16,7 +16,7 @@ export interface EntrySources {
   made: MadeFiles;
 }
 
-/** What a download needs to know of a file: an entry of the manifest, or one of two that a frame has besides. */
+/** What a download needs to know of a file: an entry of the manifest, or one of the two files that a frame has besides. */
 export interface DownloadEntry extends Pick<ManifestEntry, "name" | "sizeBytes" | "createdAtUs"> {
   source:
     | ManifestEntry["source"]
@@ -26,7 +26,7 @@ export interface DownloadEntry extends Pick<ManifestEntry, "name" | "sizeBytes" 
   headers?: HeaderLines;
 }
 
-/** Of a file that has not been removed. */
+/** How a file is sent that has not been removed. */
 export interface EntryContent {
   /** They follow from the CRCs of stored bytes, which never change. */
   validators: Validators;

@@ -179,7 +179,7 @@ function pieceEnds(headBytes: number, counts: Uint32Array, linesPerPiece: number
   return ends;
 }
 
-/** The batches or appends that a task needs for some lines or rows; an empty one stands for all before them, as a message of thousands is slow. */
+/** The batches or appends that a task needs for some lines or rows. One empty entry represents all before them: a long message is slow. */
 function partsOnly<K extends "lineCount" | "rows", Part extends Extent & Record<K, number>>(
   parts: readonly Part[],
   count: K,

@@ -116,7 +116,7 @@ export class LiveClients {
   }
 }
 
-/** One of them. */
+/** One client that follows changes. */
 export class LiveClient {
   readonly all: LiveClients;
   readonly #figures: LiveFigures;

@@ -4,7 +4,7 @@ import type { RunChanges } from "../../storage/view/changes/run-changes.js";
 
 /** Enough for the changes between two wakes. */
 const KEPT_BYTES = 1024 * 1024;
-/** Of a cache entry, beside its bytes. */
+/** Memory that a cache entry takes beside its bytes. */
 const ENTRY_OVERHEAD_BYTES = 500;
 
 /** The events of changed runs. Each is made once for all clients, because all are told of it within a few milliseconds. */

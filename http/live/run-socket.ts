@@ -11,8 +11,8 @@ const MESSAGE_PAUSE_MS = 100;
 const MESSAGE_START = Buffer.from('{"type":"run","run":');
 const MESSAGE_END = Buffer.from("}");
 /**
- * A client that reads nothing costs no more than this and the socket's own buffers. uWebSockets.js writes frames of 16 KiB and more in another way, in
- * which it can lose the rest of a frame, or forget to go on, when the socket is full.
+ * A client that reads nothing costs no more than this and the socket's own buffers. uWebSockets.js writes frames of 16 KiB and more in another way:
+ * when the socket is full, it can then lose the rest of a frame, or forget to go on.
  */
 export const MESSAGE_PART_BYTES = 12 * 1024;
 
@@ -21,7 +21,7 @@ export interface RunSocketOptions {
   view: View;
   documents: RunDocuments;
   slices: ThreadSlices;
-  /** Of a run that there is. */
+  /** The id of an existing run. */
   runId: string;
   baseUrl: string;
 }
@@ -122,7 +122,7 @@ function* partsOf(document: Uint8Array): Generator<MessagePart, undefined> {
 
 const NEVER = new AbortController().signal;
 
-/** A WebSocket that is closed at once: clients can tell why, which they cannot of a refused upgrade. */
+/** A WebSocket that is closed at once: so clients can see why. They cannot see it if the upgrade is refused. */
 export function refusedSocket(reason: string): LiveSocket {
   return { ending: { code: 1013, reason }, cut: NEVER, next: async () => undefined, release() {} };
 }

@@ -1,5 +1,5 @@
 /**
- * The large messages that are being sent, each of which many clients may share. A message cannot be broken off, so a client that reads slowly keeps
+ * The large messages that are being sent. Many clients may share one. A message cannot be broken off, so a client that reads slowly keeps
  * a state that is long outdated. When all such states together are too large, the clients of the oldest ones must go.
  */
 export class SentMessages {

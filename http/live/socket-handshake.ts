@@ -2,7 +2,7 @@ import { ServiceError } from "../../core/service-errors.js";
 
 /** The subprotocol of the service. */
 export const SUBPROTOCOL = "inspection.v1";
-/** Of the subprotocol that carries an API key: a browser can set no header of a WebSocket's request but this. */
+/** Begins the subprotocol that carries an API key: a browser can set no other header of a WebSocket's request. */
 const KEY_PREFIX = "bearer.";
 
 /** The names in Sec-WebSocket-Protocol. */

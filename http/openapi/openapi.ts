@@ -148,7 +148,7 @@ function operation(route: Route): JsonSchema {
     operationId: route.operationId,
     tags: [route.tag],
     summary: route.summary,
-    // The empty alternative stands for a service without --api-keys.
+    // The empty alternative is for a service without --api-keys.
     ...(route.scope !== "none" && { security: [{ [SECURITY_SCHEME]: [route.scope] }, {}] }),
     description: [route.description, SCOPE_TEXTS[route.scope]].filter((part) => part !== undefined).join("\n\n"),
     parameters: [

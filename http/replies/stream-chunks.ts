@@ -1,8 +1,8 @@
 import type { StreamBody } from "./reply.js";
 
 /**
- * Size of the chunks in which downloads are read and sent: large enough that a read costs little per byte, small enough that a thousand slow
- * clients hold only half a gigabyte, each with one chunk in flight and one read ahead.
+ * Size of the chunks in which downloads are read and sent. It is large enough that a read costs little per byte. It is small enough that a thousand
+ * slow clients hold only half a gigabyte: each has one chunk in flight, and one read ahead.
  */
 export const CHUNK_BYTES = 256 * 1024;
 

@@ -10,9 +10,9 @@ export interface BodyPlace {
 }
 
 /**
- * Bounds the memory of request bodies that have not arrived whole. Where there is no room left, the oldest of them goes: a body is small and
- * arrives at once, so one that is long under way is slow or stalled. So clients that send only a part do not lock others out. An honest body
- * has to go only if it has not arrived before others announce as much as there is room for.
+ * Bounds the memory of request bodies that have not arrived whole. If there is no room left, the oldest body has to go: a body
+ * is small and arrives at once, so one that takes long is slow or stalled. So clients that send only a part do not lock others out. An honest
+ * body has to go only if other bodies fill all the room before it has arrived.
  */
 export class BodiesBeingRead {
   readonly #limitBytes: number;

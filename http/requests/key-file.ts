@@ -64,7 +64,7 @@ export async function changeKeyFile(
     });
     await replaceKeepingOwner(target, Buffer.from(formatKeys(change(keys))));
   } finally {
-    // No failure: the keys are as they were told to be, and who added one must see it.
+    // This is no failure: the keys are changed as asked, and whoever added a key must see it.
     await nodeFileSystem.unlink(lock).catch((error: Error) => {
       if (!isMissing(error))
         sayOnStandardError(`inspection-service: remove ${lock}, which is in the way: ${error.message}\n`);

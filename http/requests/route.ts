@@ -84,13 +84,13 @@ export interface Route<Query extends QueryParameters = QueryParameters> {
 
 type Defaulted = "method" | "pathParameters" | "query" | "errors" | "scope";
 
-/** A route as it is declared. What it does not say is that of a GET without parameters, or errors of its own. */
+/** A route as it is declared. A field that is left out means: a GET, no parameters, no errors of its own. */
 type RouteDeclaration<Query extends QueryParameters> = Omit<Route<Query>, Defaulted> &
   Partial<Pick<Route<Query>, Defaulted>>;
 
 /**
- * Declares a route; the type of the handler's query values follows from the declared parameters. A GET needs a key that may read, if nothing else is
- * said, and any other method one that may manage.
+ * Declares a route; the type of the handler's query values follows from the declared parameters. By default a GET needs a key that
+ * may read, and any other method needs a key that may manage.
  */
 export function defineRoute<const Query extends QueryParameters>(route: RouteDeclaration<Query>): Route {
   const { method = "GET" } = route;

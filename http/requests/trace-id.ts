@@ -20,7 +20,7 @@ export function freshTraceId(): string {
   return id === ZEROS ? freshTraceId() : id;
 }
 
-// version - trace-id - parent-id - flags; a version above 00 may bring more behind another dash.
+// version - trace-id - parent-id - flags; a version above 00 may have more fields after another dash.
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-.*)?$/;
 
 /**

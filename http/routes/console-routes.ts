@@ -44,7 +44,7 @@ const PAGE_PATHS = [
 ];
 const VARIES: HeaderLines = [["Vary", "Accept"]];
 
-/** One file in the codings that the build made of it. */
+/** One file, plain and as the build has compressed it. */
 interface StaticFile {
   plain: Reply;
   gzip: Reply | undefined;
@@ -55,9 +55,9 @@ interface ConsoleFiles {
   page: StaticFile;
   /** The page as the answer to `GET /`, which depends on Accept too. */
   rootPage: StaticFile;
-  /** The page as the answer to a path without one: it says so itself. */
+  /** The page as the answer to a path that has none. The page itself says so. */
   missingPage: Reply;
-  /** By name. */
+  /** The files beside the page, by name. */
   assets: ReadonlyMap<string, StaticFile>;
 }
 
@@ -156,7 +156,7 @@ async function readConsole(rootPath: string): Promise<ConsoleFiles> {
     if (!/\.(br|gz)$/.test(name)) assets.set(name, await readStatic(`assets/${name}`, ASSET_HEADERS));
   }
   const built = await readStatic("index.html", PAGE_HEADERS);
-  // The codings of the build are of the page with the usual base.
+  // The build has compressed the page with the usual base only.
   const html = Buffer.from(built.plain.body as Uint8Array).toString();
   const page =
     rootPath === "" ? built : ofBytes(Buffer.from(html.replace('href="/console/"', `href="${rootPath}/console/"`)));

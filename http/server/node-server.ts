@@ -184,7 +184,7 @@ class Connections {
   /** Serves a request that asks for a WebSocket. If it gets none, the connection ends with the answer. */
   upgrade(request: IncomingMessage, socket: Socket, head: Buffer): void {
     const connection = this.#of(socket);
-    // No client opens a WebSocket behind a request that is not answered yet.
+    // No client asks for a WebSocket while its last request is not answered yet.
     if (connection.answering !== undefined || connection.isEnded) {
       socket.destroy();
       return;

@@ -32,7 +32,7 @@ export interface UwsApp {
   close(): UwsApp;
 }
 
-/** Of one upgrade. */
+/** The library's own object for one upgrade. */
 export type UwsContext = { readonly __upgrades: true };
 
 export interface UwsSocketBehavior {
@@ -58,9 +58,9 @@ export interface UwsWebSocket {
   sendLastFragment(part: UwsText): number;
   getBufferedAmount(): number;
   ping(): number;
-  /** With a close frame. Calls the close handler at once. */
+  /** Sends a close frame, and calls the close handler at once. */
   end(code: number, reason: string): void;
-  /** Without one. */
+  /** Closes the connection without a close frame. */
   close(): void;
   cork(write: () => void): UwsWebSocket;
 }
@@ -100,10 +100,10 @@ export interface UwsResponse {
   close(): UwsResponse;
 }
 
-/** A package that carries binaries. Paths are relative to the module that its name stands for. */
+/** A package that carries binaries. Paths are relative to the module that its name leads to. */
 interface UwsPackage {
   readonly name: string;
-  /** Its version is in there. */
+  /** The file that names its version. */
   readonly manifest: string;
   readonly binaries: string;
 }
@@ -123,7 +123,7 @@ export interface UwsBuild {
   readonly uws: UwsModule;
   readonly packageName: string;
   readonly version: string;
-  /** What would have been taken before it, and does not load. */
+  /** The packages that come before it in the order of preference, and do not load. */
   readonly misses: readonly UwsMiss[];
 }
 

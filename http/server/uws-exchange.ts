@@ -68,7 +68,7 @@ export class Exchange implements IncomingRequest {
     return this.#aborted ? "" : Buffer.from(this.response.getRemoteAddressAsText()).toString("latin1");
   }
 
-  /** Called before the connection becomes a WebSocket: the response can then tell nothing any more. */
+  /** Called before the connection becomes a WebSocket: after that the response does not know the address any more. */
   keepRemoteAddress(): void {
     this.#keptAddress = this.remoteAddress();
   }
@@ -122,7 +122,7 @@ export function closeQuietly(response: UwsResponse): void {
   try {
     response.close();
   } catch {
-    // Answered or closed before.
+    // The request was answered or closed before.
   }
 }
 

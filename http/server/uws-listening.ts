@@ -17,7 +17,7 @@ const LOOK_MS = 100;
  * many can arrive between two checks.
  */
 const KEPT_DESCRIPTORS = 48;
-/** The file that they open: one that exists. */
+/** The file that they open. Any file that exists will do. */
 const THIS_FILE = fileURLToPath(import.meta.url);
 /** Only Linux lists its connections. */
 const KNOWS_CONNECTIONS = process.platform === "linux";
@@ -42,7 +42,7 @@ export class UwsListening {
   #open = 0;
   /** Open connections by address: the last count and those that arrived since. */
   #ofAddress = new Map<string, number>();
-  /** Of `KEPT_DESCRIPTORS`. */
+  /** The descriptors that are kept now: at most `KEPT_DESCRIPTORS`. */
   #kept: StoreFile[] = [];
 
   private constructor(app: UwsApp, uws: UwsModule, options: HttpServerOptions) {
@@ -145,7 +145,7 @@ export class UwsListening {
         isOver = connections >= total || open >= (descriptorLimit() ?? Number.POSITIVE_INFINITY) - KEPT_DESCRIPTORS;
       }
     } catch {
-      // No file descriptor is left to look with.
+      // No file descriptor is left to count with.
       isOver = true;
     }
     if (this.#isClosed) return;
@@ -165,7 +165,7 @@ export class UwsListening {
     try {
       while (this.#kept.length < KEPT_DESCRIPTORS) this.#kept.push(await nodeFileSystem.open(THIS_FILE, "read"));
     } catch {
-      // As many as there are left.
+      // No more descriptors are left: it keeps those that it has.
     }
   }
 

@@ -19,8 +19,8 @@ import { UwsListening } from "./uws-listening.js";
 const LAST_BYTES = 16 * 1024;
 
 /**
- * Most bytes of one write over TLS. Such a write counts as sent when all of it is: of a large one, a client that reads slowly would seem to read
- * nothing, and be cut off.
+ * Most bytes of one write over TLS. Such a write counts as sent only when all of it is sent. During a large one, a slow client would seem to read
+ * nothing, and would be cut off.
  */
 const TLS_WRITE_BYTES = 64 * 1024;
 

@@ -98,7 +98,7 @@ const RECORDER_GAUGES: readonly Row<RecorderFigures>[] = [
     (of) => of.capturesPendingBytes,
   ],
   ["inspection_view_pending_bytes", "Bytes committed but not yet in the view.", (of) => of.frontPendingBytes],
-  // Same as nodejs_eventloop_lag, which is the front's, for the recorder.
+  // The recorder's counterpart of nodejs_eventloop_lag, which measures the front.
   ["inspection_recorder_eventloop_lag_p50_seconds", LAG, (of) => of.loopDelay?.p50Seconds],
   ["inspection_recorder_eventloop_lag_p99_seconds", LAG, (of) => of.loopDelay?.p99Seconds],
   ["inspection_recorder_eventloop_lag_max_seconds", LAG, (of) => of.loopDelay?.maxSeconds],
@@ -155,7 +155,7 @@ export class Metrics {
 
   constructor(sources: MetricSources) {
     this.#sources = sources;
-    // Of the process: CPU, memory, garbage collections, delay of the front's event loop.
+    // The figures of the process: CPU, memory, garbage collections, delay of the front's event loop.
     collectDefaultMetrics({ register: this.#registry });
     this.#histograms();
     const ofRecorder = (value: Row<RecorderFigures>[2]) => () =>

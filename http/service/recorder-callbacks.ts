@@ -8,7 +8,7 @@ import type { ServiceReaders } from "./service-readers.js";
 export function recorderCallbacks(readers: ServiceReaders, log: ServiceLog): RecorderCallbacks {
   const { health } = readers;
   return {
-    // In slices only once HTTP is served: before, nothing else wants the thread.
+    // It works in slices only when HTTP is served: before that, nothing else wants the thread.
     onBatch: (batch) =>
       readers.isServing
         ? readers.view.fold.applyBatchInSlices(batch, eventLoopTurn)

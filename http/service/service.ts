@@ -58,7 +58,7 @@ export interface Service {
   /** The HTTP server that is used, for people. */
   readonly front: string;
   readonly cellSocketPath: string;
-  /** Resolves when recording has failed until the next start, with the time and the reason. Not by `stop`. */
+  /** Resolves when recording has failed until the next start, with the time and the reason. `stop` does not resolve it. */
   readonly recordingEnded: Promise<string>;
   /**
    * Accepts no new connections, lets requests end within `graceMs`, commits what producers sent, and releases the data directory.

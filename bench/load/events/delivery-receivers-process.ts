@@ -1,5 +1,5 @@
 /**
- * The receivers of the webhook benchmarks: one process, a port for each receiver, so that each is one of its own to whoever posts.
+ * The receivers of the webhook benchmarks: one process with a port for each receiver, so that a sender takes them for different receivers.
  * `node delivery-receivers-process.js COUNT` prints `listening on http://…`, its control address, and serves until SIGTERM. GET there
  * answers `ReceiverFigures`. Every POST is read whole, counted, timed from the `timestamp` in its first bytes, and answered with 204.
  */
@@ -11,7 +11,7 @@ import { findUws, type UwsModule } from "../../../http/server/uws-binary.js";
 import { LatencyHistogram } from "../../harness/latency-histogram.js";
 import type { ReceiverFigures } from "./delivery-receivers.js";
 
-/** Where `"timestamp":"…Z"` stands in an envelope: behind the event's id and name. */
+/** The first bytes of an envelope. They hold `"timestamp":"…Z"`, which comes after the event's id and name. */
 const HEAD_BYTES = 200;
 const TIMESTAMP = /"timestamp":"([^"]+)"/;
 
@@ -82,7 +82,7 @@ async function listenOnNode(): Promise<number[]> {
   return servers.map((server) => (server.address() as AddressInfo).port);
 }
 
-// On uWebSockets.js they take less of the cores, which they share with the service; it does not load everywhere.
+// With uWebSockets.js they take less CPU time from the service. But it does not load on every machine.
 const found = findUws();
 ports.push(...("uws" in found ? listenOnUws(found.uws) : await listenOnNode()));
 process.stdout.write(`listening on http://127.0.0.1:${ports.pop()}\n`);

@@ -7,25 +7,25 @@ import { startServer } from "../http/server-process.js";
 
 const PROGRAM = fileURLToPath(new URL("./delivery-receivers-process.js", import.meta.url));
 
-/** What the receivers have had since they were started. */
+/** What the receivers have got since they were started. */
 export interface ReceiverFigures {
   ports: number[];
   total: number;
-  /** Of the receiver that had the fewest, and the most. */
+  /** The counts of the receivers that got the fewest and the most. */
   fewest: number;
   most: number;
   /** When the last one came, in milliseconds since the Unix epoch. */
   lastMs: number;
-  /** From the event's `timestamp` to the last byte of its body. */
+  /** Latencies from an event's `timestamp` to the last byte of its body. */
   latency: LatencyData;
 }
 
 /** Receivers in a process of their own, which answer 204 to every event at once. */
 export interface DeliveryReceivers {
-  /** One for each receiver. */
+  /** The address of each receiver. */
   readonly urls: readonly string[];
   figures(): Promise<ReceiverFigures>;
-  /** Resolves when each receiver has had so many more than in `before`; with what came since then. */
+  /** Resolves when each receiver has got `each` more events than in `before`, with what came since then. */
   received(before: ReceiverFigures, each: number): Promise<ReceiverFigures>;
 }
 

@@ -14,17 +14,17 @@ export interface WebhookScene {
   readonly service: ServiceProcess;
   readonly receivers: DeliveryReceivers;
   readonly webhooks: number;
-  /** What an event is posted as. */
+  /** The body of the request that an event is posted with. */
   readonly body: string;
   /** Ids of the runs that the store was filled with. */
   readonly runIds: readonly string[];
-  /** Sends runs that end completed, each an event for every webhook; without waiting for what becomes of them. */
+  /** Sends runs that end completed. Each is an event for every webhook. It does not wait for the deliveries. */
   produce(events: number): Promise<void>;
-  /** Waits until all deliveries are recorded and the service rests: what it puts off until then belongs to what was measured. */
+  /** Waits until all deliveries are recorded and the service is idle. Work that it has put off belongs to what was measured. */
   settled(): Promise<void>;
 }
 
-/** @param runs that the store is filled with before anybody subscribes */
+/** @param runs how many the store gets before anybody subscribes */
 export async function openWebhookScene(context: BenchmarkContext, runs: number): Promise<WebhookScene> {
   const webhooks = WEBHOOKS[context.size];
   const receivers = await startDeliveryReceivers(context, webhooks);
@@ -40,7 +40,7 @@ export async function openWebhookScene(context: BenchmarkContext, runs: number):
       await produceRun(client, random, { program, serialNumber, steps: STEPS, events: 0, checks: 4 });
     }
   };
-  // One event shows the bytes that it is posted as.
+  // The first event shows the bytes that events are posted with.
   const before = await receivers.figures();
   await produce(1);
   await receivers.received(before, 1);
@@ -69,7 +69,7 @@ async function subscribe(base: string, urls: readonly string[]): Promise<string[
   return ids;
 }
 
-/** Waits until the newest deliveries of every webhook are recorded; gives the bytes that the last event was posted as. */
+/** Waits until the newest deliveries of every webhook are recorded; gives the bytes that the last event was posted with. */
 async function recorded(base: string, webhookIds: readonly string[]): Promise<string> {
   let body = "";
   for (const id of webhookIds) {
@@ -80,9 +80,9 @@ async function recorded(base: string, webhookIds: readonly string[]): Promise<st
       if (deliveries.some(({ status }) => status !== "delivered" && status !== "pending")) {
         throw new Error(`a delivery failed: ${JSON.stringify(deliveries)}`);
       }
-      // As it is posted: JSON that was parsed and written again is the same, since no number in it has two forms.
+      // These are the posted bytes: JSON that is parsed and written again is the same, because no number in it has two forms.
       body = JSON.stringify(deliveries[0]?.payload);
-      // None at all: readers do not see yet what the receivers were sent.
+      // There is none yet: readers do not see at once what the receivers were sent.
       return deliveries.length > 0 && deliveries.every(({ status }) => status === "delivered");
     });
   }

@@ -13,7 +13,7 @@ export interface BenchFrame {
   /** How the names of its benchmarks end. */
   suffix: string;
   what: string;
-  /** Of the real captures; null for a made surface. */
+  /** Name of the real capture; null for a made surface. */
   captureName: string | null;
 }
 
@@ -26,7 +26,7 @@ export const BENCH_FRAMES: readonly BenchFrame[] = [
 const SMOKE = { width: 90, lines: 60 };
 const FULL = { width: 3200, lines: 3200 };
 
-/** At smoke size a small made surface; null: a real capture that is not to be had here. */
+/** The frame; at smoke size a small made surface. Null: the real capture is not on this machine. */
 async function frameOf({ captureName }: BenchFrame, { size, seed }: BenchmarkContext): Promise<MadeFrame | null> {
   if (captureName === null || size === "smoke") {
     const { width, lines } = size === "smoke" ? SMOKE : FULL;
@@ -35,7 +35,7 @@ async function frameOf({ captureName }: BenchFrame, { size, seed }: BenchmarkCon
   return (await recordedFrames()).find(({ name }) => name === captureName) ?? null;
 }
 
-/** Opens a benchmark on a frame; without the frame all its contestants are missing, since figures of another one would say nothing. */
+/** Opens a benchmark on a frame; without the frame all its contestants are missing, because another frame would give other figures. */
 export function openOn(
   frame: BenchFrame,
   contestants: Benchmark["contestants"],
@@ -53,7 +53,7 @@ const REPEAT_MS = { smoke: 0, full: 400 };
 /** How a round is measured, for `measures`. */
 export const REPEATED = "A round's figure is the median of as many as begin in 0.4 s.";
 
-/** A round: again and again for a while, since a single one of some milliseconds would tell what else the machine did. @param measure gives ms */
+/** A round measures again and again for a while: a single time of some milliseconds depends on what else runs. @param measure gives ms */
 export async function repeated(size: Size, measure: () => number | Promise<number>): Promise<RoundSample> {
   const begunMs = performance.now();
   const takenMs: number[] = [];

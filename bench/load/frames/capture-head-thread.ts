@@ -26,7 +26,7 @@ let isEnding = false;
 let capturing: Promise<CapturedAmount> | undefined;
 
 async function capture(pace: HeadPace): Promise<CapturedAmount> {
-  // How many there will be is not known yet.
+  // It is not known yet how many there will be.
   const capture = await beginCapture(client, program, batch, 0);
   answer({ kind: "begun" });
   const startMs = performance.now();
@@ -39,7 +39,7 @@ async function capture(pace: HeadPace): Promise<CapturedAmount> {
   if (pace === "head") {
     const answers: Promise<void>[] = [];
     while (!isEnding && sent < MAXIMUM_BATCHES) {
-      // A timer's millisecond early or late is the head's own jitter; the pace holds on the whole.
+      // A timer may be a millisecond early or late, as a real head is. On the whole the pace is right.
       const waitMs = startMs + (sent * 1000) / HEAD_BATCHES_PER_SECOND - performance.now();
       if (waitMs > 0) await sleep(waitMs);
       answers.push(send());
@@ -74,6 +74,6 @@ async function receive(command: HeadCommand): Promise<void> {
 
 await client.welcomed();
 port.on("message", (command: HeadCommand) => {
-  // Uncaught, it ends the thread, and whoever waits for an answer learns of it.
+  // An error that nobody catches ends the thread. Whoever waits for an answer then gets it.
   receive(command).catch((error: unknown) => setImmediate(() => Promise.reject(error)));
 });

@@ -20,7 +20,7 @@ export interface CapturedAmount {
 export type HeadCommand = { kind: "begin"; pace: HeadPace } | { kind: "end" } | { kind: "close" };
 export type HeadAnswer = { kind: "begun" } | { kind: "ended"; amount: CapturedAmount };
 
-/** A producer of captures with an event loop of its own: what it does delays no other clock of the benchmark. */
+/** A producer of captures with an event loop of its own, so that its work delays no other clock of the benchmark. */
 export interface CaptureHead {
   /** Resolves when lines are on their way. */
   begin(pace: HeadPace): Promise<void>;

@@ -43,7 +43,7 @@ export interface WholeFrame {
 
 /**
  * A part's surface with steps, shadows beside them, noise and points far off, so that the filter has the work that a real frame gives it; no two
- * batches are alike. Luminance of 10 bits, as of `surfaceBatch`.
+ * batches are alike. Its luminance has 10 bits, as in `surfaceBatch`.
  */
 export function wholeFrame(seed: number, lines = FRAME_LINES): WholeFrame {
   const { height: heights } = surfaceFrame(seed, WIDTH, lines);
@@ -54,7 +54,7 @@ export function wholeFrame(seed: number, lines = FRAME_LINES): WholeFrame {
   const batches = Array.from({ length: lines / BATCH_LINES }, (_, nth) =>
     Buffer.concat([rows(heights, nth * BATCH_LINES), rows(new Uint8Array(luminance.buffer), nth * BATCH_LINES)]),
   );
-  // Its shape is made for a pitch of 0.1 mm and 0.002 mm a count: all of it smaller by the same share.
+  // Its shape is made for a pitch of 0.1 mm and 0.002 mm a count. Here all of it is smaller by the same factor.
   return { batches, scale: { scale_mm: 0.0002, offset_mm: 0 }, heights };
 }
 
@@ -67,7 +67,7 @@ export interface OpenCapture {
   end(): Promise<void>;
 }
 
-/** A run with one frame, begun, with all of its lines acknowledged: what is left is to end it. */
+/** A run with one frame whose lines are all acknowledged. Only its end is missing. */
 export async function captureWholeFrame(
   client: ProducerClient,
   program: ProducedProgram,
@@ -79,7 +79,7 @@ export async function captureWholeFrame(
   return capture;
 }
 
-/** A run with one frame that waits for its lines, which are one batch again and again. `batches` may be 0 while their number is not known. */
+/** A run with one frame that waits for its lines: the same batch again and again. `batches` is 0 if their number is not known yet. */
 export function beginCapture(
   client: ProducerClient,
   program: ProducedProgram,

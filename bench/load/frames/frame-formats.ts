@@ -5,8 +5,8 @@ import { waitUntil } from "../run-producer.js";
 const FORMATS = 5;
 
 /**
- * When the last of the run's formats was made, in ms of the wall clock: the manifest tells afterwards, so that nobody has to ask while something is
- * measured.
+ * When the last of the run's formats was made, in ms of the wall clock: the manifest tells it afterwards, so that nobody has to ask while
+ * something is measured.
  */
 export async function formatsMadeMs(base: string, runId: string): Promise<number> {
   const files = await getJson<{ frame_id: string | null; created_at: string }[]>(`${base}/runs/${runId}/files`);

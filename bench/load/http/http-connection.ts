@@ -3,7 +3,7 @@ import { connect, type Socket } from "node:net";
 const HEAD_END = "\r\n\r\n";
 const HEAD_BYTES = 8192;
 
-/** What is known of an answer: its bytes are counted and thrown away, so that the client takes little of the cores that it shares. */
+/** What is known of an answer. Its bytes are counted and thrown away, so that the client takes little CPU time from the server. */
 export interface CountedAnswer {
   bodyBytes: number;
   /** When the first bytes of the body came, in ms of performance.now(). */
@@ -11,8 +11,8 @@ export interface CountedAnswer {
 }
 
 /**
- * A connection that stays open, with one GET at a time. It takes any status but 200 as an error, and wants a Content-Length, which every
- * answer has that benchmarks ask for.
+ * A connection that stays open, with one GET at a time. It takes any status but 200 as an error, and needs a Content-Length. All
+ * answers that benchmarks ask for have one.
  */
 export class HttpConnection {
   readonly #socket: Socket;
@@ -101,7 +101,7 @@ export class HttpConnection {
     return false;
   }
 
-  /** After a fault nothing more can be asked here. */
+  /** After a fault the connection takes no more requests. */
   #fail(error: Error): void {
     this.#fault ??= error;
     this.#waiting?.reject(error);

@@ -6,15 +6,15 @@ import { cpuSecondsOf } from "../process-cpu.js";
 import { HttpConnection } from "./http-connection.js";
 import type { ServerProcess } from "./server-process.js";
 
-/** Of what the system tells: with less no figure can be given. */
+/** The system counts CPU time in these units. A shorter time gives no figure. */
 const LEAST_CPU_SECONDS = 1 / TICKS_PER_SECOND;
 const SECONDS = 3;
-/** A number of answers, to which a machine comes however slow it is. */
+/** A number of answers that even the slowest machine reaches. */
 const SMOKE_ANSWERS = 2;
 
 /**
- * What `measureHttpLoad` measures. The client shares the cores with the server and takes more of them: of requests a second it would be the
- * limit, and a server that becomes slower would not show.
+ * What `measureHttpLoad` measures. The client shares the cores with the server and takes more of them. So the client would limit the
+ * requests per second, and a slower server would not show.
  */
 export const HTTP_LOAD: Metric = { name: "requests by CPU time of the server", unit: "req/CPU s", better: "higher" };
 /** The same in words, for `measures`. */
@@ -66,7 +66,7 @@ export async function measureHttpLoad(
   }
 }
 
-/** What came back, as it stood on the wire. */
+/** An answer as it was on the wire. */
 export interface WholeAnswer {
   status: number;
   statusLine: string;

@@ -5,7 +5,7 @@ import { HttpConnection } from "./http-connection.js";
 
 export interface ReadCommand {
   url: string;
-  /** Of runs whose details are read in turn. */
+  /** Ids of the runs whose details are read in turn. */
   ids: readonly string[];
   count: number;
   ratePerSecond: number;
@@ -14,11 +14,11 @@ export interface ReadCommand {
 export interface ReadFigures {
   seconds: number;
   lateSends: number;
-  /** From the intended instants: of all reads, of lists and of details. */
+  /** Latencies from the intended times of sending: all reads, lists, and details. */
   all: LatencyData;
   lists: LatencyData;
   details: LatencyData;
-  /** From when they were sent indeed: without what the reader itself waited for a core. */
+  /** Latencies from the real time of sending: without the time for which the reader itself waited for a core. */
   sent: LatencyData;
 }
 
@@ -28,7 +28,7 @@ const answer = (message: ReadAnswer): void => {
   process.send?.(message);
 };
 
-// The benchmark has ended, however it did: nobody waits for what is still being read.
+// The benchmark has ended or failed: nobody waits for the reads that are left.
 process.on("disconnect", () => process.exit());
 
 async function readAll({ url, ids, count, ratePerSecond }: ReadCommand): Promise<ReadFigures> {

@@ -5,20 +5,20 @@ import { LatencyHistogram } from "../../harness/latency-histogram.js";
 import { machineCpuSeconds } from "../../harness/machine-cpu.js";
 import type { ReadAnswer, ReadCommand, ReadFigures } from "./read-process.js";
 
-/** A screen that refreshes, and clients that follow: far from what the front can take, so that waiting is not of its own making. */
+/** As many as a screen that refreshes and clients that follow send: far fewer than the front can take, so reads do not wait for reads. */
 export const READS_PER_SECOND = 200;
 /** What is read and timed, for `measures`. */
 export const READS =
   `GET /runs?limit=50 and GET /runs/{run_id} of finished runs in turn, ${READS_PER_SECOND} a second in an open loop: the clock of a read starts when it was ` +
   "meant to be sent and stops at the last byte of its answer. A round's figure is the 99th percentile of both together, of slices that alternate with those of the " +
   "others, so that whatever else the machine does meets all alike. Reader, load and service share the machine's cores, all with the same priority.";
-/** Of runs whose details are read, one after the other. */
+/** Number of runs whose details are read, one after the other. */
 const DETAILS = 64;
-/** Above it a read waits for a core, whatever the service does. */
+/** If the cores are busier than this, a read waits for a core, whatever the service does. */
 const SATURATED = 0.95;
 
 /**
- * Runs in a process of its own. Other work of the benchmark, such as a producer of captures, collects garbage and gives memory back to the
+ * The reader is a process of its own. Other work of the benchmark, such as a producer of captures, collects garbage and gives memory back to the
  * system. In one process, even in another thread, that would add to the latency of the reads.
  */
 let reader: ChildProcess | undefined;
@@ -28,21 +28,21 @@ function startReader(): ChildProcess {
   const forget = (): void => {
     if (reader === child) reader = undefined;
   };
-  // Also of one that ends between two slices; the next one is read by a new one.
+  // It may also end between two slices. Then a new one reads the next slice.
   child.once("exit", forget);
   child.once("error", forget);
   reader = child;
   return child;
 }
 
-/** Of the process that reads; undefined where there is none. */
+/** Id of the process that reads; undefined if there is none. */
 export function readerPid(): number | undefined {
   return reader?.pid;
 }
 
 async function readInProcess(command: ReadCommand): Promise<ReadFigures> {
   const [child, over] = [reader ?? startReader(), new AbortController()];
-  // Only while it reads does it keep this process; it ends when this one does.
+  // It keeps this process alive only while it reads. It ends when this process ends.
   child.ref();
   child.channel?.ref();
   const { signal } = over;
@@ -63,12 +63,12 @@ async function readInProcess(command: ReadCommand): Promise<ReadFigures> {
   }
 }
 
-/** What the slices of one contestant in one round gave, together. */
+/** The figures of all slices of one contestant in one round. */
 export class ReadSlices {
   readonly #all = new LatencyHistogram();
   readonly #lists = new LatencyHistogram();
   readonly #details = new LatencyHistogram();
-  /** From when they were sent indeed: without what the reader itself waited for a core. */
+  /** Latencies from the real time of sending: without the time for which the reader itself waited for a core. */
   readonly #sent = new LatencyHistogram();
   #count = 0;
   #seconds = 0;
@@ -96,13 +96,13 @@ export class ReadSlices {
     this.#cpuSeconds += after.all - before.all;
   }
 
-  /** What was done beside the reads; told as a rate of this name. */
+  /** Adds work that was done beside the reads. It is reported as a rate of this name. */
   addLoad(name: string, amount: number, seconds: number): void {
     const load = this.#loads.get(name) ?? { amount: 0, seconds: 0 };
     this.#loads.set(name, { amount: load.amount + amount, seconds: load.seconds + seconds });
   }
 
-  /** For how long of the slice that was so which it is named after: told as percent of all slices, with a warning where that is less. */
+  /** Adds for how long of the slice the named state held. It is reported in percent of all slices, with a warning below `leastPercent`. */
   addShare(name: string, seconds: number, ofSeconds: number, leastPercent: number): void {
     const share = this.#shares.get(name) ?? { seconds: 0, ofSeconds: 0 };
     const all = { seconds: share.seconds + seconds, ofSeconds: share.ofSeconds + ofSeconds };
@@ -111,7 +111,7 @@ export class ReadSlices {
 
   sample(): RoundSample {
     const p99Ms = (latency: LatencyHistogram): number => latency.percentileNs(0.99) / 1e6;
-    // Nothing is known of either where the system does not tell of its cores.
+    // Some systems do not tell the CPU time of their cores. Then neither share is known.
     const cpuSeconds = this.#cpuSeconds || 1;
     const busy = this.#busySeconds / cpuSeconds;
     const warnings: string[] = [];
@@ -149,7 +149,7 @@ export function readsBeside(own: Omit<Benchmark, "metric" | "peer" | "rounds">):
   return { ...own, metric, peer: null, rounds: { warmup: 1, measured: 7 } };
 }
 
-/** Runners whose rounds are slices that alternate: whoever is asked first has all of a round measured. */
+/** Runners whose slices alternate. The first runner that is asked in a round measures the whole round for all. */
 export function alternatingSlices<Name extends string>(
   names: readonly Name[],
   slicesPerRound: number,

@@ -7,13 +7,13 @@ export interface ServerProcess {
   /** `http://host:port`, without a slash at its end. */
   url: string;
   pid: number;
-  /** What the service says that it serves on; undefined for other servers. */
+  /** The name of the HTTP server, as the service prints it; undefined for other servers. */
   front: string | undefined;
-  /** Ends it by SIGTERM, after 15 s by SIGKILL; rejects when it did not end cleanly. The benchmark's end does so too. */
+  /** Ends it by SIGTERM, after 15 s by SIGKILL. Rejects if it did not end cleanly. The end of the benchmark does the same. */
   stop(): Promise<void>;
 }
 
-/** A store of a million runs may have to be read whole, on a machine that has other things to do. */
+/** The server may have to read a whole store of a million runs on a busy machine. */
 const START_TIMEOUT_MS = 180_000;
 const STOP_TIMEOUT_MS = 15_000;
 

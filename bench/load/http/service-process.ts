@@ -7,7 +7,7 @@ import { type ServerProcess, startServer } from "./server-process.js";
 const PROGRAM = fileURLToPath(new URL("../../../http/main.js", import.meta.url));
 
 export interface ServiceProcess extends ServerProcess {
-  /** Of the cell link. */
+  /** Path of the socket of the cell link. */
   socketPath: string;
   /** A producer on the service's cell link; it is closed before the service is stopped. */
   connect(): Promise<ProducerClient>;
@@ -15,7 +15,7 @@ export interface ServiceProcess extends ServerProcess {
   assertNothingRefused(): void;
 }
 
-/** The service as it is shipped, in a process of its own with default settings; without a directory on fresh data. */
+/** The service as it is shipped, in a process of its own, with default settings. Without a directory it starts with fresh data. */
 export async function startService(
   context: BenchmarkContext,
   dataDirectory = join(context.directory, "store"),

@@ -3,11 +3,11 @@ import { get, type IncomingMessage } from "node:http";
 
 export type StreamCommand =
   | { kind: "open"; url: string; count: number }
-  /** Resolves when every stream has so many run events. */
+  /** Is answered when every stream has got this many run events. */
   | { kind: "await"; events: number }
   | { kind: "close" };
 
-/** For `await`: when each stream got that event, in milliseconds since the Unix epoch. Else empty. */
+/** For `await`: when each stream got the last of these events, in milliseconds since the Unix epoch. Otherwise empty. */
 export type StreamAnswer = { arrivalsMs: number[] } | { error: string };
 
 const EVENT_MARK = "\nevent: run\n";
@@ -71,7 +71,7 @@ const answer = (message: StreamAnswer): void => {
   process.send?.(message);
 };
 
-// The benchmark has ended, however it did.
+// The benchmark has ended or failed.
 process.on("disconnect", () => process.exit());
 process.on("message", (command: StreamCommand) => {
   carryOut(command).then(

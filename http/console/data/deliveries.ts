@@ -6,7 +6,7 @@ import { type Resource, useResource } from "./resource.js";
 
 export interface FailingWebhook {
   webhook: Webhook;
-  /** Of the latest `looked`. */
+  /** How many of the latest `looked` deliveries failed. */
   failed: number;
   looked: number;
   latest: Delivery;
@@ -14,7 +14,7 @@ export interface FailingWebhook {
 
 const LOOKED_AT = 50;
 
-/** The webhooks of whose latest deliveries some failed. */
+/** The webhooks with failures among their latest deliveries. */
 export function useFailing(): Resource<FailingWebhook[]> {
   const failing = useResource<FailingWebhook[]>("failing deliveries", readFailing);
   useReloadOnChange(failing, ({ completed_at: at }) => at !== null && at !== undefined);

@@ -4,7 +4,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { followRuns, ServiceRequestError } from "../../client/follow-runs.js";
 import { ask, type RunSummary } from "./api.js";
 
-/** `lost`: it tries again by itself, except that it waits for a key that is wanted. */
+/** `lost`: it connects again by itself. If the service wants a key, it waits for the key. */
 export type LiveState = "connecting" | "live" | "lost";
 
 export const liveState = signal<LiveState>("connecting");
@@ -23,7 +23,7 @@ let connection: AbortController | undefined;
 /** Everything up to here was told. Undefined: what was read before the stream opens may be old. */
 let mark: string | undefined;
 
-/** Pause after an answer that does not pass by itself: it may come from a proxy that does. */
+/** Pause after a refusal that looks permanent. It may come from a proxy, and pass. */
 const REFUSED_MS = 10_000;
 
 /** Calls the listener while the component is there. Its functions may change from one drawing to the next. */
@@ -48,7 +48,7 @@ function useCurrent(listener: LiveListener): { listener: LiveListener } {
 /** Starts the stream, or starts it anew with another key. */
 export function connectLive(): void {
   mark = undefined;
-  // A browser allows few connections to a service, and its tabs share them: a hidden page gives its own back.
+  // A browser allows few connections to a service, and its tabs share them. So a hidden page closes its stream.
   document.addEventListener("visibilitychange", follow);
   follow();
 }
@@ -72,7 +72,7 @@ async function followUntil(signal: AbortSignal): Promise<void> {
   };
   try {
     for await (const event of followRuns({ baseUrl: "", headers: {}, fetch: ask }, { signal, onBreak, since: mark })) {
-      // What has arrived may still come out after the end.
+      // Events that have arrived may still come out after the end.
       if (signal.aborted) return;
       if (event.type === "run") for (const listener of listeners) listener.onRun(event.run);
       // What was listed before the first mark may have changed since.
@@ -83,7 +83,7 @@ async function followUntil(signal: AbortSignal): Promise<void> {
   } catch (error) {
     if (signal.aborted) return;
     liveState.value = "lost";
-    // It may be the mark that is refused.
+    // Perhaps the service refuses the mark.
     mark = undefined;
     // The prompt for the key connects anew.
     if (error instanceof ServiceRequestError && error.status === 401) return;

@@ -89,12 +89,12 @@ async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** What a preview says of itself: its size and its texts come before its pixels. */
+/** What a preview says about itself: its size and its texts come before its pixels. */
 function factsOf(png: DataView): Pick<Preview, "shape" | "isEmpty"> {
   const latin1 = (from: number, end: number) =>
     new TextDecoder("latin1").decode(new Uint8Array(png.buffer, from, end - from));
   const texts = new Map<string, string>();
-  // Behind the signature: chunks, each of its length, its type, its data and a CRC.
+  // After the signature come chunks. Each has a length, a type, data and a CRC.
   for (let at = 8; latin1(at + 4, at + 8) !== "IDAT"; at += 12 + png.getUint32(at)) {
     if (latin1(at + 4, at + 8) !== "tEXt") continue;
     const [keyword = "", text = ""] = latin1(at + 8, at + 8 + png.getUint32(at)).split("\0");

@@ -5,7 +5,7 @@ const PERIOD_MS = 10_000;
 /** While a delivery is under way. */
 export const PENDING_MS = 2_000;
 
-/** Reads the resource again every few seconds while the page can be seen: for what nothing tells of. @param periodMs null: not now */
+/** Reads the resource again every few seconds while the page can be seen: for data whose changes no stream tells. @param periodMs null: not now */
 export function useReloadWhileSeen(resource: Resource<unknown>, periodMs: number | null = PERIOD_MS): void {
   useEffect(() => {
     if (periodMs === null) return;

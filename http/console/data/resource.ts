@@ -51,7 +51,7 @@ class StoredResource<Shape> implements Resource<Shape> {
           error instanceof ApiError ? error : new ApiError(0, "internal_error", (error as Error).message);
       }
     }
-    // In the same breath as the last look at it: a reload that comes now must begin anew.
+    // Cleared right after the last look at it: a reload that comes now must begin anew.
     this.#reading = undefined;
   }
 }
@@ -101,7 +101,7 @@ function forgetOldest(): void {
   }
 }
 
-/** Forgets every answer, so that nothing of them stays behind a lock. */
+/** Forgets every answer, so that nothing of them is left when the page is locked. */
 export function forgetAll(): void {
   for (const resource of resources.values()) {
     resource.end();

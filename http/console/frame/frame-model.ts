@@ -1,4 +1,4 @@
-/** What the page of a frame knows: its settings, which stand in the address, and what it has read. */
+/** What the page of a frame knows: its settings, which are in the address, and what it has read. */
 import { computed, effect, type Signal, signal, untracked } from "@preact/signals";
 import { apiFetch } from "../data/api.js";
 import { unit } from "../data/units.js";
@@ -27,7 +27,7 @@ export interface Read<T> {
   readonly problem?: string;
 }
 
-/** By default the colours leave out one in a hundred at each end: a single flying pixel must not take them. */
+/** By default the colours leave out one in a hundred at each end: a single wrong pixel must not use them up. */
 const RANGE_PERCENT = 1;
 /** The address follows a drag when it pauses. */
 const ADDRESS_MS = 250;
@@ -46,9 +46,9 @@ export class FrameModel {
   readonly arrivals = signal(0);
   /** Why lines that are looked at could not be read. */
   readonly lineProblem = signal<string | undefined>(undefined);
-  /** Counts how often a defect was gone to: the one that is chosen already can be gone to again. */
+  /** Counts how often the map went to a defect: it can go again to the one that is chosen already. */
   readonly goings = signal(0);
-  /** Of the map on the screen, or of the last one: the zoom to a defect depends on it. */
+  /** The size of the map on the screen, or of the last one: the zoom to a defect depends on it. */
   mapSize: Size = { width: 800, height: 600 };
   /** The point that is read out, by column and line of this frame. */
   readonly pointed = signal<{ column: number; line: number } | undefined>(undefined);
@@ -98,7 +98,7 @@ export class FrameModel {
     else this.#addressTimer = window.setTimeout(() => this.#writeAddress(true), ADDRESS_MS);
   }
 
-  /** Why the frames cannot be subtracted, or what is to be known of their difference. */
+  /** Why the frames cannot be subtracted, or what people must know about their difference. */
   readonly comparison = computed((): { field?: DifferenceField; note?: string } => {
     const [here, other] = [this.here.value.value?.field, this.other.value.value?.field];
     if (here === undefined || other === undefined) return {};
@@ -122,7 +122,7 @@ export class FrameModel {
     return (view === "difference" ? symmetricRange : percentileRange)(this.sorted.value, RANGE_PERCENT);
   });
 
-  /** Of lengths as they are shown. An inch needs one more. */
+  /** Decimals of the lengths that are shown. An inch needs one more. */
   readonly decimals = computed(
     () => decimalsFor(this.range.value ?? { low: 0, high: 0 }) + (unit.value === "in" ? 1 : 0),
   );
@@ -171,7 +171,7 @@ export class FrameModel {
   }
 
   /**
-   * Keeps in `target` what is read for a key, and reads anew when the key changes. Undefined: nothing.
+   * Keeps in `target` what is read for a key, and reads anew when the key changes. If the key is undefined, it reads nothing.
    * @param keepsOld until the new value is there
    */
   #follow<K, T>(

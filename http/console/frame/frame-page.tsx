@@ -51,7 +51,7 @@ export function FramePage({ frameId }: { frameId: string }) {
   return <OpenedFrame model={model} open={open} />;
 }
 
-/** From a frame that cannot be shown: to its run, if there is such a frame. */
+/** The link from a frame that cannot be shown: to its run, or to all runs if there is no such frame. */
 function Onward({ frameId }: { frameId: string }) {
   const frame = useResource<Frame>(`/sensor/frames/${encodeURIComponent(frameId)}`);
   const runId = frame.data.value?.run_id;
@@ -224,7 +224,7 @@ interface OneMapProps extends Omit<MapsProps, "open" | "isCutting"> {
   layer: MapLayer | undefined;
   label: string;
   isOther?: boolean;
-  /** What stands there while there is no layer. */
+  /** What is shown while there is no layer. */
   children?: ComponentChildren;
 }
 

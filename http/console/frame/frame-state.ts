@@ -1,7 +1,7 @@
 import type { CutLine } from "./measure/cut-line.js";
 import type { HeightRange } from "./measure/height-range.js";
 
-/** What the page of a frame shows, all of which stands in its address. */
+/** What the page of a frame shows. All of it is in the address. */
 export interface FrameState {
   readonly view: FrameView;
   /** The frame to compare with. */
@@ -11,7 +11,7 @@ export interface FrameState {
   /** Column and line in the middle of the map, and pixels per mm; undefined: all of the frame. */
   readonly place: readonly [u: number, v: number, pixelsPerMm: number] | undefined;
   readonly cut: CutLine | undefined;
-  /** Samples of the profile at which the two cursors stand. */
+  /** Samples of the profile at which the two cursors are. */
   readonly cursors: readonly [number, number] | undefined;
   /** Place of the chosen defect in the run's list. */
   readonly defect: number | undefined;
@@ -29,7 +29,7 @@ export interface CloudState {
   readonly source: CloudSource;
   readonly colour: CloudColour;
   readonly pointPixels: number;
-  /** z is drawn so many times as large. */
+  /** The factor by which z is stretched. */
   readonly stretch: number;
   /** Position and target of the camera, x, y, z each, from the middle of the cloud, in mm; undefined: as it opens. */
   readonly camera: readonly number[] | undefined;
@@ -40,7 +40,7 @@ export interface CloudState {
 export const POINT_PIXELS = { least: 1, most: 8, usual: 2 } as const;
 export const STRETCH = { least: 1, most: 50, usual: 1 } as const;
 
-/** Reads the query of the address. What is absent or makes no sense is as it usually is. */
+/** Reads the query of the address. A setting that is absent or makes no sense gets its default. */
 export function readFrameState(query: URLSearchParams): FrameState {
   const range = numbersOf(query, "range", 2);
   const [low, high] = (range ?? []) as [number, number];
@@ -76,7 +76,7 @@ function readCloudState(query: URLSearchParams): CloudState {
   };
 }
 
-/** The query of the address, without what is as usual. */
+/** The query of the address, without settings that have their default. */
 export function frameQuery(state: FrameState): URLSearchParams {
   const { view, other, range, place, cut, cursors, defect, cloud } = state;
   const usual = readFrameState(new URLSearchParams());

@@ -17,10 +17,10 @@ function load(): void {
   );
 }
 
-// An address that leads here does not wait until the rest of the page is drawn.
+// If the address leads here, the load does not wait until the rest of the page is drawn.
 if (place.peek().page === "frames") load();
 
-/** The page of a frame, which is larger than all others together: loaded when somebody opens it. */
+/** The page of a frame. It is larger than all others together, so it is loaded when somebody opens it. */
 export function LazyFrame({ frameId }: { frameId: string }) {
   useEffect(() => {
     if (loaded.value === undefined) load();

@@ -13,7 +13,7 @@ import { RunsYield } from "./programs/runs-yield.js";
 import { TrendList } from "./programs/trend-list.js";
 
 const LATELY = 100;
-/** Of which the reports are read. */
+/** How many of these runs have their reports read. */
 const WITH_TRENDS = 50;
 const LISTED = 20;
 

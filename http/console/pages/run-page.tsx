@@ -1,4 +1,4 @@
-/** One run: what came out, and everything that it left behind. */
+/** One run: what came out, and everything that it produced. */
 import type { Report, Run } from "../data/api.js";
 import { hasPreview } from "../data/previews.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
@@ -26,7 +26,7 @@ export function RunPage({ runId }: { runId: string }) {
   useReloadOnChange(run, isThis);
   useReloadOnChange(report, isThis);
   const pending = run.data.value?.webhook_delivery?.pending ?? 0;
-  // Deliveries do not count as changes of the run, so that nothing tells of them.
+  // A change of a delivery is no change of the run, so the stream does not tell of it.
   useReloadWhileSeen(run, pending > 0 ? PENDING_MS : null);
   return (
     <Loaded of={run}>

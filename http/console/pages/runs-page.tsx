@@ -1,4 +1,4 @@
-/** All runs, by filters that stand in the address. */
+/** All runs, by filters that are in the address. */
 
 import { useEditedInput } from "../data/edited-input.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";

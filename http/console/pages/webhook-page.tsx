@@ -105,7 +105,7 @@ function Actions({ webhook, edit, tested }: ActionsProps) {
   };
   const isLive = liveState.value === "live";
   useEffect(() => {
-    // What failed because the service did not answer is old when it does.
+    // If a request failed because the service did not answer, the error is old when the service answers again.
     if (isLive && result?.isPassing) setResult(undefined);
   }, [isLive]);
   const test = async (): Promise<void> => {

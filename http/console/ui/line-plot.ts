@@ -2,7 +2,7 @@
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
-/** Apart in lightness too, for those who do not see the colours. */
+/** They differ in lightness too, for people who do not see the colours. */
 const LIGHT = ["#0b5c94", "#b4530a", "#12693c", "#7a3e9d", "#8a6d00", "#ad1a22", "#00747a", "#4c5b66"];
 const DARK = ["#74bdf2", "#ffb26b", "#6fd49c", "#cfa4ef", "#e6cc5c", "#ff9a96", "#5fd4da", "#a3b2bc"];
 

@@ -52,7 +52,7 @@ const COMPONENT = {
   estopped: shown("fail", "■", "Stopped"),
 };
 
-/** What a run means for whoever looks for the part: its outcome once it has one, else its state. */
+/** What people want to know who look for the part: the outcome of its run, or its state while there is no outcome. */
 export function runOutcome(run: Pick<RunSummary, "status" | "quality_status">): Shown {
   if (run.status === "completed" && run.quality_status !== null) return QUALITY[run.quality_status];
   return RUN[run.status];

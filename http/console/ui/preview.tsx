@@ -12,10 +12,10 @@ export function RunPreview({ run }: { run: Pick<RunSummary, "id" | "updated_at">
   return <Picture of={`${run.id} ${run.updated_at}`} read={() => runPreview(run.id)} />;
 }
 
-/** What reads each picture that was not seen yet. */
+/** For each picture that was not seen yet, the function that reads it. */
 const unseen = new Map<Element, () => void>();
 
-/** One for all pictures: it tells of those that come into view in their order on the page. */
+/** One observer for all pictures: it reports those that come into view in their order on the page. */
 const observer = new IntersectionObserver((entries) => {
   for (const { target, isIntersecting } of entries) {
     if (!isIntersecting) continue;
@@ -51,13 +51,13 @@ function Picture({ of, read }: { of: string; read: () => Promise<Preview | NoPre
   );
 }
 
-/** Beside a link's text, which says the same: the picture has none of its own. */
+/** The picture has no text of its own: the text of the link beside it says the same. */
 function Shown({ of }: { of: Preview | NoPreview }) {
   if (of === "none") return <>No frame</>;
   if (of === "removed") return <>Removed by retention</>;
   const { url, shape, isEmpty } = of;
   if (isEmpty) return <>Nothing was measured</>;
-  // As wide as the field, or as high.
+  // The picture is as wide as the field, or as high.
   const style = { aspectRatio: String(shape), width: `min(100cqw, ${100 * shape}cqh)` };
   return <img src={url} alt="" decoding="async" style={style} />;
 }

@@ -4,7 +4,7 @@ import type { RunSummary } from "../data/api.js";
 import { localTime, utcTime } from "../data/times.js";
 import { fixed, inUnit, plain, unit } from "../data/units.js";
 
-/** In the viewer's zone, with UTC when pointed at. */
+/** A time in the viewer's zone; the tooltip shows UTC. */
 export function Time({ at }: { at: string | null | undefined }) {
   if (!at) return <>–</>;
   return (
@@ -22,12 +22,12 @@ export function InspectionNote({ run, class: name = "" }: { run: Pick<RunSummary
 
 const SHOWN_CHARACTERS = 400;
 
-/** A text from outside. Its direction ends with it, and it is cut where nobody would read on. */
+/** A text from outside. Its writing direction does not affect what follows. A long text is shortened. */
 export function Text({ of, none = "–" }: { of: string | null | undefined; none?: string }) {
   if (of === null || of === undefined || of === "") return <>{none}</>;
   const isLong = of.length > SHOWN_CHARACTERS;
   const shown = isLong ? `${of.slice(0, SHOWN_CHARACTERS)}…` : of;
-  // What it leaves open would take the end of the element for its own.
+  // A direction mark that the text leaves open would otherwise be closed by the end of the element.
   const ends = "\u2069".repeat(shown.match(/[\u2066-\u2068]/g)?.length ?? 0);
   return (
     <bdi class="text" title={isLong ? `${of.slice(0, 2_000)}…` : of}>

@@ -1,6 +1,6 @@
 import type { JsonSchema } from "../../../core/json/described-schema.js";
 
-/** A reference to a schema of the components. @param description what the schema stands for where it is used */
+/** A reference to a schema of the components. @param description what the schema means where it is used */
 export function ref(name: string, description: string): JsonSchema {
   return { $ref: `#/components/schemas/${name}`, description };
 }

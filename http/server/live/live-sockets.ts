@@ -86,7 +86,7 @@ export class OpenSocket {
     try {
       for (let part = await live.next(); part !== undefined && !this.#isClosing; part = await live.next()) {
         await this.#native.send(part);
-        // Who reads slowly gets to the ping only behind all that was sent before it.
+        // A slow client comes to the ping only after everything that was sent before it.
         this.#isAnswered = true;
       }
       this.close(live.ending.code, live.ending.reason);

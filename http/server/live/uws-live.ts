@@ -6,7 +6,7 @@ import type { UwsApp, UwsContext, UwsWebSocket } from "../uws-binary.js";
 import { closeQuietly, type Exchange, endHead, restartClock, writeHead } from "../uws-exchange.js";
 import { LiveSockets, type NativeSocket, type OnFailure, type OpenSocket, TOO_LARGE } from "./live-sockets.js";
 
-/** They fit in the library's buffer for corked writes. Of a larger write it can lose bytes when the socket is full; over TLS it does. */
+/** This fits in the library's buffer for corked writes. When the socket is full, the library can lose bytes of a larger write. */
 const WRITE_BYTES = 12 * 1024;
 
 /**
@@ -27,7 +27,7 @@ export class UwsLiveAnswer {
   async send(answer: Reply, live: LiveStream): Promise<void> {
     const exchange = this.#exchange;
     const { response } = exchange;
-    // Within the request's own callback the library collects all writes, and tells of none whether it was taken.
+    // Within the request's own callback the library collects all writes, and does not tell whether the socket took them.
     await new Promise(setImmediate);
     if (exchange.method === "HEAD" || exchange.isAborted()) {
       live.release();
@@ -52,7 +52,7 @@ export class UwsLiveAnswer {
     }
     live.release();
     if (exchange.isAborted()) return;
-    // Asked to close the connection here, the library would write a header into the body. The head has asked the client.
+    // If the library closed the connection here, it would write a header into the body. The head has asked the client to close.
     if (isTaken) response.cork(() => response.end(""));
     else closeQuietly(response);
   }
@@ -116,8 +116,8 @@ interface SocketData {
 }
 
 /**
- * The library closes a connection without a close frame if a message exceeds its own limit, so that one is far above ours. But it holds the part
- * of a message that has come, for each client: 64 MiB for 512.
+ * The library closes a connection without a close frame if a message exceeds its own limit, so that one is far above ours. But for each
+ * client it holds the part of a message that has come: 64 MiB for 512 clients.
  */
 const LIBRARY_MESSAGE_BYTES = 128 * 1024;
 

@@ -12,7 +12,7 @@ const AXIS_PIXELS = 34;
 const FONT = "600 12px system-ui, sans-serif";
 const EDGE = "rgb(0 0 0 / 80%)";
 
-/** x, y and z in mm of the picked points, as they stand in the PLY. */
+/** x, y and z in mm of the picked points, as in the PLY. */
 export function pickedPoints(model: FrameModel): Point3[] {
   const { positions, count } = model.clouds.value.value?.cloud ?? { positions: new Float32Array(0), count: 0 };
   return model.state.value.cloud.picks
@@ -62,7 +62,7 @@ export function drawCloudOverlay(canvas: HTMLCanvasElement, scene: CloudScene, m
 
 type Label = ReturnType<CloudScene["labels"]>[number];
 
-/** Half of the square that a number stands on. */
+/** Half of the side of the square on which a number is drawn. */
 const LABEL_PIXELS = 9;
 
 /** The number that lies under a place of the screen. */

@@ -26,9 +26,9 @@ const BACKGROUND = 0x14181b;
 const FIELD_OF_VIEW_DEGREES = 32;
 /** A part is flatter than the ball around it: the camera can be nearer. */
 const FILLING = 0.85;
-/** So far above the middle of its box stands a number: it must not hide a small box. */
+/** How far above the middle of its box a number is drawn, so that it does not hide a small box. */
 const LABEL_ABOVE_PIXELS = 22;
-/** From where a view looks, as angles from the z axis and about it. Straight from above has no "up": it is a hair off. */
+/** The direction of each view, as angles from the z axis and about it. Exactly from above there is no "up", so `top` is slightly tilted. */
 const DIRECTIONS: Readonly<Record<CloudView, readonly [polar: number, azimuth: number]>> = {
   home: [0.9, 0.5],
   top: [1e-4, 0],
@@ -51,8 +51,8 @@ export class CloudScene {
   readonly #camera = new PerspectiveCamera(FIELD_OF_VIEW_DEGREES, 1, 0.01, 1e5);
   readonly #controls: OrbitControls;
   /**
-   * From millimetres around the middle to the scene. y is turned over: lines count downwards in the map and in the pictures, where letters on a part
-   * can be read, so from above the cloud looks like them. z is stretched.
+   * Turns millimetres around the middle into places of the scene. y is turned over, because lines count downwards in the map and in the pictures. So
+   * the cloud looks like them from above, and letters on a part can be read. z is stretched.
    */
   readonly #group = new Group();
   readonly #points = new Points(
@@ -69,7 +69,7 @@ export class CloudScene {
   constructor(canvas: HTMLCanvasElement, onDrawn: () => void, onCamera: () => void) {
     this.#renderer = new WebGLRenderer({ canvas, antialias: true, powerPreference: "high-performance" });
     this.#renderer.setPixelRatio(Math.min(2, devicePixelRatio || 1));
-    // Colours come as the screen shall show them.
+    // The colours are already those that the screen should show.
     this.#renderer.outputColorSpace = LinearSRGBColorSpace;
     this.#renderer.setClearColor(new Color().setHex(BACKGROUND, LinearSRGBColorSpace));
     this.#camera.up.set(0, 0, 1);
@@ -150,7 +150,7 @@ export class CloudScene {
     this.#placeCamera(this.#wholeDistance, polar, azimuth);
   }
 
-  /** Goes to a box of that size around a point, from the direction of now, and from no farther than shows all. */
+  /** Goes to a box of that size around a point, from the present direction, and no farther away than needed to show everything. */
   goTo(point: Point3, sizeMm: number): void {
     const { theta, phi } = this.#direction();
     this.#controls.target.copy(this.#inScene(point));
@@ -174,7 +174,7 @@ export class CloudScene {
     return pickPoint(positions.array as Float32Array, { matrix, width, height, x, y });
   }
 
-  /** Where the numbers of the boxes stand on the screen. */
+  /** Where the numbers of the boxes are on the screen. */
   labels(): { index: number; at: Point2; colour: string }[] {
     return this.#labels.flatMap(({ index, centre, colour }) => {
       const at = this.screenPlace(centre);
@@ -229,7 +229,7 @@ export class CloudScene {
     this.#renderer.dispose();
   }
 
-  /** Of a ball around the cloud as it is drawn. */
+  /** The radius of a ball around the cloud as it is drawn. */
   get #radius(): number {
     return Math.max(1e-6, this.#halfSize.clone().multiply(this.#group.scale).length());
   }

@@ -16,7 +16,7 @@ const MAX_DRAWN = 2_000_000;
 const BOX_COLOUR = "#ffffff";
 const CHOSEN_COLOUR = "#ffd60a";
 const CLICK_PIXELS = 4;
-/** What draws in 3D is asked for again after so long. */
+/** Pause before the 3D code is loaded again after a failure. */
 const RETRY_MS = 2_000;
 const NOT_LOADED =
   "The 3D part could not be loaded: the service does not answer, or was updated. The page tries again. After an update, load the page again.";
@@ -89,7 +89,7 @@ function useScene(
   drawn: ReadonlySignal<Drawn | undefined>,
   defects: readonly FrameDefect[],
 ): void {
-  // A computed value of its own for each: a turn of the camera changes the settings too, but none of these.
+  // Each has a computed value of its own: a turn of the camera changes the settings too, but none of these.
   const colour = useComputed(() => model.state.value.cloud.colour);
   const chosen = useComputed(() => model.state.value.defect);
   const going = useComputed(() => `${chosen.value} ${model.goings.value}`);

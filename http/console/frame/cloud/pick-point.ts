@@ -8,7 +8,7 @@ export interface PickPlace {
   readonly matrix: ArrayLike<number>;
   readonly width: number;
   readonly height: number;
-  /** Of the pointer, in pixels from the top left. */
+  /** Place of the pointer, in pixels from the top left. */
   readonly x: number;
   readonly y: number;
 }

@@ -44,7 +44,7 @@ const PITCH_TOLERANCE = 1e-6;
 
 /**
  * Why the points of two frames cannot be compared one by one, as a sentence; undefined if they can. Different origins are no reason: they
- * only say where the sensor stood.
+ * only say where the sensor was.
  */
 export function gridDifference(here: FrameGrid, other: FrameGrid): string | undefined {
   const reasons: string[] = [];

@@ -60,7 +60,7 @@ export async function openFrame(get: Get, frameId: string, signal: AbortSignal):
   const base = `/sensor/frames/${encodeURIComponent(frameId)}`;
   const npyPath = `${base}/file.npy`;
   const head = { Range: `bytes=0-${HEADER_BYTES - 1}` };
-  // Asked for together with the frame: the picture is there sooner by a round trip.
+  // The heights are requested together with the frame: this saves a round trip.
   const heights = Promise.all([
     readBytes(get, npyPath, "the heights", signal, head),
     readBytes(get, `${base}/overview.npy?points=${OVERVIEW_POINTS}`, "the heights", signal),
@@ -85,7 +85,7 @@ export async function openFrame(get: Get, frameId: string, signal: AbortSignal):
 }
 
 /**
- * What `read` gives of a frame. If it fails because retention removed the capture, be it since the page was opened, the run's list of files says when:
+ * What `read` gives of a frame. If it fails because retention removed the capture, even after the page was opened, the run's list of files says when:
  * that is the better reason. @throws FrameProblem
  */
 export async function withRemoval<T>(get: Get, frame: Frame, signal: AbortSignal, read: () => Promise<T>): Promise<T> {

@@ -14,7 +14,7 @@ export interface LineHeights {
 export interface HeightField {
   readonly grid: FrameGrid;
   readonly overview: Overview;
-  /** So many lines may be loaded at once. */
+  /** How many lines may be loaded at once. */
   readonly linesInMemory: number;
   /** The line in full; undefined while it is not in memory. */
   line(line: number): LineHeights | undefined;

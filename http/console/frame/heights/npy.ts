@@ -18,7 +18,7 @@ const DTYPES: Record<string, HeightDtype> = { "<u2": "u16", "<i2": "i16", "<i4":
 const ITEM_BYTES: Record<HeightDtype, number> = { u16: 2, i16: 2, i32: 4, f32: 4 };
 const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59];
 
-/** What came is not such an array, or not all of it. */
+/** The bytes are not such an array, or not all of it. */
 export class NpyError extends Error {
   constructor(message: string) {
     super(message);
@@ -74,7 +74,7 @@ export function readValues(dtype: HeightDtype, bytes: Uint8Array): Values {
   }
 }
 
-/** The whole array, of which nothing is missing. @throws NpyError */
+/** Reads an array that must be complete. @throws NpyError */
 export function readNpy(bytes: Uint8Array): NpyHeader & { values: Values } {
   const header = readNpyHeader(bytes);
   const data = bytes.subarray(header.dataOffsetBytes);

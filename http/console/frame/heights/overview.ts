@@ -15,12 +15,12 @@ export interface Overview {
   readonly isRounded?: boolean;
 }
 
-/** As many as a view has pixels: it comes within a blink, and the lines that are looked at follow. */
+/** As many points as a view has pixels: the overview comes quickly, and the full lines in view follow. */
 export const OVERVIEW_POINTS = 400_000;
 
 /**
  * Reads `overview.npy`: f32 in mm. Its headers say which points it took.
- * @throws NpyError if it is not what the grid of the frame lets expect
+ * @throws NpyError if it does not fit the grid of the frame
  */
 export function readOverview(bytes: Uint8Array, headers: Headers, grid: FrameGrid): Overview {
   const { dtype, lines, width, values } = readNpy(bytes);

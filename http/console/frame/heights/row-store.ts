@@ -3,9 +3,9 @@ import { lineBytes, type NpyHeader, readValues, type Values } from "./npy.js";
 /** Reads bytes of the file from `first` up to, but not including, `end`. Rejects if they cannot be had whole. */
 export type ReadBytes = (first: number, end: number, signal: AbortSignal) => Promise<Uint8Array>;
 
-/** A request asks for about so much: small enough to show soon, large enough that its head costs nothing. */
+/** About the size of one request: small enough to show soon, large enough that its head costs little. */
 const BLOCK_BYTES = 512 * 1024;
-/** Of raw lines in memory. A frame of 3,200 x 1,000 needs 6 MiB. */
+/** Limit of the raw lines in memory. A frame of 3,200 x 1,000 needs 6 MiB. */
 const CACHE_BYTES = 96 * 1024 * 1024;
 /** Browsers open at most six connections to one host; the page needs some for itself. */
 const READERS = 4;
@@ -29,7 +29,7 @@ export class RowStore {
     this.#maxBlocks = Math.max(2, Math.floor(cacheBytes / (bytes * this.#blockLines)));
   }
 
-  /** So many lines, from any line on, stay in memory together. */
+  /** How many neighbouring lines fit in memory together, whichever is the first. */
   get linesInMemory(): number {
     return (this.#maxBlocks - 1) * this.#blockLines;
   }

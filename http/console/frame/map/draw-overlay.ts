@@ -9,9 +9,9 @@ export interface Overlay {
   readonly defects: readonly FrameDefect[];
   readonly chosen: number | undefined;
   readonly cut: CutLine | undefined;
-  /** Where the cursors stand on the cut line. */
+  /** Where the cursors are on the cut line. */
   readonly cursors: readonly GridPoint[];
-  /** The point that is read out, when it is not under the mouse. */
+  /** The point whose values are shown, when it is not under the mouse. */
   readonly probe: GridPoint | undefined;
   readonly scale: { readonly pixels: number; readonly text: string } | undefined;
 }

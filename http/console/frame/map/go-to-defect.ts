@@ -2,7 +2,7 @@ import type { FrameModel } from "../frame-model.js";
 import { defectBounds, type FrameDefect } from "../measure/frame-defects.js";
 import { fit } from "./viewport.js";
 
-/** Around a defect that is gone to, in its own sizes: it is seen in its surroundings. */
+/** How much of its surroundings a chosen defect is shown with, in multiples of its own size. */
 const MARGIN = 2;
 
 /** Chooses a defect, and shows it with its surroundings, but not more than all. The cloud goes to the chosen defect by itself. */

@@ -19,7 +19,7 @@ export function MapView(props: MapProps) {
   useEffect(() => {
     const element = box.current as HTMLDivElement;
     painter.current = new MapPainter(element);
-    // At once, and not only when the observer tells of it: a link may lead to a defect.
+    // The size is needed at once, and not only when the observer reports it: a link may lead to a defect.
     const measure = (): void => {
       const { width, height } = element.getBoundingClientRect();
       size.value = { width: Math.floor(width), height: Math.floor(height) };
@@ -43,7 +43,7 @@ export function MapView(props: MapProps) {
         const { width, height } = size.value;
         if (width > 0 && height > 0) painter.current?.paint(control.picture(), size.value, model);
       }),
-    // Every drawing of the component: its layer, defects and labels are among what is painted.
+    // This runs after every drawing of the component, because its layer, defects and labels are painted too.
   );
 
   return (

@@ -17,7 +17,7 @@ export interface Size {
   readonly height: number;
 }
 
-/** So large is one point at most: four of them across a view would be too few to know where one is. */
+/** The largest size of one point. If a view had only four points across, nobody could tell where they are. */
 const MAX_POINT_PIXELS = 64;
 const FIT_MARGIN_PIXELS = 12;
 

@@ -16,14 +16,14 @@ export interface CutLine {
 export interface Profile {
   /** From the beginning of the cut line to the sample's place on it. */
   readonly distanceMm: Float64Array;
-  /** Of the measured point that the sample takes. */
+  /** Column and line of the measured point that the sample takes. */
   readonly columns: Int32Array;
   readonly lines: Int32Array;
   /** NaN where nothing was measured. */
   readonly zMm: Float64Array;
 }
 
-/** A line from corner to corner of the largest frame has so many samples at most. */
+/** The most samples: those of a line from corner to corner of the largest frame. */
 const MAX_SAMPLES = 300_000;
 
 /** How many samples a cut line has: one more than its length in points, rounded up. */
@@ -56,7 +56,7 @@ export function samplePlaces(cut: CutLine, grid: FrameGrid): Omit<Profile, "zMm"
   };
 }
 
-/** Not Math.hypot, whose last bit is another one in each engine. */
+/** Math.hypot is not used, because its last bit differs between engines. */
 function lengthOf(x: number, y: number): number {
   return Math.sqrt(x * x + y * y);
 }
@@ -102,12 +102,12 @@ function span(lines: Int32Array, at: number, maxLines: number): [low: number, hi
   return [low, high, end];
 }
 
-/** Between the measured points of two samples of a profile. */
+/** The step between the measured points of two samples of a profile. */
 export interface Step {
   readonly distanceMm: number;
   /** Height at the second one minus height at the first; NaN if one of them has no measurement. */
   readonly heightMm: number;
-  /** Of the straight line between them; NaN if there is none. */
+  /** Angle of the straight line between them; NaN if there is none. */
   readonly angleDegrees: number;
 }
 

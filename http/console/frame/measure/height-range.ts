@@ -4,7 +4,7 @@ export interface HeightRange {
   readonly high: number;
 }
 
-/** So many values say the percentiles of a surface to a few pixels' worth; all of them would take a tenth of a second to sort. */
+/** This many values give the percentiles of a surface precisely enough. To sort all values would take a tenth of a second. */
 const SAMPLED_VALUES = 200_000;
 
 /** Measured heights of an overview in rising order, evenly sampled where there are many. Empty if nothing was measured. */

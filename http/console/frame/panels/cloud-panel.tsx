@@ -82,7 +82,7 @@ interface ViewsProps extends Pick<CloudPanelProps, "scene"> {
   set(changes: Partial<CloudState>): void;
 }
 
-/** From where the cloud is looked at. */
+/** Buttons for the directions from which the cloud is seen. */
 function Views({ scene, set }: ViewsProps) {
   return (
     <fieldset class="presets">

@@ -127,7 +127,7 @@ function drawBar(canvas: HTMLCanvasElement, palette: Palette, sorted: Float32Arr
   const most = Math.max(1, ...counts);
   context.fillStyle = getComputedStyle(canvas).color;
   for (const [bin, count] of counts.entries()) {
-    // The root shows small parts of the surface beside large ones.
+    // The square root keeps small parts of the surface visible beside large ones.
     const bar = Math.sqrt(count / most) * (HISTOGRAM_PIXELS - 2);
     context.fillRect((bin * width) / BINS, HISTOGRAM_PIXELS - bar, width / BINS - 0.5, bar);
   }
@@ -139,7 +139,7 @@ function drawBar(canvas: HTMLCanvasElement, palette: Palette, sorted: Float32Arr
   context.putImageData(strip, 0, HISTOGRAM_PIXELS);
 }
 
-/** As points without measurement look on the map. */
+/** Looks like points without measurement on the map. */
 function Hatch() {
   const [dark, light] = NO_MEASUREMENT.map(
     (colour) => `rgb(${colour & 255}, ${(colour >> 8) & 255}, ${(colour >> 16) & 255})`,

@@ -7,7 +7,7 @@ import { type HeightField, heightAt } from "../heights/height-field.js";
 export function PointReadout({ model, decimals }: { model: FrameModel; decimals: number }) {
   const point = model.pointed.value;
   const field = model.field.value;
-  // Which lines are in memory is no signal: what reads heights is drawn anew when lines come.
+  // No signal tells which lines are in memory. So the component is drawn anew when lines come.
   model.arrivals.value;
   if (field === undefined) return null;
   const { grid } = field;
@@ -20,7 +20,7 @@ export function PointReadout({ model, decimals }: { model: FrameModel; decimals:
       </Value>
       {view === "side" && <OtherHeight model={model} decimals={decimals} />}
       <Value name="x">{point && length(xMm(grid, point.column))}</Value>
-      {/* The unit of all lengths stands by the one that is always last, and always a number. */}
+      {/* The unit of all lengths is shown once, after y: y is last, and always a number. */}
       <Value name="y">{point && `${length(yMm(grid, point.line))} ${unit.value}`}</Value>
       {view === "luminance" && <Value name="luminance">{point && luminanceAt(model, point.column, point.line)}</Value>}
       <Value name="column">{point && whole(point.column)}</Value>
@@ -47,7 +47,7 @@ function heightText(field: HeightField, column: number, line: number, decimals: 
   if (!isWithin) return <>outside</>;
   const { zMm, isExact } = heightAt(field, Math.round(column), Math.round(line));
   if (Number.isNaN(zMm)) return <>no measurement</>;
-  // Of the overview, it may be the height of a neighbour.
+  // In an overview, it may be the height of a neighbour.
   return (
     <span data-exact={isExact}>
       {isExact ? "" : "≈ "}

@@ -7,7 +7,7 @@ const CURSOR_COLOURS = ["--cursor-a", "--cursor-b"] as const;
 const HEIGHT_PIXELS = 190;
 
 export interface PlotCursors {
-  /** Samples at which the cursors stand. */
+  /** The samples at which the cursors are. */
   readonly at: () => readonly [number, number];
   /** A cursor was moved on the plot. */
   readonly onMove: (cursor: 0 | 1, sample: number) => void;

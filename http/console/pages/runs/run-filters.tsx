@@ -89,7 +89,7 @@ function Choice({ label, name, value, options }: ChoiceProps) {
   );
 }
 
-/** In the viewer's zone; the address has it in UTC, so that it means the same to a colleague elsewhere. */
+/** The time in the viewer's zone. The address has it in UTC, so that it means the same to a colleague elsewhere. */
 function TimeInput({ label, name, ms }: { label: string; name: string; ms: number | undefined }) {
   const zoneMs = ms === undefined ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
   const local = ms === undefined ? "" : new Date(ms - zoneMs).toISOString().slice(0, 16);
