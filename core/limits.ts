@@ -1,4 +1,4 @@
-/** The limits that clients and producers can see, each with its reason. Bounds of memory are beside what they bound. */
+/** The limits of the interface and of the cell link, and the bounds of memory that belong to them, with reasons. Other bounds are beside what they bound. */
 const KIB = 1024;
 const MIB = 1024 * KIB;
 

@@ -5,8 +5,8 @@ import { OutputError } from "./commands/command-output.js";
 import { sayOnStandardError } from "./log/standard-error.js";
 
 /**
- * Errors whose message tells the caller everything; for any other error the stack is shown. Named, because their classes are in modules
- * that only some commands load.
+ * Errors whose message tells the caller everything; for any other error the stack is shown. They are listed by name, because their classes
+ * are in modules that only some commands load.
  */
 const EXPECTED: ReadonlySet<string> = new Set([
   "UsageError",

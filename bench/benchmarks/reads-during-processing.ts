@@ -23,7 +23,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
   const plan = { program, steps: STEPS, count: RUNS[context.size] };
   const ids = await fillRuns(service, client, createRandom(context.seed), plan);
   const whole = wholeFrame(context.seed, context.size === "smoke" ? BATCH_LINES : undefined);
-  // The threads start with the first task of each kind.
+  // The threads start with the first task of each kind. So one frame is processed before anything is measured.
   const first = await captureWholeFrame(client, program, whole);
   await first.end();
   await whenFormats(url, first.frameId);

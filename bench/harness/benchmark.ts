@@ -27,7 +27,7 @@ export interface RoundSample {
   value: number;
   /** How long the measured part took. */
   seconds: number;
-  /** Share of all cores' time that the machine's host took: while this was measured, or during the whole round if the benchmark does not say. */
+  /** Share of all cores' time that the machine's host took: while this was measured, or in the contestant's whole turn if the benchmark does not say. */
   stolenShare?: number;
   latency?: LatencyData;
   /** Further figures, by name with unit last; reported as medians. */

@@ -6,7 +6,7 @@ export const TICKS_PER_SECOND = 100;
 /** CPU time of the whole machine since its start, all cores together, in seconds. */
 export interface MachineCpu {
   busy: number;
-  /** The part of `busy` in which a virtual machine's cores had work, but its host gave their time to others, or limits it. */
+  /** The part of `busy` in which a virtual machine's cores had work, but its host gave their time to others, or had limited it. */
   stolen: number;
   all: number;
 }

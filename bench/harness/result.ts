@@ -45,7 +45,7 @@ function list(items: object): object {
   return { type: "array", items };
 }
 
-/** The fields that are compared with a saved run. The rest of a round is for people who read it. */
+/** What every round of a saved run must have. The rest of a round is for people who read it. */
 const SAMPLES = list(record({ value: { type: "number", exclusiveMinimum: 0 }, seconds: NUMBER }));
 
 const RUN_SCHEMA = record({

@@ -2,7 +2,7 @@ import type { RoundSample } from "../harness/benchmark.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
 import { cpuSecondsOf } from "./process-cpu.js";
 
-/** How many messages became durable together, in order. One read from the socket acknowledges them. */
+/** The sizes of the groups that became durable together, in order. A group is what one read from the socket acknowledges. */
 export type Groups = number[];
 
 /**

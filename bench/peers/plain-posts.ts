@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 
 export interface PlainPosts {
-  /** Posts `each` bodies to every receiver, one after the other to each receiver, to all receivers at the same time. Resolves with the seconds. */
+  /** Posts `each` bodies to every receiver, one after the other to each receiver, to all receivers at the same time. Resolves with the seconds it took. */
   post(body: string, each: number): Promise<number>;
   close(): Promise<void>;
 }

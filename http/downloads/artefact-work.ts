@@ -172,7 +172,7 @@ function taskLimitMs({ name, input }: TaskMessage): number {
   return TASK_MS + width * lines * FILTERED_POSITION_MS;
 }
 
-/** Shortages that concern every task. Each lasts until a task that needs the missing thing succeeds, whoever wants that task. */
+/** Shortages that concern every task. They last until a task, whoever wants it, ends without one of them, even if that task fails. */
 const PASSING: readonly string[] = [NO_THREAD, RESOURCE_SHORTAGE];
 /** What the service lacks at the moment. */
 const SHORTAGES: readonly string[] = [...PASSING, OUT_OF_MEMORY];

@@ -65,7 +65,7 @@ function hexPort(port: number): string {
   return port.toString(16).toUpperCase().padStart(4, "0");
 }
 
-/** The address in words of 32 bits, each in little-endian order. Node also runs on s390x, which has another order: there nothing is found. */
+/** The address in words of 32 bits. The table has them in the machine's byte order; here they are little-endian, so on s390x nothing is found. */
 export function hexAddress(address: string): string {
   const bytes = Buffer.from(ipaddr.parse(address.replace(/%.*$/, "")).toByteArray());
   return bytes.swap32().toString("hex").toUpperCase();

@@ -3,7 +3,7 @@ import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 
 /**
  * File descriptors that HTTP clients never get: some 400 files of the store, 480 connections of the cell link, 1,000 of webhooks, threads and pipes.
- * If the limit is low, it is five eighths of the limit; then the others have less too.
+ * If the limit is low, they are five eighths of the limit; then the others have less too.
  */
 const RESERVED = 2_048;
 const RESERVED_SHARE = 5 / 8;

@@ -85,8 +85,8 @@ export class LogReader {
 
   /**
    * Reads many records, neighbours together, and returns them in the order of the locations. While the page cache answers, the reads block, up to
-   * `BLOCKING_MS` in a turn of the event loop. For a page of fifty records, blocking reads take a quarter of the time and of the CPU time of the
-   * thread pool. Reads that wait for the disk go to the pool.
+   * `BLOCKING_MS` in a turn of the event loop. For a page of fifty records that takes a quarter of the time that reads in the thread pool take, and a
+   * quarter of their CPU time. Reads that wait for the disk go to the pool.
    *
    * @param check as for `read`, for the location at `position`; it runs while the thread is blocked, so it should be quick
    * @throws StorageError `record_missing`, `record_damaged`; what `check` throws

@@ -131,7 +131,7 @@ export class ViewFold implements FoldedState {
     const { runs, activeRuns, deliveries } = this.#tables;
     this.#runChanged();
     const ordinal = runs.ordinal(runId);
-    // This happens only after damage: the record of an unknown or ended run changes nothing.
+    // The record of an unknown or ended run changes nothing. Such a record comes only after damage.
     activeRuns.add(runId, record);
     if (ordinal >= 0 && runs.location(ordinal) === undefined) {
       runs.update(ordinal, statusAfter, activeRuns.qualityStatus(runId), record.timeUs);

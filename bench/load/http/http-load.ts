@@ -6,7 +6,7 @@ import { cpuSecondsOf } from "../process-cpu.js";
 import { HttpConnection } from "./http-connection.js";
 import type { ServerProcess } from "./server-process.js";
 
-/** The system counts CPU time in these units. A shorter time gives no figure. */
+/** The system counts CPU time in these units. A shorter time counts as one unit. */
 const LEAST_CPU_SECONDS = 1 / TICKS_PER_SECOND;
 const SECONDS = 3;
 /** A number of answers that even the slowest machine reaches. */

@@ -4,7 +4,7 @@ import { useMemo } from "preact/hooks";
 import { apiFetch, apiUrl } from "../data/api.js";
 import { apiKey } from "../data/session.js";
 
-/** Saves a file of the interface. The browser's own download cannot send an API key. So the page reads the file and hands it over. */
+/** Saves a file of the interface. The browser's own download cannot send an API key. So if there is one, the page reads the file and hands it over. */
 export function Download({ path, name, children }: { path: string; name: string; children: ComponentChildren }) {
   const state = useMemo(() => signal<"idle" | "reading" | string>("idle"), [path]);
   if (apiKey.value === undefined) {

@@ -52,7 +52,7 @@ const COMPONENT = {
   estopped: shown("fail", "■", "Stopped"),
 };
 
-/** What people want to know who look for the part: the outcome of its run, or its state while there is no outcome. */
+/** What people who look for the part want to know: the outcome of its run, or its state while there is no outcome. */
 export function runOutcome(run: Pick<RunSummary, "status" | "quality_status">): Shown {
   if (run.status === "completed" && run.quality_status !== null) return QUALITY[run.quality_status];
   return RUN[run.status];

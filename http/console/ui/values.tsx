@@ -27,7 +27,7 @@ export function Text({ of, none = "–" }: { of: string | null | undefined; none
   if (of === null || of === undefined || of === "") return <>{none}</>;
   const isLong = of.length > SHOWN_CHARACTERS;
   const shown = isLong ? `${of.slice(0, SHOWN_CHARACTERS)}…` : of;
-  // A direction mark that the text leaves open would otherwise be closed by the end of the element.
+  // If the text leaves a direction mark open, the end of the element would close that mark, and not the element's own.
   const ends = "\u2069".repeat(shown.match(/[\u2066-\u2068]/g)?.length ?? 0);
   return (
     <bdi class="text" title={isLong ? `${of.slice(0, 2_000)}…` : of}>

@@ -6,7 +6,7 @@ import type { UwsApp, UwsContext, UwsWebSocket } from "../uws-binary.js";
 import { closeQuietly, type Exchange, endHead, restartClock, writeHead } from "../uws-exchange.js";
 import { LiveSockets, type NativeSocket, type OnFailure, type OpenSocket, TOO_LARGE } from "./live-sockets.js";
 
-/** This fits in the library's buffer for corked writes. When the socket is full, the library can lose bytes of a larger write. */
+/** This fits in the library's buffer for corked writes. When the socket is full, the library can lose bytes of a larger write; over TLS it does. */
 const WRITE_BYTES = 12 * 1024;
 
 /**

@@ -3,10 +3,11 @@
  *
  * When a run leaves the filter, the follower is told of it once more. To decide whether a run may have left, nobody has to remember what each
  * follower was told. It is enough to know the last time at which the follower had been told everything.
- * - A run that has had its status since before then was told with that status, or never matched. It is not told.
- * - A run that got its status later may be on the follower's list. It is told. At worst it never was on the list, which is harmless.
+ * - A run that has had its status since before then: the follower knows it with that status, or it never matched. The follower is not told.
+ * - A run that got its status later may be on the follower's list. The follower is told. At worst the run never was on the list, which is harmless.
  *
- * So a follower never keeps a wrong row. The mark cannot replace that time: a run may have changed before the mark and again after it.
+ * So a follower never keeps a wrong row. The mark cannot replace that time: of a run that changed before the mark and again after it, only the
+ * later change is told.
  */
 import { isTerminal, RUN_STATUSES, type RunStatus } from "../../../core/run/run-state.js";
 
