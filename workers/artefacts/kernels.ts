@@ -1,7 +1,6 @@
 /**
- * What assembly/kernels.ts exports. The source of each kernel says what it takes. Addresses and counts are i32, flags
- * are 0 or
- * 1. A kernel that gives nothing returns undefined here.
+ * What assembly/kernels.ts exports. The source of each kernel says what it takes. Addresses and counts are i32; a flag
+ * is 0 or 1. A kernel that gives nothing returns undefined here.
  */
 export type Kernels = Readonly<Record<KernelName, (...values: number[]) => number>>;
 

@@ -10,10 +10,7 @@ export interface DemoCellOptions {
   runs: number;
   /** Number of the first run; default 1. It decides the run's scene and random content. */
   firstNumber?: number;
-  /**
-   * The store belongs to somebody else: the cell does not change its serial number, its display units and its
-   * components.
-   */
+  /** The store belongs to somebody else: the cell's serial number, display units and components there stay as they are. */
   isGuest?: boolean;
   /** Replays the height maps of this folder instead of made ones. */
   capturesDirectory?: string;

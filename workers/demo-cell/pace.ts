@@ -13,7 +13,7 @@ export class Pace {
   readonly #speed: number;
   readonly #signal: AbortSignal;
 
-  /** @param speed times as fast as a real cell; 0: it does not wait */
+  /** @param speed how many times as fast as a real cell; 0: it does not wait */
   constructor(speed: number, signal: AbortSignal) {
     this.#speed = speed;
     this.#signal = signal;

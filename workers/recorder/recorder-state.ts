@@ -199,7 +199,7 @@ export class RecorderState implements World, FoldedState {
     if (origin !== null) this.producers.take(origin, timeUs, null, false);
     for (const change of changes) {
       this.#applyChange(change, timeUs, origin?.producer ?? null);
-      // This is not part of the fold: at a replay it comes after the records of the deliveries.
+      // This is not part of the fold: at a replay, the fold comes after the records of the deliveries, and would begin them again.
       if (change.kind === "run_started" && change.event !== undefined)
         this.webhooks.begin(change.runId, [change.event]);
       else if (change.kind === "run_ended") this.webhooks.begin(change.runId, change.run.emitted ?? []);
@@ -380,8 +380,8 @@ export class RecorderState implements World, FoldedState {
   }
 
   /**
-   * Folds the runs that have not ended, or have captures to be processed. Gives those whose records the log has lost.
-   * Recovery has reported that damage. A run goes on without what was lost. A run whose creation was lost is closed.
+   * Folds the runs that have not ended, or have captures to be processed. Gives those of which the log has lost
+   * some records. Recovery has reported that damage. A run goes on without what was lost. A run whose creation was lost is closed.
    *
    * @throws StorageError `record_undecodable`
    */

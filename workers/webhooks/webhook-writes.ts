@@ -12,7 +12,7 @@ export interface WebhookWritesOptions {
   newId(timeUs: number): string;
 }
 
-/** Decides what clients request for webhooks. Gives the change to record, or undefined if nothing changes. */
+/** Decides what follows from clients' requests about webhooks. Gives the change to record, or undefined if nothing changes. */
 export class WebhookWrites {
   readonly #options: WebhookWritesOptions;
 

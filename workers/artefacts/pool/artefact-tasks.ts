@@ -4,8 +4,8 @@
  *
  * Peak memory of a task beside the kernels' code, for a frame of n positions:
  *
- * - filter: 4 n for z (and 16 more positions on every side), n / 8 for tiles, n / 8 for the mask, twice, and 4 n for
- *   distances. It is 29 n in all if f32 distances do not decide, or if heights are noise.
+ * - filter: 4 n for z (and 16 more positions on every side), n / 8 for tiles, n / 8 for the mask, twice, and 4 n for distances.
+ *   It is 29 n in all if the tree is needed (filter/outlier-filter.ts): an exact distance is too near the threshold, or heights are noise.
  * - heightMap, luminance: 2.5 MiB, or six lines if that is more; the room reserved for the picture, as large as its
  *   samples (2 n, n); and the picture. The system gives only the part of that room that is written.
  * - preview: 256 KiB, or a line; a line as f32; 1 MiB of counts, and 640 x 640 samples, which are in the heap.

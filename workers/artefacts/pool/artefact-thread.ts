@@ -14,7 +14,7 @@ export interface TaskMessage {
 
 export type TaskAnswer = { value: TaskOutput<TaskName> } | { error: TaskErrorData };
 
-// Tasks compute for hundreds of milliseconds. No read or acknowledgement should wait until a core is free of them.
+// Tasks compute for hundreds of milliseconds. Reads and acknowledgements must not wait for a core that a task uses.
 lowerThreadPriority(10);
 const tasks = artefactTasks();
 // The kernels' file is read now: later there may be no descriptor for it.

@@ -33,8 +33,8 @@ export class NoThreadError extends Error {
 }
 
 /**
- * Threads of a module whose default export is a `threadTask`. There are as many as tasks ran at one time, and they
- * stay.
+ * Threads of a module whose default export is a `threadTask`. There are as many as the most tasks that ran at
+ * one time, and they stay.
  *
  * @param onStrayError called for an error of a thread that has no task, for example one that an earlier task has caused
  */

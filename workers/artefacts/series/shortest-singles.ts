@@ -3,8 +3,8 @@
  *
  * All decimals that read back lie within h, half a unit in the last place, to both sides of the value v. The exponent
  * of v gives the one p = 10^k for which 2 h p is at least 0.1 and less than 1. So at most one whole number m lies
- * between (v - h) p and (v + h) p. If there is one, m / p without its trailing zeros has the fewest digits. If not, it
- * is the nearest whole number to 10 v p, because 20 h p is at least 1.
+ * between (v - h) p and (v + h) p. If there is one, m / p without its trailing zeros has the fewest digits. If there is
+ * none, the nearest whole number to 10 v p has the fewest digits, because 20 h p is at least 1.
  *
  * Products of f64 are off by at most 2^-52; h is exact. Some values are found by trying precisions instead: those so
  * close to a limit that this error matters, and those outside the range where p is exact and no limit is a decimal

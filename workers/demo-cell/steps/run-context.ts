@@ -10,7 +10,7 @@ export interface RunContext {
   serialNumber: string;
   random: Random;
   pace: Pace;
-  /** Sends a message of the run. Resolves when the link has taken it. Refusals are reported when the run ends. */
+  /** Sends a message of the run. Resolves when the link has taken it. A refusal is thrown only when the run ends. */
   say(message: CellMessage, payload?: Uint8Array): Promise<void>;
   newId(): string;
   /** The part under the sensor, once a step has looked at it. */

@@ -8,7 +8,7 @@ import { NO_THREAD, OUT_OF_MEMORY, RESOURCE_SHORTAGE } from "../../artefacts/poo
 import type { ArtefactMaker } from "./artefact-maker.js";
 import { type MadeArtefact, makeArtefact } from "./make-artefact.js";
 
-/** Recording an artefact fails while too much is waiting for the log. It is tried again after this time. */
+/** Recording an artefact fails while too much is waiting for the log. The artefact is then made again after this time. */
 const RETRY_MS = 1_000;
 /**
  * Each artefact of an ended run makes the recorder record the whole run again. So artefacts are gathered and recorded

@@ -19,7 +19,7 @@ export class SharedNames {
   }
 
   /**
-   * An instance of this name is back, and another has sent or connected since.
+   * An instance of this name is back, and since it was here another has sent, or has taken its connection.
    *
    * @returns true if the name was not shared before
    */

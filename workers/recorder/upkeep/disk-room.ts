@@ -46,8 +46,8 @@ export type RoomLevel = "enough" | "low" | "critical";
 const LOOK_INTERVAL_MS = 5_000;
 const SCARCE_LOOK_INTERVAL_MS = 1_000;
 /**
- * A released ballast file is created again after this many looks. If a quota is used up, the disk still shows room.
- * Then the ballast would take the little that is left from the writes, again and again.
+ * At least this many looks at level `enough` pass before a released ballast file is created again. If a quota is used up, the disk
+ * still shows room, and without this pause the ballast would take the little that is left from the writes, again and again.
  */
 const LOOKS_BEFORE_BALLAST = 12;
 /**

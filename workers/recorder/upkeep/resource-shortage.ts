@@ -10,7 +10,7 @@ const RETRY_MS = 500;
 const QUIET_ROUNDS = 6;
 
 export interface ResourceShortageOptions {
-  /** Handles operations that find no room on the disk. Once it has ended, nothing waits here either. */
+  /** Handles operations that find no room on the disk. Once it is stopped, nothing waits here either. */
   room: WriteRoom;
   timers: Timers;
   /** Microseconds since the Unix epoch. */
@@ -60,7 +60,7 @@ export class ResourceShortage implements WriteRoom {
     this.#isStarted = true;
   }
 
-  /** Makes waiting operations fail. Call it after the room has ended. */
+  /** Makes waiting operations fail. Call it after `room` was stopped. */
   stop(): void {
     this.#options.timers.clear(this.#timer);
     this.#wakeAll();

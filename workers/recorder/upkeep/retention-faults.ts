@@ -130,7 +130,7 @@ export class RetentionFaults {
    * A pass has ended without an error. A run that was tried again and did not fail is no longer a fault: its record was
    * read, or need not be.
    *
-   * @param hasReadAll false: the pass ended before it tried all of these runs, so those runs stay faults
+   * @param hasReadAll false: the pass ended before it tried all of these runs, so all of them stay faults
    */
   passEnded(hasReadAll: boolean): void {
     this.#failedPass = null;

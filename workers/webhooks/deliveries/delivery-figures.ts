@@ -20,7 +20,7 @@ export interface DeliveryFigures {
   running: number;
   /** Requests for tests and manual retries that wait for an answer. */
   requested: number;
-  /** Deliveries that wait because their stored data cannot be read, or no connection can be made. */
+  /** Deliveries that wait because their stored data cannot be read, or because the machine lacked what a connection needs. */
   postponed: number;
   /** Bytes in memory of events whose deliveries wait or are under way. */
   payloadBytes: number;

@@ -30,7 +30,10 @@ export class DeliveryScheduler {
     this.#runner = new DeliveryRunner(options, this.commits, (request) => this.drop(request, overdue()));
   }
 
-  /** Which deliveries wait because their stored data cannot be read, or no connection can be made, for people; null while there is none. */
+  /**
+   * Which deliveries wait because their stored data cannot be read, or because the machine lacked what a connection
+   * needs, for people; null while there is none.
+   */
   get fault(): string | null {
     return this.#runner.fault;
   }

@@ -55,9 +55,9 @@ export class ReceiverConnection {
 }
 
 /**
- * The connections to receivers, which stay open between deliveries. A receiver has as many as deliveries ran to it at a
- * time. Each stays open until the receiver closes it or undici does (after 4 s, or somewhat before the time in the
- * receiver's `Keep-Alive`).
+ * The connections to receivers, which stay open between deliveries. A receiver has as many as the most deliveries that
+ * ran to it at one time. Each stays open until the receiver closes it or undici does (after 4 s, or somewhat before the
+ * time in the receiver's `Keep-Alive`).
  *
  * This replaces undici's Agent, because a delivery must know whether its connection was used before, and be able to ask
  * for a new one. It also forgets receivers that are gone, which Agent never does.

@@ -28,8 +28,7 @@ export function startLookupProcess(
       env: { ...process.env, UV_THREADPOOL_SIZE: String(THREADS) },
     });
   } catch (error) {
-    // This happens without memory, for example. Look-ups that are asked for meanwhile fail when the process ends, as
-    // below.
+    // For example, there is no memory. Look-ups that are asked for until then fail when this end is reported, as after an exit below.
     setImmediate(end, error as Error);
     return {
       ask() {},

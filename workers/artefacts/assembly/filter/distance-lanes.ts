@@ -1,9 +1,9 @@
 /**
  * The mean distances of a grid's points in f32, four neighbouring positions at a time.
  *
- * On a surface, most points have their 19 nearest neighbours among the 20, 28 or 80 laterally nearest positions. The
- * distances show whether that holds: the worst of the best 19 must be no farther than the next position lies laterally.
- * Points for which it does not hold are searched one by one (neighbour-search.ts).
+ * On a surface, most points have their 19 nearest neighbours among the 20, or else the 28 or up to 80, laterally nearest
+ * positions. The distances show whether that holds: the worst of the best 19 must be no farther than the next position
+ * lies laterally. Points for which it does not hold are searched one by one (neighbour-search.ts).
  *
  * A chain of minima and maxima leaves out the n - 19 largest of n candidates. Each register keeps the larger value and
  * hands the smaller one on. The values that come out at the end are the nearest, and their roots are summed in f64.

@@ -162,7 +162,7 @@ function searchWithin(
   worst: f64,
 ): f64 {
   const x = f32At(grid.xs, column);
-  // Steps outward by halves: coordinates rise with the column.
+  // Goes outward in steps of 4096, 2048, … 1 tiles. That works because coordinates rise with the column.
   let first = column >> 3;
   let last = first;
   for (let step = 4096; step > 0; step >>= 1) {

@@ -164,7 +164,7 @@ function medianOf(one: f64, two: f64, three: f64): f64 {
  * Begins a search with what is known from the point before, whose neighbours are still kept; -1: there is none.
  *
  * That point and its neighbours are 20 points. None of them is farther than its worst distance plus the way to it. One
- * of them is the new point itself. So at least 19 others lie within that limit, and the search begins with it.
+ * of them may be the new point itself. So at least 19 others lie within that limit, and the search begins with it.
  */
 function begin(best: usize, before: i32): void {
   worst = Infinity;

@@ -67,7 +67,7 @@ export function codeStrip(
   work: i32,
   out: i32,
 ): i32 {
-  // This is the byte of a line's type. So the bytes after it are aligned.
+  // A line's type byte goes here, just before a multiple of 16. So the bytes after it are aligned.
   const filteredLine = <usize>(((filtered + 15) & ~15) + 15);
   const type = chooseFilter(samples, pitch, lineBytes, lines, bpp, <i32>filteredLine, work);
   codeLengths(work + BEST_COUNTS, SYMBOLS, MAXIMUM_CODE_BITS, work + LENGTHS, work + SCRATCH);
@@ -117,7 +117,7 @@ function codeLine(first: usize, length: i32, bpp: i32, codes: i32, pairs: i32): 
     const two = <u64>load<u32>(<usize>(pairs + <i32>(((<u32>eight >> 16) & 0xffff) << 2)));
     const three = <u64>load<u32>(<usize>(pairs + <i32>((<u32>(eight >> 32) & 0xffff) << 2)));
     const four = <u64>load<u32>(<usize>(pairs + <i32>((<u32>(eight >> 48)) << 2)));
-    // A shift uses only the lowest six bits of its right side. These are the number of bits, because the sum of two fits them.
+    // A shift uses only the lowest six bits of its right side. There an entry has its number of bits, and the sum of two entries still fits.
     const low = (one >> 6) | ((two >> 6) << one);
     const high = (three >> 6) | ((four >> 6) << three);
     const lowBits = one + two;
