@@ -17,7 +17,7 @@ export function schemaFault({ keyword, params, instancePath, data, parentSchema,
   switch (keyword) {
     case "required": {
       const path = `${instancePath}/${params.missingProperty}`;
-      return { path, value: null, allowed: "present: the field is required" };
+      return { path, value: null, allowed: "present" };
     }
     case "additionalProperties": {
       const properties = (parentSchema?.properties ?? {}) as Record<string, { readOnly?: boolean }>;

@@ -71,7 +71,7 @@ export function commandLine(): Command {
   const program = new Command("inspection-service")
     .description("Stores the results of an inspection cell, serves them over HTTP and sends them to webhooks.")
     .version(SERVICE_VERSION)
-    .showHelpAfterError("(--help lists all options)")
+    .showHelpAfterError("(--help lists all commands and options)")
     // Subcommands inherit it.
     .configureOutput({ writeOut: printOrExit, writeErr: sayOnStandardError });
   addServingCommands(program);

@@ -53,7 +53,7 @@ export const SERVE_OPTIONS = {
     placeholder: "<names>",
     description:
       "further host names under which clients reach the service, separated by commas; without --api-keys, requests for any other host are refused",
-    allowed: "host names without a port such as cell-7.factory, separated by commas",
+    allowed: "host names such as cell-7.factory, without a port, separated by commas",
     parse: parseHostNames,
     fallback: [],
   }),

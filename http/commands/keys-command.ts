@@ -39,7 +39,7 @@ export async function removeKey({ file, id }: KeysRemoveOptions): Promise<void> 
 }
 
 function needed(value: string | null, option: string): string {
-  if (value === null) throw new UsageError(`--${option} is required`);
+  if (value === null) throw new UsageError(`--${option} is required: see keys --help`);
   return value;
 }
 

@@ -121,7 +121,7 @@ function orOff<Value>(
   return option<Value | null>({
     placeholder,
     description,
-    allowed: `off, or ${allowed}`,
+    allowed: `"off", or ${allowed}`,
     parse: (text) => (text === "off" ? null : parse(text)),
     fallback: null,
     shownFallback: "off",

@@ -197,7 +197,7 @@ const UNUSABLE: Readonly<Record<string, string>> = {
   EPERM: "may not be read and written by this account",
   EEXIST: "is a symbolic link whose target does not exist: mount the target, or remove the link",
   ELOOP: "leads through a loop of symbolic links",
-  ENOENT: "cannot be made there",
+  ENOENT: "cannot be made: the folder above it must exist and take a new folder",
 };
 
 /**
@@ -269,7 +269,7 @@ function formatIn(text: string): { format: number | null; hasRelease: boolean } 
 function missing(path: string): StorageError {
   return new StorageError(
     "store_missing",
-    `${path} holds no store: the file ${FORMAT_FILE} that every store has is not there. Check the path`,
+    `the folder ${path} holds no store: the file ${FORMAT_FILE} that every store has is not there. Give a store's folder with --data`,
     { path },
   );
 }

@@ -214,7 +214,12 @@ t.test(
   { skip: existsSync("/proc/self") ? false : "only Linux has /proc" },
   async (t) => {
     for (const path of ["/proc/inspection", "/proc/inspection/data"]) {
-      await refused(t, path, /^the data directory \S+ cannot be made there \(mkdir \S+: ENOENT/, SERVING);
+      await refused(
+        t,
+        path,
+        /^the data directory \S+ cannot be made: the folder above it must exist and take a new folder \(mkdir \S+: ENOENT/,
+        SERVING,
+      );
     }
   },
 );

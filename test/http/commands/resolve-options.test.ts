@@ -71,13 +71,13 @@ t.test("command line before environment before file before default", async (t) =
   const retention = { INSPECTION_RETAIN_DAYS: "off", INSPECTION_RETAIN_BYTES: "1" };
   t.match(await resolve({}, retention), { "retain-days": null, "retain-bytes": 1 });
   for (const text of ["0", "-1", "1.5", "36501", ""]) {
-    await t.rejects(resolve({ "retain-days": text }), /--retain-days: .* must be off, or an integer from 1 to 36500/);
+    await t.rejects(resolve({ "retain-days": text }), /--retain-days: .* must be "off", or an integer from 1 to 36500/);
   }
   t.match(await resolve({ "retain-bytes": "2GiB" }), { "retain-bytes": 2 * 1024 ** 3 });
   for (const text of ["0", "0GiB", "-1", "1.5GiB", "5%", "99999999999TiB", ""]) {
     await t.rejects(
       resolve({ "retain-bytes": text }),
-      /--retain-bytes: .* must be off, or a size of at least 1 byte, such as/,
+      /--retain-bytes: .* must be "off", or a size of at least 1 byte, such as/,
     );
   }
   t.equal(environmentName("cell-token-file"), "INSPECTION_CELL_TOKEN_FILE");
