@@ -139,6 +139,23 @@ t.test("--list tells what each benchmark measures", async (t) => {
   for (const { name, measures } of BENCHMARKS) t.ok(stdout.includes(name) && stdout.includes(measures), name);
 });
 
+t.test("bench/README.md: its commands are understood, and its table has each benchmark", async (t) => {
+  const text = readFileSync("bench/README.md", "utf8");
+  const commands = [...text.matchAll(/^ {4}npm run bench(?: -- (.*?))?(?: {2,}|$)/gm)].map(([, args = ""]) => args);
+  t.ok(commands.includes("--save") && commands.length >= 8, `${commands.length} commands`);
+  // All in one, and none is carried out: --list ends before.
+  const options = commands.join(" ").split(" ").filter(Boolean);
+  t.match(await runBench("--list", ...options), { code: 0, stderr: "" });
+  // "reads-during-ingest, -deliveries" and "outlier-filter-…" stand for several names.
+  const rows = [...text.matchAll(/^\| ([a-z0-9…, -]+) \|/gm)].flatMap(([, cell = ""]) => cell.split(", "));
+  const isNamed = (name: string) =>
+    rows.some((row) => (row.startsWith("-") ? name.endsWith(row) : name.startsWith(row.replace("…", ""))));
+  t.strictSame(
+    BENCHMARKS.map(({ name }) => name).filter((name) => !isNamed(name)),
+    [],
+  );
+});
+
 t.test("an interrupted run ends its processes and removes its data", async (t) => {
   const data = t.testdir();
   const own = ["--only", "series-csv", "--size", "smoke", "--rounds", "100000", "--dir", data];
