@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import t from "tap";
-import { brokenLinks, machinePaths, seedsByChance, wideDocuments } from "./helpers/house-rules.js";
+import { brokenLinks, machinePaths, roomsWithoutText, seedsByChance, wideDocuments } from "./helpers/house-rules.js";
 import {
   fileSystemBreaches,
   folderBreaches,
@@ -85,6 +85,7 @@ t.test("the repository", async (t) => {
     t.same(wideDocuments(texts).sort(), [...WIDE_DOCUMENTS].sort(), "documents of at most 120 columns");
     t.same(machinePaths(texts), [], "no path of a machine");
     t.same(brokenLinks(texts), [], "links lead to what is there");
+    t.same(roomsWithoutText(texts), [], "each folder says what it is for");
   });
 });
 
@@ -143,6 +144,22 @@ t.test("a path of a machine and a link that leads nowhere fail", async (t) => {
     "http/README.md: #there",
     "http/README.md: ../core/a.md#title",
   ]);
+});
+
+t.test("a folder that does not say what it is for is found", (t) => {
+  const rooms = roomsWithoutText(
+    made({
+      "core/README.md": "",
+      "core/run/a.ts": "",
+      "test/README.md": "`helpers/store`",
+      "test/core/run/a.test.ts": "",
+      "test/helpers/store/life/a.ts": "",
+      "test/helpers/disk/a.ts": "",
+      ".ci/size.mjs": "",
+    }),
+  );
+  t.same(rooms, ["core/run", "test/helpers", "test/helpers/disk"]);
+  t.end();
 });
 
 t.test("a pattern that holds of more than it says is found, a call that is none is not", async (t) => {

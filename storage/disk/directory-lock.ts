@@ -72,14 +72,10 @@ export async function lockDirectory(fileSystem: FileSystem, directory: string): 
 }
 
 function locked(place: string, processId: number): StorageError {
-  return new StorageError(
-    "directory_locked",
-    `the data directory is in use by process ${processId} (${place}): stop it, or name another folder`,
-    {
-      process_id: processId,
-      directory: place,
-    },
-  );
+  return new StorageError("directory_locked", `the data directory is in use by process ${processId} (${place})`, {
+    process_id: processId,
+    directory: place,
+  });
 }
 
 /** Enters when nobody else holds the lock. */

@@ -51,6 +51,23 @@ export function brokenLinks(files: SourceFiles): string[] {
   });
 }
 
+/**
+ * Folders that do not say what they are for: without a README. A folder of tests has the name of what it tests, or a row
+ * in test/README.md for itself or for the room it is in.
+ */
+export function roomsWithoutText(files: SourceFiles): string[] {
+  const rooms = new Set([...files.keys()].flatMap((path) => foldersOf(path)));
+  const rows = files.get("test/README.md") ?? "";
+  const hasRow = (room: string): boolean => rows.includes(`\`${room}\``);
+  const isTold = (room: string): boolean => {
+    if (!room.startsWith("test/")) return room.startsWith(".") || files.has(`${room}/README.md`);
+    const tested = room.slice("test/".length);
+    const above = posix.dirname(tested);
+    return rooms.has(tested) || hasRow(tested) || (above.includes("/") && hasRow(above));
+  };
+  return [...rooms].filter((room) => !isTold(room)).sort();
+}
+
 function foldersOf(path: string): string[] {
   const folder = posix.dirname(path);
   return folder === "." ? [] : [folder, ...foldersOf(folder)];
