@@ -62,8 +62,13 @@ async function showNothing(t: Test, open: OpenPage): Promise<void> {
     await page.getByText(text).first().waitFor();
   }
   t.same(faults.splice(0), []);
+  for (const kind of ["run", "webhook"]) {
+    await page.goto(`/console/${kind}s/${nextId()}`);
+    await page.getByRole("heading", { name: `No ${kind} has this id.` }).waitFor();
+    t.same(await axeFindings(page), [], kind);
+  }
   await page.goto(`/console/programs/${nextId()}`);
-  await page.getByText("No program has this id.").first().waitFor();
+  await page.getByRole("heading", { name: "No program has this id." }).waitFor();
   await untilTrue(
     page,
     "performance.getEntriesByType('resource').filter(({ name }) => /programs/.test(name)).length >= 3",

@@ -30,7 +30,7 @@ export function ProgramPage({ programId }: { programId: string }) {
   useReloadOnChange(runs, isThis);
   useReloadOnChange(trends, isThis);
   return (
-    <Loaded of={program}>
+    <Loaded of={program} isPage>
       {(data) => (
         <>
           <header class="run-head">

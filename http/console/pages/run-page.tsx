@@ -29,7 +29,7 @@ export function RunPage({ runId }: { runId: string }) {
   // A change of a delivery is no change of the run, so the stream does not tell of it.
   useReloadWhileSeen(run, pending > 0 ? PENDING_MS : null);
   return (
-    <Loaded of={run}>
+    <Loaded of={run} isPage>
       {(data) => (
         <>
           <RunHead run={data} report={report.data.value} />

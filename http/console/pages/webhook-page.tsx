@@ -18,7 +18,7 @@ export function WebhookPage({ webhookId }: { webhookId: string }) {
   return (
     <>
       <ReadOnlyNote />
-      <Loaded of={webhook}>
+      <Loaded of={webhook} isPage>
         {(data) => <Settings webhook={data} resource={webhook} tested={() => setTests(tests + 1)} />}
       </Loaded>
       {/* The deliveries of a deleted webhook stay readable. */}
