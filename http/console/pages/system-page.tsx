@@ -34,10 +34,14 @@ export function SystemPage() {
         </div>
         <div class="column-side">
           <Section title="Service">
-            <dl class="figures">
-              <Loaded of={version}>{(data) => <Figure word="Version" figure={data["service-version"]} />}</Loaded>
-              <Loaded of={figures}>{(found) => <Figures found={found} of={PROCESS} />}</Loaded>
-            </dl>
+            <Loaded of={version}>
+              {(data) => (
+                <dl class="figures">
+                  <Figure word="Version" figure={data["service-version"]} />
+                  {figures.data.value !== undefined && <Figures found={figures.data.value} of={PROCESS} />}
+                </dl>
+              )}
+            </Loaded>
           </Section>
           <Section title="Storage">
             <Loaded of={figures}>
