@@ -101,7 +101,7 @@ function ProgramFacts({ program }: { program: Program }) {
           <dd>{whole(program.run_count ?? 0)}</dd>
         </div>
         <div>
-          <dt>Written</dt>
+          <dt>Changed</dt>
           <dd>
             <Time at={program.updated_at} />
           </dd>

@@ -52,12 +52,12 @@ export function SystemPage() {
               )}
             </Loaded>
           </Section>
-          <Section title="For programs">
+          <Section title="For developers">
             <ul class="links">
               <ApiLink path="/docs" words="The interface, with every request and field" />
               <ApiLink path="/openapi.json" words="The same as an OpenAPI document" />
               <ApiLink path="/metrics" words="All figures, for Prometheus" />
-              <ApiLink path="/health" words="Health" />
+              <ApiLink path="/health" words="The health of service and cell" />
             </ul>
             {apiKey.value !== undefined && (
               <p class="card-body note">These pages need the key too: send it as a header, from a program.</p>
@@ -90,19 +90,19 @@ function Figure({ word, figure }: { word: string; figure: string }) {
 type ShownFigure = readonly [word: string, name: string, shown: (value: number) => string];
 
 const PROCESS: readonly ShownFigure[] = [
-  ["Runs since", "process_start_time_seconds", (seconds) => duration(Date.now() - seconds * 1000)],
+  ["Running for", "process_start_time_seconds", (seconds) => duration(Date.now() - seconds * 1000)],
   ["Memory", "process_resident_memory_bytes", bytes],
   ["Producers connected", "inspection_producers", whole],
-  ["Answers that are being made", "inspection_http_open_requests", whole],
-  ["Deliveries that wait", "inspection_webhook_waiting", whole],
+  ["Open requests", "inspection_http_open_requests", whole],
+  ["Waiting deliveries", "inspection_webhook_waiting", whole],
 ];
 const STORAGE: readonly ShownFigure[] = [
   ["Free on the disk", "inspection_disk_free_bytes", bytes],
   ["Captures", "inspection_captured_bytes", bytes],
   ["Log", "inspection_log_bytes", bytes],
-  ["Files made on demand, kept", "inspection_made_bytes", bytes],
+  ["Files made on demand", "inspection_made_bytes", bytes],
   ["Runs", "inspection_runs", whole],
-  ["Removed by retention since the start", "inspection_retention_bytes_total", bytes],
+  ["Captures removed since the start", "inspection_retention_bytes_total", bytes],
 ];
 
 function Figures({ found, of }: { found: ReadonlyMap<string, number>; of: readonly ShownFigure[] }) {
