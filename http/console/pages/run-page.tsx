@@ -97,12 +97,12 @@ function RunFacts({ run }: { run: Run }) {
           {done} of {all}
         </dd>
       </div>
-      <div class="fact-wide">
+      <div>
         <dt>Id</dt>
         <dd class="mono">{run.id}</dd>
       </div>
       {run.trace_id && (
-        <div class="fact-wide">
+        <div>
           <dt>Trace id</dt>
           <dd class="mono">
             <Text of={run.trace_id} />

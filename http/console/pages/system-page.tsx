@@ -13,7 +13,7 @@ import { Section, Text } from "../ui/values.js";
 import { componentsOf, HealthState } from "./now/health-panel.js";
 
 /** Figures of the Prometheus text: those without labels. */
-export function parseFigures(text: string): Map<string, number> {
+function parseFigures(text: string): Map<string, number> {
   const figures = new Map<string, number>();
   for (const [, name, value] of text.matchAll(/^([a-z_]+) (\S+)$/gm)) figures.set(name as string, Number(value));
   return figures;
