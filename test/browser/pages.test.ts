@@ -142,10 +142,14 @@ async function showEach(t: Test, open: OpenPage, pages: readonly PageTexts[]): P
 
 async function filterRuns(t: Test, cell: ConsoleCell, open: OpenPage, activeId: string): Promise<void> {
   for (let n = 0; n < 60; n++) await cell.play({ serialNumber: `LOT-${n}`, end: n % 2 === 0 ? "finish" : "cancel" });
-  const { page, faults } = await open("/console/runs");
+  const { page, faults } = await open("/");
   const parts = () => page.locator(".runs-table tbody .part a").allTextContents();
   const untilCount = (text: string) =>
     page.locator(".card-head .count", { hasText: new RegExp(`^${text}$`) }).waitFor();
+  await page.locator(".now-counts div", { hasText: "failed" }).getByRole("link").click();
+  await untilCount("1");
+  t.same(await parts(), ["SN-1"], "what failed today");
+  await page.goto("/console/runs");
   await untilCount("66");
   t.equal((await parts())[0], "LOT-59");
   const columns = () => page.locator(".runs-table tr:first-child > :visible").allTextContents();
