@@ -29,7 +29,7 @@ interface LoadedProps<Shape> {
 }
 
 /** The result, or why it is not there. An old result stays in view when a later read fails, with the reason above it. */
-export function Loaded<Shape>({ of, isPage, children }: LoadedProps<Shape>) {
+export function Loaded<Shape>({ of, isPage = false, children }: LoadedProps<Shape>) {
   const data = of.data.value;
   const error = of.error.value;
   if (data !== undefined) {
@@ -53,13 +53,7 @@ function isToldAbove({ code }: ApiError): boolean {
   return code === "unreachable" && liveState.value === "lost";
 }
 
-interface FaultTextProps {
-  error: ApiError;
-  isPage?: boolean | undefined;
-  reload?: () => void;
-}
-
-function FaultText({ error, isPage, reload }: FaultTextProps) {
+function FaultText({ error, isPage = false, reload }: { error: ApiError; isPage?: boolean; reload?: () => void }) {
   const { page } = place.value;
   return (
     <div class="fault-box" role="alert">
