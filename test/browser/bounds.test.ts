@@ -62,8 +62,13 @@ async function showNothing(t: Test, open: OpenPage): Promise<void> {
     await page.getByText(text).first().waitFor();
   }
   t.same(faults.splice(0), []);
+  for (const kind of ["run", "webhook"]) {
+    await page.goto(`/console/${kind}s/${nextId()}`);
+    await page.getByRole("heading", { name: `No ${kind} has this id.` }).waitFor();
+    t.same(await axeFindings(page), [], kind);
+  }
   await page.goto(`/console/programs/${nextId()}`);
-  await page.getByText("No program has this id.").first().waitFor();
+  await page.getByRole("heading", { name: "No program has this id." }).waitFor();
   await untilTrue(
     page,
     "performance.getEntriesByType('resource').filter(({ name }) => /programs/.test(name)).length >= 3",
@@ -120,24 +125,26 @@ async function showForeignText(t: Test, cell: ConsoleCell, open: OpenPage): Prom
   const runId = await cell.play({
     ...{ programId: id, serialNumber: name, metadata: { [name]: LONG } },
     checks: [{ ...check(name, "failed", 11), message: LONG }, check("y".repeat(255), "passed", 10)],
-    defects: [{ type: name, description: LONG, severity: ATTACK }],
+    defects: () => [{ type: name, description: LONG, severity: ATTACK }, { type: LONG.slice(0, 200) }],
     events: [{ event_type: name, data: { [name]: LONG } }],
   });
   const broken = await cell.play({ programId: id, serialNumber: name, end: "fail", message: `${name}${LONG}` });
-  await cell.post("/webhooks", { name, url: "http://127.0.0.1:9/", subscribed_events: ["ProgramStarted"] });
+  const target = { url: "http://127.0.0.1:9/", subscribed_events: ["ProgramStarted"] };
+  const { id: webhook } = await cell.post<{ id: string }>("/webhooks", { name, ...target });
   const paths = ["/", "/console/runs", `/console/runs?serial_number=${encodeURIComponent(name)}`, "/console/programs"];
   paths.push(`/console/programs/${id}`, `/console/runs/${runId}`, `/console/runs/${broken}`);
-  paths.push("/console/webhooks", "/console/system");
+  paths.push("/console/webhooks", `/console/webhooks/${webhook}`, "/console/system");
   const { page, faults } = await open("/");
   for (const path of paths) {
     await page.goto(path);
     await page.locator("main bdi", { hasText: ATTACK }).first().waitFor();
     t.equal(await page.evaluate("window.attacked"), undefined, path);
     t.equal(await page.locator("main img[src=x]").count(), 0);
-    for (const width of [1920, 320]) {
+    for (const width of [1920, 768, 320]) {
       await page.setViewportSize({ width, height: 800 });
       t.equal(await overflowPx(page), 0, `${path.slice(0, 40)} at ${width} px`);
     }
+    t.same(await axeFindings(page, ["scrollable-region-focusable"]), [], `${path.slice(0, 40)}: axe, narrow`);
     t.same(faults, [], path.slice(0, 40));
   }
   await page.context().close();

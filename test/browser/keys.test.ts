@@ -25,6 +25,7 @@ t.test("where keys are needed the page asks for one, keeps it in the tab, and fo
   page.on("request", (request) => urls.push(request.url()));
 
   await page.getByRole("heading", { name: "API key" }).waitFor();
+  t.equal(await page.getByText("Connection lost").count(), 0, "the page waits for the key");
   t.same(await axeFindings(page), []);
   for (const [wrong, words] of [
     [`${key.slice(0, -1)}${key.endsWith("A") ? "B" : "A"}`, "does not know this key"],

@@ -1,6 +1,6 @@
 import type { Browser, Page } from "playwright-core";
 import t, { type Test } from "tap";
-import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { axeFindings, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
 import { listOf } from "../helpers/list-of.js";
 import { lastingPort } from "../helpers/process/lasting-port.js";
@@ -82,7 +82,9 @@ async function loseConnection(t: Test, now: Page, runs: Page, one: Page): Promis
   await now.locator(".live").getByText("Connection lost").waitFor();
   await one.getByRole("link", { name: "System", exact: true }).click();
   await one.getByText("dispatcher").waitFor();
+  await one.getByText("The service does not answer.").first().waitFor();
   await one.locator(".card-head .mark").waitFor({ state: "detached" });
+  t.same(await axeFindings(one), [], "a page without its figures");
   await one.getByRole("link", { name: "Webhooks", exact: true }).click();
   await one.getByText("The service does not answer.").first().waitFor();
   t.equal(await now.locator(".now-outcome").textContent(), "✕ Failed", "what was read stays in view");

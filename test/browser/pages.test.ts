@@ -35,7 +35,7 @@ async function fill(cell: ConsoleCell, receiverUrl: string): Promise<Shown> {
   const failed = await cell.play({
     serialNumber: "SN-1",
     checks: [check("width", "passed", 9.99), check("depth", "failed", 10.0762), check("angle", "not_evaluated", 10)],
-    defects: [{ type: "dent", description: "0.3 mm deep", severity: "major", confidence: 0.9 }],
+    defects: () => [{ type: "dent", description: "0.3 mm deep", severity: "major", confidence: 0.9 }],
     events: [{ event_type: "part_loaded", data: { fixture: "F1" } }],
     message: "1 of 3 checks failed",
   });
@@ -64,6 +64,9 @@ t.test("the console", inBrowser, async (t) => {
     [`/console/runs/${runs.passed}`, ["SN-1", "10.0100", "Sweep", "cl_sweep.csv", "KiB", "Scan face"]],
     [`/console/runs/${runs.failed}`, ["1 of 3 checks failed.", "+0.0762", "dent", "part_loaded", "answered 503"]],
     [`/console/runs/${runs.broken}`, ["Broke off", "The gripper lost the part.", "has no report"]],
+    [`/console/runs/${runs.doubtful}`, ["Indeterminate", "1 in error"]],
+    [`/console/runs/${runs.cancelled}`, ["Cancelled", "No serial number"]],
+    [`/console/runs/${runs.active}`, ["Running", "Scan face", "No checks yet."]],
     ["/console/programs", [PROGRAM_NAME, "33.3 %"]],
     [`/console/programs/${PROGRAM}`, [PROGRAM_NAME, "1 of 3 failed", "speed: 2"]],
     ["/console/webhooks", ["MES", "failed"]],
@@ -71,7 +74,7 @@ t.test("the console", inBrowser, async (t) => {
     ["/console/system", ["dispatcher", "Free on the disk", "/metrics"]],
     ["/console/nowhere", ["There is no such page."]],
   ];
-  t.test("every page at 320 and 1920 px, light and dark", (t) => showEach(t, open, pages));
+  t.test("every page at 320, 768 and 1920 px, light and dark", (t) => showEach(t, open, pages));
 
   t.test("checks: failed first, sorted, found, in inches; the address keeps it", (t) =>
     sortChecks(t, open, runs.failed),
@@ -123,6 +126,8 @@ async function showEach(t: Test, open: OpenPage, pages: readonly PageTexts[]): P
     for (const text of texts) await page.getByText(text).first().waitFor();
     t.equal(await overflowPx(page), 0, `${name}: 1920 px`);
     t.same(await axeFindings(page), [], `${name}: axe, light`);
+    await page.setViewportSize({ width: 768, height: 1024 });
+    t.equal(await overflowPx(page), 0, `${name}: 768 px`);
     await page.emulateMedia({ colorScheme: "dark" });
     await page.setViewportSize({ width: 320, height: 640 });
     t.equal(await overflowPx(page), 0, `${name}: 320 px`);
@@ -137,10 +142,14 @@ async function showEach(t: Test, open: OpenPage, pages: readonly PageTexts[]): P
 
 async function filterRuns(t: Test, cell: ConsoleCell, open: OpenPage, activeId: string): Promise<void> {
   for (let n = 0; n < 60; n++) await cell.play({ serialNumber: `LOT-${n}`, end: n % 2 === 0 ? "finish" : "cancel" });
-  const { page, faults } = await open("/console/runs");
+  const { page, faults } = await open("/");
   const parts = () => page.locator(".runs-table tbody .part a").allTextContents();
   const untilCount = (text: string) =>
     page.locator(".card-head .count", { hasText: new RegExp(`^${text}$`) }).waitFor();
+  await page.locator(".now-counts div", { hasText: "failed" }).getByRole("link").click();
+  await untilCount("1");
+  t.same(await parts(), ["SN-1"], "what failed today");
+  await page.goto("/console/runs");
   await untilCount("66");
   t.equal((await parts())[0], "LOT-59");
   const columns = () => page.locator(".runs-table tr:first-child > :visible").allTextContents();
@@ -293,7 +302,9 @@ async function unitsAndCounts(t: Test, cell: ConsoleCell, open: OpenPage): Promi
   const runId = await cell.play({
     ...{ withCaptures: true, sample: Number.NaN },
     checks: [check("depth", "warning", 10.04), { name: "gap", status: "not_evaluated", nominal: 2, threshold: 0.1 }],
-    defects: [{ type: "dent", confidence: 0.98, region_3d: { location: [11.5, 0, -0.89] } }],
+    defects: (frameId) => [
+      { type: "dent", confidence: 0.98, region_3d: { file: `frame-${frameId}.ply`, location: [11.5, 0, -0.89] } },
+    ],
   });
   const { page, faults } = await open(`/console/runs/${runId}`);
   await page.getByText("No channel measured a value.").waitFor();
@@ -307,6 +318,8 @@ async function unitsAndCounts(t: Test, cell: ConsoleCell, open: OpenPage): Promi
   const beyond =
     "document.querySelector('.checks .scroll').scrollWidth - document.querySelector('.checks .scroll').clientWidth";
   t.equal(await page.evaluate<number>(beyond), 0, "value and tolerance are in view on a phone");
+  await page.locator(".run-head").getByText("Show on the surface").click();
+  await page.waitForURL(/\/console\/frames\/[^/]+\?defect=0/);
   t.same(faults, []);
   await page.context().close();
 }

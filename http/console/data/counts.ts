@@ -1,5 +1,5 @@
 /** A page of one entry of a list of runs, which is ordered by creation, newest first. */
-export interface OneRun {
+interface OneRun {
   readonly total: number;
   readonly runs: readonly { readonly created_at: string }[];
 }

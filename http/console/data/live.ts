@@ -5,11 +5,11 @@ import { followRuns, ServiceRequestError } from "../../client/follow-runs.js";
 import { ask, type RunSummary } from "./api.js";
 
 /** `lost`: it connects again by itself. If the service wants a key, it waits for the key. */
-export type LiveState = "connecting" | "live" | "lost";
+type LiveState = "connecting" | "live" | "lost";
 
 export const liveState = signal<LiveState>("connecting");
 
-export interface LiveListener {
+interface LiveListener {
   /** A run is new or has changed. */
   onRun(run: RunSummary): void;
   /** Changes may have been missed: read anew. */

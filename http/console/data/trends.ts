@@ -1,7 +1,7 @@
 /** How each check of a program came out over its newest runs. */
 import { type Check, getJson, type Report, type RunSummary } from "./api.js";
 
-export interface TrendPoint {
+interface TrendPoint {
   runId: string;
   check: Check;
 }

@@ -32,7 +32,7 @@ export function NowPage() {
       <div class="now-top">
         <Loaded of={active}>{(data) => <ActivePanel run={data.run ?? undefined} />}</Loaded>
         <LastPanel run={last} />
-        <YieldPanel today={today} />
+        <YieldPanel today={today} since={since} />
       </div>
       <div class="now-below">
         <Section

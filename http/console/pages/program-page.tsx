@@ -30,7 +30,7 @@ export function ProgramPage({ programId }: { programId: string }) {
   useReloadOnChange(runs, isThis);
   useReloadOnChange(trends, isThis);
   return (
-    <Loaded of={program}>
+    <Loaded of={program} isPage>
       {(data) => (
         <>
           <header class="run-head">
@@ -101,7 +101,7 @@ function ProgramFacts({ program }: { program: Program }) {
           <dd>{whole(program.run_count ?? 0)}</dd>
         </div>
         <div>
-          <dt>Written</dt>
+          <dt>Changed</dt>
           <dd>
             <Time at={program.updated_at} />
           </dd>

@@ -37,7 +37,7 @@ export function ProgramsPage() {
 function ProgramsTable({ programs }: { programs: readonly Program[] }) {
   return (
     <Scroll class="wide-scroll" label="List of programs">
-      <table class="programs-table">
+      <table>
         <thead>
           <tr>
             <th scope="col">Program</th>

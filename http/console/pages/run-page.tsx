@@ -1,5 +1,5 @@
 /** One run: what came out, and everything that it produced. */
-import type { Report, Run } from "../data/api.js";
+import type { Defect, Report, Run } from "../data/api.js";
 import { hasPreview } from "../data/previews.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { PENDING_MS, useReloadWhileSeen } from "../data/reload-while-seen.js";
@@ -11,7 +11,7 @@ import { FramePreview } from "../ui/preview.js";
 import { Loaded, sentence } from "../ui/states.js";
 import { Facts, Section, Text, Time } from "../ui/values.js";
 import { ChecksTable } from "./run/checks-table.js";
-import { DefectsTable } from "./run/defects-table.js";
+import { DefectsTable, surfaceHref } from "./run/defects-table.js";
 import { DeliveriesTable } from "./run/deliveries-table.js";
 import { EventLog } from "./run/event-log.js";
 import { FilesTable } from "./run/files-table.js";
@@ -29,7 +29,7 @@ export function RunPage({ runId }: { runId: string }) {
   // A change of a delivery is no change of the run, so the stream does not tell of it.
   useReloadWhileSeen(run, pending > 0 ? PENDING_MS : null);
   return (
-    <Loaded of={run}>
+    <Loaded of={run} isPage>
       {(data) => (
         <>
           <RunHead run={data} report={report.data.value} />
@@ -97,12 +97,12 @@ function RunFacts({ run }: { run: Run }) {
           {done} of {all}
         </dd>
       </div>
-      <div class="fact-wide">
+      <div>
         <dt>Id</dt>
         <dd class="mono">{run.id}</dd>
       </div>
       {run.trace_id && (
-        <div class="fact-wide">
+        <div>
           <dt>Trace id</dt>
           <dd class="mono">
             <Text of={run.trace_id} />
@@ -121,7 +121,6 @@ function RunHead({ run, report }: { run: Run; report: Report | undefined }) {
   const outcome = runOutcome(run);
   const { frame_ids: _frames, ...results } = run.results ?? {};
   const facts = { ...run.metadata, ...results };
-  const defects = report?.quality_report?.defects?.length ?? 0;
   return (
     <header class={`run-head edge-${outcome.tone}`}>
       <div class="run-title">
@@ -133,10 +132,22 @@ function RunHead({ run, report }: { run: Run; report: Report | undefined }) {
       </div>
       {run.error_message && <p class="run-error">{<Text of={sentence(run.error_message)} />}</p>}
       {report?.quality_report?.summary && <p>{<Text of={sentence(report.quality_report.summary)} />}</p>}
-      {defects > 0 && <p>{defects === 1 ? "1 defect was found." : `${defects} defects were found.`}</p>}
+      <FoundDefects run={run} defects={report?.quality_report?.defects ?? []} />
       <RunFacts run={run} />
       {Object.keys(facts).length > 0 && <Facts of={facts} />}
     </header>
+  );
+}
+
+/** How many defects there are, with a way to the surface: their list may be far below. */
+function FoundDefects({ run, defects }: { run: Run; defects: readonly Defect[] }) {
+  if (defects.length === 0) return null;
+  const href = defects.map((defect, at) => surfaceHref(run, defect, at)).find(Boolean);
+  return (
+    <p>
+      {defects.length === 1 ? "1 defect was found." : `${defects.length} defects were found.`}{" "}
+      {href !== undefined && <a href={href}>Show on the surface</a>}
+    </p>
   );
 }
 
@@ -151,15 +162,15 @@ function Frames({ run }: { run: Run }) {
     return own.length > 0 && own.every(({ deleted_at: at }) => at !== null && at !== undefined);
   };
   return (
-    <Section title="Frames" aside={<span class="count">{frames.length}</span>} class="frames">
-      <ul class="frame-list" tabIndex={frames.length > 12 ? 0 : undefined}>
+    <Section title="Frames" aside={<span class="count">{frames.length}</span>}>
+      <ul class="frame-list">
         {frames.map((frameId, at) => {
           const name = stepOf(frameId)?.name ?? `Frame ${at + 1}`;
           return (
             <li key={frameId}>
               <a href={pageHref("frames", frameId)}>
                 {isRemoved(frameId) ? (
-                  <span class="preview removed">Removed by retention</span>
+                  <span class="preview">Removed by retention</span>
                 ) : hasPreview(files, frameId) ? (
                   <FramePreview frameId={frameId} />
                 ) : (

@@ -60,7 +60,7 @@ export function RunsPage() {
 function NoRuns({ query, total }: { query: RunPageQuery; total: number }) {
   const isFiltered =
     Object.values(query.filter).some(Boolean) || query.fromMs !== undefined || query.toMs !== undefined;
-  if (total > 0) return <Empty title="This page lies behind the last one." />;
+  if (total > 0) return <Empty title="This page is after the last one." />;
   return <Empty title={isFiltered ? "No run matches." : "No run yet."} />;
 }
 

@@ -13,7 +13,7 @@ import { Section, Text } from "../ui/values.js";
 import { componentsOf, HealthState } from "./now/health-panel.js";
 
 /** Figures of the Prometheus text: those without labels. */
-export function parseFigures(text: string): Map<string, number> {
+function parseFigures(text: string): Map<string, number> {
   const figures = new Map<string, number>();
   for (const [, name, value] of text.matchAll(/^([a-z_]+) (\S+)$/gm)) figures.set(name as string, Number(value));
   return figures;
@@ -34,10 +34,14 @@ export function SystemPage() {
         </div>
         <div class="column-side">
           <Section title="Service">
-            <dl class="figures">
-              <Loaded of={version}>{(data) => <Figure word="Version" figure={data["service-version"]} />}</Loaded>
-              <Loaded of={figures}>{(found) => <Figures found={found} of={PROCESS} />}</Loaded>
-            </dl>
+            <Loaded of={version}>
+              {(data) => (
+                <dl class="figures">
+                  <Figure word="Version" figure={data["service-version"]} />
+                  {figures.data.value !== undefined && <Figures found={figures.data.value} of={PROCESS} />}
+                </dl>
+              )}
+            </Loaded>
           </Section>
           <Section title="Storage">
             <Loaded of={figures}>
@@ -48,12 +52,12 @@ export function SystemPage() {
               )}
             </Loaded>
           </Section>
-          <Section title="For programs">
+          <Section title="For developers">
             <ul class="links">
               <ApiLink path="/docs" words="The interface, with every request and field" />
               <ApiLink path="/openapi.json" words="The same as an OpenAPI document" />
               <ApiLink path="/metrics" words="All figures, for Prometheus" />
-              <ApiLink path="/health" words="Health" />
+              <ApiLink path="/health" words="The health of service and cell" />
             </ul>
             {apiKey.value !== undefined && (
               <p class="card-body note">These pages need the key too: send it as a header, from a program.</p>
@@ -86,19 +90,19 @@ function Figure({ word, figure }: { word: string; figure: string }) {
 type ShownFigure = readonly [word: string, name: string, shown: (value: number) => string];
 
 const PROCESS: readonly ShownFigure[] = [
-  ["Runs since", "process_start_time_seconds", (seconds) => duration(Date.now() - seconds * 1000)],
+  ["Running for", "process_start_time_seconds", (seconds) => duration(Date.now() - seconds * 1000)],
   ["Memory", "process_resident_memory_bytes", bytes],
   ["Producers connected", "inspection_producers", whole],
-  ["Answers that are being made", "inspection_http_open_requests", whole],
-  ["Deliveries that wait", "inspection_webhook_waiting", whole],
+  ["Open requests", "inspection_http_open_requests", whole],
+  ["Waiting deliveries", "inspection_webhook_waiting", whole],
 ];
 const STORAGE: readonly ShownFigure[] = [
   ["Free on the disk", "inspection_disk_free_bytes", bytes],
   ["Captures", "inspection_captured_bytes", bytes],
   ["Log", "inspection_log_bytes", bytes],
-  ["Files made on demand, kept", "inspection_made_bytes", bytes],
+  ["Files made on demand", "inspection_made_bytes", bytes],
   ["Runs", "inspection_runs", whole],
-  ["Removed by retention since the start", "inspection_retention_bytes_total", bytes],
+  ["Captures removed since the start", "inspection_retention_bytes_total", bytes],
 ];
 
 function Figures({ found, of }: { found: ReadonlyMap<string, number>; of: readonly ShownFigure[] }) {

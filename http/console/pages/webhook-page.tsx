@@ -18,7 +18,7 @@ export function WebhookPage({ webhookId }: { webhookId: string }) {
   return (
     <>
       <ReadOnlyNote />
-      <Loaded of={webhook}>
+      <Loaded of={webhook} isPage>
         {(data) => <Settings webhook={data} resource={webhook} tested={() => setTests(tests + 1)} />}
       </Loaded>
       {/* The deliveries of a deleted webhook stay readable. */}
@@ -56,9 +56,7 @@ function Settings({ webhook, resource, tested }: SettingsProps) {
           <Fact word="Timeout" fact={`${webhook.delivery_timeout_seconds} s`} />
           <Fact
             word="A failure"
-            fact={
-              webhook.on_failure_mode === "WARN" ? "is noted in the run's event log" : "is noted in the delivery alone"
-            }
+            fact={webhook.on_failure_mode === "WARN" ? "is noted in the run's event log" : "shows in the delivery only"}
           />
           <div>
             <dt>Changed</dt>

@@ -64,7 +64,7 @@ interface WebhooksTableProps {
 function WebhooksTable({ webhooks, failing }: WebhooksTableProps) {
   return (
     <Scroll class="wide-scroll" label="List of webhooks">
-      <table class="webhooks-table">
+      <table>
         <thead>
           <tr>
             <th scope="col">Webhook</th>

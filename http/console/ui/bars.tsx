@@ -12,7 +12,7 @@ interface Span {
 }
 
 /** The tolerance takes the middle half of the bar; without a nominal value the limit lies in the middle. */
-export function spanOf({ value, nominal, threshold }: Check): Span | undefined {
+function spanOf({ value, nominal, threshold }: Check): Span | undefined {
   if (value === null || value === undefined || threshold === null || threshold === undefined) return undefined;
   const at = (share: number): Pick<Span, "value" | "isBeyond"> => ({
     value: Math.min(1, Math.max(0, share)),
@@ -28,7 +28,7 @@ export function spanOf({ value, nominal, threshold }: Check): Span | undefined {
 
 export function DeviationBar({ check }: { check: Check }) {
   const span = spanOf(check);
-  if (span === undefined) return <span class="deviation-none">–</span>;
+  if (span === undefined) return <>–</>;
   const percent = (share: number) => `${(share * 100).toFixed(1)}%`;
   return (
     <span class={`deviation tone-${barTone(check.status)}`} aria-hidden="true">

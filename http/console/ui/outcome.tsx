@@ -1,7 +1,7 @@
 /** The state of runs, checks, steps and deliveries: a word, a sign and a colour, so that nobody needs the colour. */
 import type { Check, Delivery, RunSummary, Step } from "../data/api.js";
 
-export type Tone = "pass" | "fail" | "doubt" | "busy" | "idle";
+type Tone = "pass" | "fail" | "doubt" | "busy" | "idle";
 
 interface Shown {
   tone: Tone;

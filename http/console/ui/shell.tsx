@@ -125,6 +125,8 @@ const LIVE_TITLES = {
 
 function LiveMark() {
   const state = liveState.value;
+  // The connection is well: the stream waits for the key.
+  if (isKeyWanted.value) return null;
   return (
     <span class={`live live-${state}`} role="status" title={LIVE_TITLES[state]}>
       <i aria-hidden="true" />

@@ -21,8 +21,15 @@ export function Empty({ title, isPage = false, children }: EmptyProps) {
   );
 }
 
+interface LoadedProps<Shape> {
+  of: Resource<Shape>;
+  /** It is all that the page says. */
+  isPage?: boolean;
+  children: (data: Shape) => ComponentChildren;
+}
+
 /** The result, or why it is not there. An old result stays in view when a later read fails, with the reason above it. */
-export function Loaded<Shape>({ of, children }: { of: Resource<Shape>; children: (data: Shape) => ComponentChildren }) {
+export function Loaded<Shape>({ of, isPage = false, children }: LoadedProps<Shape>) {
   const data = of.data.value;
   const error = of.error.value;
   if (data !== undefined) {
@@ -33,7 +40,7 @@ export function Loaded<Shape>({ of, children }: { of: Resource<Shape>; children:
       </>
     );
   }
-  if (error !== undefined) return <FaultText error={error} reload={() => void of.reload()} />;
+  if (error !== undefined) return <FaultText error={error} isPage={isPage} reload={() => void of.reload()} />;
   return (
     <p class="loading" aria-busy="true">
       Reading …
@@ -46,11 +53,11 @@ function isToldAbove({ code }: ApiError): boolean {
   return code === "unreachable" && liveState.value === "lost";
 }
 
-function FaultText({ error, reload }: { error: ApiError; reload?: () => void }) {
+function FaultText({ error, isPage = false, reload }: { error: ApiError; isPage?: boolean; reload?: () => void }) {
   const { page } = place.value;
   return (
     <div class="fault-box" role="alert">
-      <p>{sentence(error.message)}</p>
+      {isPage ? <h1>{sentence(error.message)}</h1> : <p>{sentence(error.message)}</p>}
       <p class="note">
         <code>{error.code}</code>
         {reload !== undefined && error.status !== 404 && (

@@ -12,7 +12,8 @@ export interface PlayedRun {
   serialNumber?: string | null;
   programId?: string;
   checks?: readonly object[];
-  defects?: readonly object[];
+  /** @param frameId of the frame, with captures */
+  defects?: (frameId: string) => readonly object[];
   /** With a frame in step 1 and a series in step 2. */
   withCaptures?: boolean;
   /** Of every sample of the series; a sine without it. */
@@ -55,7 +56,7 @@ export class ConsoleCell {
 
   /** Makes a run. @returns its id */
   async play(run: PlayedRun): Promise<string> {
-    const { checks = [], defects = [], end = "finish" } = run;
+    const { checks = [], end = "finish" } = run;
     const id = this.#producer.nextRunId();
     const program_id = run.programId ?? PROGRAM;
     await this.say("run.create", {
@@ -66,7 +67,8 @@ export class ConsoleCell {
     });
     await this.say("run.start", { id });
     await this.say("step.start", { run_id: id, index: 1 });
-    if (run.withCaptures) await this.#capture(id, run.sample);
+    const frameId = run.withCaptures ? await this.#capture(id, run.sample) : "";
+    const defects = run.defects?.(frameId) ?? [];
     for (const event of run.events ?? []) await this.say("event.add", { run_id: id, ...event });
     if (checks.length + defects.length > 0) {
       // A message has a megabyte at most.
@@ -84,7 +86,8 @@ export class ConsoleCell {
     return id;
   }
 
-  async #capture(runId: string, sample?: number): Promise<void> {
+  /** @returns the frame's id */
+  async #capture(runId: string, sample?: number): Promise<string> {
     const frame = nextId();
     await this.say("frame.begin", { ...frameBegin(frame, runId, 1, LINES) });
     const bytes = Uint8Array.from({ length: LINES * LINE_BYTES }, (_, at) => (at * 31) % 251);
@@ -95,6 +98,7 @@ export class ConsoleCell {
     const values = Float32Array.from({ length: 2 * SAMPLES }, (_, at) => sample ?? Math.sin(at / 9));
     await this.say("series.append", seriesAppend(runId, 2), new Uint8Array(values.buffer));
     await this.say("step.finish", { run_id: runId, index: 2, status: "completed" });
+    return frame;
   }
 
   /** The view comes after the acknowledgement: until then there may be no such run. */

@@ -78,7 +78,9 @@ function reasonOf({ value, nominal, threshold, canonical_units: units, message }
   return [`${number(value)}, allowed ${allowed}`, unitOf(isLength)].join(" ").trim();
 }
 
-export function YieldPanel({ today }: { today: Resource<DayCounts> }) {
+/** @param since when today began */
+export function YieldPanel({ today, since }: { today: Resource<DayCounts>; since: string }) {
+  const outcome = (quality_status: string) => ({ status: "completed", quality_status, from: since });
   return (
     <section class="card now-card" aria-label="Yield today">
       <p class="now-label">Yield today</p>
@@ -88,10 +90,10 @@ export function YieldPanel({ today }: { today: Resource<DayCounts> }) {
             <p class="now-big">{percentText(yieldOf(counts))}</p>
             <YieldBar counts={counts} />
             <dl class="now-counts">
-              <Count word="passed" count={counts.passed} />
-              <Count word="failed" count={counts.failed} />
-              <Count word="indeterminate" count={counts.indeterminate} />
-              <Count word="broke off" count={counts.brokeOff} />
+              <Count word="passed" count={counts.passed} query={outcome("passed")} />
+              <Count word="failed" count={counts.failed} query={outcome("failed")} />
+              <Count word="indeterminate" count={counts.indeterminate} query={outcome("indeterminate")} />
+              <Count word="broke off" count={counts.brokeOff} query={{ status: "failed", from: since }} />
             </dl>
           </>
         )}
@@ -100,11 +102,14 @@ export function YieldPanel({ today }: { today: Resource<DayCounts> }) {
   );
 }
 
-function Count({ word, count }: { word: string; count: number }) {
+/** Leads to the runs that it counts. */
+function Count({ word, count, query }: { word: string; count: number; query: Readonly<Record<string, string>> }) {
   return (
     <div>
       <dt>{word}</dt>
-      <dd>{whole(count)}</dd>
+      <dd>
+        <a href={pageHref("runs", undefined, query)}>{whole(count)}</a>
+      </dd>
     </div>
   );
 }

@@ -113,7 +113,7 @@ function Counts({ checks }: { checks: readonly Check[] }) {
 }
 
 function emptyTitle({ status }: Run): string {
-  if (status === "failed" || status === "cancelled") return "A run that did not come to its end has no report.";
+  if (status === "failed" || status === "cancelled") return "A run that broke off or was cancelled has no report.";
   return status === "completed" ? "This run made no checks." : "No checks yet.";
 }
 

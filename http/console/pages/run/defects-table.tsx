@@ -1,13 +1,14 @@
 import type { Defect, Run } from "../../data/api.js";
 import { fixed, inUnit, sureText, unit } from "../../data/units.js";
 import { pageHref } from "../../router.js";
+import { Scroll } from "../../ui/scroll.js";
 import { Section, Text } from "../../ui/values.js";
 
-/** The frame that shows the defect: the one that its file was made of. */
-function frameOf(run: Run, { region_2d: flat, region_3d: deep }: Defect): string | undefined {
+/** The link to a defect on its surface: the frame that its file was made of. @param at its number in the report, from 0 */
+export function surfaceHref(run: Run, { region_2d: flat, region_3d: deep }: Defect, at: number): string | undefined {
   const names = [flat?.file, deep?.file];
   const file = (run.files ?? []).find(({ name, frame_id: id }) => id && names.includes(name));
-  return file?.frame_id ?? undefined;
+  return file?.frame_id ? pageHref("frames", file.frame_id, { defect: String(at) }) : undefined;
 }
 
 function whereOf({ region_2d: flat, region_3d: deep }: Defect): string {
@@ -23,47 +24,45 @@ function whereOf({ region_2d: flat, region_3d: deep }: Defect): string {
 export function DefectsTable({ run, defects }: { run: Run; defects: readonly Defect[] | undefined }) {
   if (defects === undefined || defects.length === 0) return null;
   return (
-    <Section title="Defects" aside={<span class="count">{defects.length}</span>} class="found-defects">
-      <ul class="defect-list" tabIndex={defects.length > 12 ? 0 : undefined}>
-        {defects.map((defect, at) => {
-          const frameId = frameOf(run, defect);
-          const where = whereOf(defect);
-          const words = (
-            <>
-              <strong>
-                <Text of={defect.type} none="Defect" />
-              </strong>
-              {defect.severity && (
-                <span class="tag">
-                  <Text of={defect.severity} />
-                </span>
-              )}
-              <span class="note">{sureText(defect.confidence)}</span>
-            </>
-          );
-          return (
-            <li key={defect.id ?? at}>
-              {frameId === undefined ? (
-                <span class="defect-title">{words}</span>
-              ) : (
-                <a
-                  class="defect-title"
-                  href={pageHref("frames", frameId, { defect: String(at) })}
-                  title="Show it on the surface"
-                >
-                  {words}
-                </a>
-              )}
-              {defect.description && (
-                <span>
-                  <Text of={defect.description} />
-                </span>
-              )}
-              {where !== "" && <span class="note mono">{where}</span>}
-            </li>
-          );
-        })}
-      </ul>
+    <Section title="Defects" aside={<span class="count">{defects.length}</span>}>
+      <Scroll label="Defects">
+        <ul class="defect-list">
+          {defects.map((defect, at) => {
+            const href = surfaceHref(run, defect, at);
+            const where = whereOf(defect);
+            const words = (
+              <>
+                <strong>
+                  <Text of={defect.type} none="Defect" />
+                </strong>
+                {defect.severity && (
+                  <span class="tag">
+                    <Text of={defect.severity} />
+                  </span>
+                )}
+                <span class="note">{sureText(defect.confidence)}</span>
+              </>
+            );
+            return (
+              <li key={defect.id ?? at}>
+                {href === undefined ? (
+                  <span class="defect-title">{words}</span>
+                ) : (
+                  <a class="defect-title" href={href} title="Show it on the surface">
+                    {words}
+                  </a>
+                )}
+                {defect.description && (
+                  <span>
+                    <Text of={defect.description} />
+                  </span>
+                )}
+                {where !== "" && <span class="note mono">{where}</span>}
+              </li>
+            );
+          })}
+        </ul>
+      </Scroll>
     </Section>
   );
 }

@@ -11,8 +11,8 @@ export function DeliveriesTable({ run, reload }: { run: Run; reload: () => Promi
     <span class="count">{failed > 0 ? `${failed} of ${deliveries.length} failed` : deliveries.length}</span>
   );
   return (
-    <Section title="Deliveries" aside={aside} class="deliveries">
-      <ul class="delivery-list" tabIndex={deliveries.length > 12 ? 0 : undefined}>
+    <Section title="Deliveries" aside={aside}>
+      <ul class="delivery-list">
         {deliveries.map((delivery) => (
           <DeliveryRow key={delivery.id} delivery={delivery} reload={reload}>
             <span class="grow">

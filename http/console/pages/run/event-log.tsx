@@ -14,7 +14,7 @@ export function EventLog({ entries }: { entries: readonly Entry[] }) {
     </tr>
   );
   return (
-    <Section title="Event log" aside={<span class="count">{entries.length}</span>} class="events">
+    <Section title="Event log" aside={<span class="count">{entries.length}</span>}>
       <VirtualTable
         label="Event log"
         rows={entries}

@@ -24,7 +24,7 @@ export function FilesTable({ run }: { run: Run }) {
     </tr>
   );
   return (
-    <Section title="Files" aside={<span class="count">{`${files.length}, ${bytes(sum)}`}</span>} class="files">
+    <Section title="Files" aside={<span class="count">{`${files.length}, ${bytes(sum)}`}</span>}>
       <VirtualTable
         label="Files"
         class="files-table"

@@ -73,7 +73,7 @@ export function DeliveryList({ webhookId, version }: { webhookId: string; versio
                 title={next === undefined ? "No delivery matches." : "None of these matches: look at older ones."}
               />
             ) : (
-              <ul class="delivery-list all-deliveries">
+              <ul class="delivery-list">
                 {deliveries.map((delivery) => (
                   <DeliveryRow key={delivery.id} delivery={delivery} reload={() => found.reload()}>
                     <Time at={delivery.created_at} />

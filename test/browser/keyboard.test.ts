@@ -1,0 +1,112 @@
+import type { Page } from "playwright-core";
+import t, { type Test } from "tap";
+import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { ConsoleCell, check, PROGRAM } from "../helpers/browser/console-cell.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
+
+/** From here on the pages have two columns. */
+const COLUMNS_FROM_PX = 1_120;
+
+/** What has the focus. The place is that on the page, in pixels. */
+interface Stop {
+  name: string;
+  /** The focus can be seen: it has a ring, and some of it is not covered. */
+  isRinged: boolean;
+  isFree: boolean;
+  left: number;
+  right: number;
+  top: number;
+  bottom: number;
+}
+
+const REACHABLE = "a[href], button, input, select, summary, [tabindex='0']";
+
+/** A stop; undefined if it is within the one before; null after the last one. A radio button is drawn by its label. */
+const stopOf = (key: string) => `(() => {
+  const element = document.activeElement;
+  if (element === window.lastStop) return undefined;
+  if (element === document.body || element.reachedBy === ${JSON.stringify(key)}) return null;
+  window.lastStop = element;
+  element.reachedBy = ${JSON.stringify(key)};
+  const shown = element.type === "radio" ? element.closest("label") : element;
+  const points = [...shown.getClientRects()].flatMap(({ left, width, top, height }) =>
+    [0.1, 0.5, 0.9].map((share) => [left + width / 2, top + share * height]));
+  const isFree = points.some(([x, y]) => shown.contains(document.elementFromPoint(x, y)));
+  const { left, right, top, bottom } = shown.getBoundingClientRect();
+  return {
+    name: element.tagName + " " + (element.ariaLabel ?? element.name ?? "") + " " + shown.textContent.trim().slice(0, 30),
+    // Of a time the browser itself marks the part that has the focus.
+    isRinged: element.type === "datetime-local" || getComputedStyle(shown).outlineStyle === "solid", isFree,
+    left, right, top: top + scrollY, bottom: bottom + scrollY,
+  };
+})()`;
+
+/** Everything that somebody with a mouse can use, and that was not reached. Of radio buttons the arrow keys reach the others. */
+const MISSED = `[...document.querySelectorAll(${JSON.stringify(REACHABLE)})]
+  .filter((one) => !one.reachedBy && !one.disabled && one.checkVisibility() && !(one.type === "radio" && !one.checked))
+  .map((one) => one.outerHTML.slice(0, 200))`;
+
+t.test("the keyboard reaches everything in the order of the page, and shows where it is", inBrowser, async (t) => {
+  const browser = await startBrowser(t);
+  const service = await ServiceProcess.startFor(t);
+  const cell = await ConsoleCell.start(service);
+  t.teardown(() => cell.close());
+  const target = { url: "http://127.0.0.1:9/", subscribed_events: ["ProgramCompleted"], max_retries: 0 };
+  const { id: webhook } = await cell.post<{ id: string }>("/webhooks", { name: "MES", ...target });
+  for (let n = 1; n < 9; n++) await cell.play({ serialNumber: `SN-${n}`, checks: [check("depth", "passed", 10)] });
+  const checks = Array.from({ length: 13 }, (_, at) => check(`depth_${at}`, "failed", 11));
+  const run = await cell.play({ serialNumber: "SN-1", withCaptures: true, checks, defects: () => [{ type: "dent" }] });
+  const base = `http://127.0.0.1:${service.port}`;
+  for (const [path, last] of [
+    ["/", "the connection was refused"],
+    ["/console/runs?serial_number=SN-1", "Inspection 2"],
+    ["/console/runs", "SN-8"],
+    [`/console/runs/${run}`, "1 attempt"],
+    ["/console/programs", "Housing top"],
+    [`/console/programs/${PROGRAM}`, "depth_12"],
+    ["/console/webhooks", "failed"],
+    [`/console/webhooks/${webhook}`, "1 attempt"],
+    ["/console/system", "dispatcher"],
+  ] as const) {
+    for (const width of [1280, 390]) {
+      const { page, faults } = await openPage(browser, base + path, { viewport: { width, height: 480 } });
+      await page.getByText(last).first().waitFor();
+      await walk(t, page, `${path.replace(/[0-9a-f-]{36}/, "…")} at ${width} px`, width);
+      t.same(faults, []);
+      await page.context().close();
+    }
+  }
+});
+
+async function walk(t: Test, page: Page, name: string, width: number): Promise<void> {
+  const stops = await press(page, "Tab");
+  const isBack = (at: number): boolean => {
+    const [before, { left, bottom }] = stops.slice(at - 1, at + 1) as [Stop, Stop];
+    return bottom <= before.top && (width < COLUMNS_FROM_PX || left < before.right);
+  };
+  t.same(await page.evaluate(MISSED), [], `${name}: everything is reached`);
+  t.same(
+    stops.filter((_, at) => at > 0 && isBack(at)).map(({ name }) => name),
+    [],
+    `${name}: the focus goes down`,
+  );
+  // As long lists are: they scroll below their heads.
+  await page.evaluate(`for (const box of document.querySelectorAll(".scroll")) box.style.maxHeight = "8rem"`);
+  const hidden = [...stops, ...(await press(page, "Shift+Tab"))].filter(({ isRinged, isFree }) => !isRinged || !isFree);
+  t.same(
+    hidden.map(({ name }) => name),
+    [],
+    `${name}: the focus is seen`,
+  );
+}
+
+/** Presses the key until the focus leaves the page. */
+async function press(page: Page, key: string): Promise<Stop[]> {
+  const stops: Stop[] = [];
+  for (;;) {
+    await page.keyboard.press(key);
+    const stop = await page.evaluate<Stop | null | undefined>(stopOf(key));
+    if (stop === null) return stops;
+    if (stop !== undefined) stops.push(stop);
+  }
+}
