@@ -21,11 +21,11 @@ t.test("the dispatcher is degraded while deliveries wait to be read, down when i
       ahead: () => ({ bytes: 0, isBehind: false }),
       connections: () => 0,
     },
-    ...{ isProcessingBehind: () => false, counters: () => ({ retention: { runs: 0, bytes: 0 } }) },
+    ...{ isProcessingBehind: () => false, removed: () => ({ runs: 0, files: 0, bytes: 0 }) },
     ...{ dispatcherFailure: () => failure, dispatcherFault: () => fault },
   } as unknown as HealthSources;
   const send = (rows: ComponentRow[]) => sent.push(...rows.filter(({ key }) => key === "dispatcher"));
-  const health = new RecorderHealth({ sources, send });
+  const health = new RecorderHealth(sources, send);
   const update = (now: typeof fault, ended: typeof failure): ComponentRow | undefined => {
     [fault, failure] = [now, ended];
     health.update();

@@ -3,7 +3,7 @@ import type { ComponentRow, ComponentStatusValue } from "../../../core/health.js
 import { LIMITS } from "../../../core/limits.js";
 import type { LogFailure } from "../../../storage/log/log-options.js";
 import { describeLost, type RecoveryReport } from "../../../storage/recovery/recovery-report.js";
-import type { StoreCounters } from "../upkeep/store-counters.js";
+import type { RemovedCounts } from "../upkeep/retention.js";
 
 export interface HealthSources {
   recovery: RecoveryReport;
@@ -35,39 +35,32 @@ export interface HealthSources {
   connections(): number;
   /** True: captures wait until more stored ones are processed. */
   isProcessingBehind(): boolean;
-  counters(): StoreCounters;
+  removed(): RemovedCounts;
   /** What ended the dispatcher, and since when; null while it works. */
   dispatcherFailure(): string | null;
   /** Which deliveries wait because their stored data cannot be read; null if none does. */
   dispatcherFault(): string | null;
 }
 
-/**
- * Makes the recorder's rows of health (log, disk, recorder, dispatcher). When one of them changes, it sends them all,
- * with the store's counters.
- */
+/** Makes the recorder's rows of health (log, disk, recorder, dispatcher). When one of them changes, it sends them all. */
 export class RecorderHealth {
   readonly #sources: HealthSources;
-  readonly #send: (rows: ComponentRow[], counters: StoreCounters) => void;
+  readonly #send: (rows: ComponentRow[]) => void;
   #lastSent = "";
 
-  constructor(options: {
-    sources: HealthSources;
-    send: (rows: ComponentRow[], counters: StoreCounters) => void;
-  }) {
-    this.#sources = options.sources;
-    this.#send = options.send;
+  constructor(sources: HealthSources, send: (rows: ComponentRow[]) => void) {
+    this.#sources = sources;
+    this.#send = send;
   }
 
   /** Sends the rows if one changed. */
   update(): void {
     const disk = this.#sources.disk();
     const rows = [this.#logRow(), row("disk", disk.status, disk.detail), this.#recorderRow(), this.#dispatcherRow()];
-    const counters = this.#sources.counters();
-    const text = JSON.stringify([rows, counters]);
+    const text = JSON.stringify(rows);
     if (text === this.#lastSent) return;
     this.#lastSent = text;
-    this.#send(rows, counters);
+    this.#send(rows);
   }
 
   #logRow(): ComponentRow {
@@ -93,10 +86,10 @@ export class RecorderHealth {
     const faults = this.#recorderFaults();
     if (faults.length > 0) return row("recorder", "degraded", faults.join("; "));
     const connections = this.#sources.connections();
-    const { retention } = this.#sources.counters();
-    const removed = `; retention has removed captures of ${counted(retention.runs, "run")}, ${retention.bytes} bytes`;
+    const { runs, bytes } = this.#sources.removed();
+    const removed = `; retention has removed captures of ${counted(runs, "run")}, ${bytes} bytes`;
     const connected = `${counted(connections, "producer")} connected`;
-    return row("recorder", "healthy", `${connected}${retention.runs === 0 ? "" : removed}`);
+    return row("recorder", "healthy", `${connected}${runs === 0 ? "" : removed}`);
   }
 
   #recorderFaults(): string[] {
