@@ -44,7 +44,7 @@ export async function runDemoCell(
 ): Promise<number> {
   const client = new ProducerClient({
     address: { path: options.socketPath },
-    producer: options.producer ?? "demo-cell",
+    producer: "demo-cell",
     onWelcome: () => report({ kind: "connected" }),
     onDisconnected(reason) {
       report({ kind: "disconnected", reason });
