@@ -279,33 +279,11 @@ export class RecorderServices {
   }
 
   #createHealth(): RecorderHealth {
-    const { environment, opened, guards, status, stream, link } = this.#options;
-    const { retention, webhooks } = this;
-    const log = this.#log;
-    return new RecorderHealth(
-      {
-        recovery: log.recovery,
-        openedAt: opened.openedAt,
-        earlierDamage: opened.earlierDamage,
-        logFailure: () => log.failure,
-        disk: () => guards.room.row,
-        recorderFailure: () => status.failure,
-        retentionFault: () => retention.fault,
-        logFault: () => guards.watch.logFault,
-        clockFault: () => clockFault(this.#clock.lastUs, environment.wallUs()),
-        shortage: () => guards.shortage.fault,
-        placeFault: () => guards.watch.placeFault,
-        damagedRuns: opened.damagedRuns,
-        sharedNames: () => link.sharedNamesFault,
-        producerNames: () => this.state.producers.size,
-        ahead: () => ({ bytes: stream.aheadBytes, isBehind: stream.isBehind }),
-        connections: () => link.server.connectionCount,
-        isProcessingBehind: () => this.processing?.isBehind ?? false,
-        removed: () => retention.removed,
-        dispatcherFailure: () => webhooks.dispatcherFailure,
-        dispatcherFault: () => webhooks.dispatcherFault,
-      },
-      (rows) => environment.send({ kind: "health", rows }),
+    const { environment, ...parts } = this.#options;
+    const { retention, webhooks, processing } = this;
+    const now = (): string | null => clockFault(this.#clock.lastUs, environment.wallUs());
+    return new RecorderHealth({ ...parts, retention, webhooks, processing, clockFault: now }, (rows) =>
+      environment.send({ kind: "health", rows }),
     );
   }
 }
