@@ -19,32 +19,8 @@ import { OutputError, print } from "./command-output.js";
 import type { OptionDeclarations, OptionValues } from "./option-kinds.js";
 import { environmentName, type OptionSources, resolveOptions, UsageError } from "./resolve-options.js";
 
-const KNOWN_NAMES = new Set(
-  [
-    ...[SERVE_OPTIONS, DEMO_OPTIONS, CHECK_OPTIONS, INSPECT_OPTIONS, EXPORT_OPTIONS],
-    ...[KEYS_ADD_OPTIONS, KEYS_LIST_OPTIONS, KEYS_REMOVE_OPTIONS, PRODUCERS_LIST_OPTIONS, PRODUCERS_REMOVE_OPTIONS],
-  ].flatMap((options) => Object.keys(options)),
-);
-
-/** Each command loads its own modules: the servers and the pool, which `check` does not need, take longer to load than a small store takes to read. */
-const COMMANDS = {
-  async serve() {
-    requireDescriptors();
-    return (await import("./serve-command.js")).serve;
-  },
-  async demo() {
-    requireDescriptors();
-    return (await import("../demo/demo-command.js")).demo;
-  },
-  check: async () => warning((await import("./store-commands.js")).check),
-  inspect: async () => warning((await import("./store-commands.js")).inspect),
-  exportRun: async () => warning((await import("./export-command.js")).exportRun),
-  addKey: async () => warning((await import("./keys-command.js")).addKey),
-  listKeys: async () => warning((await import("./keys-command.js")).listKeys),
-  removeKey: async () => warning((await import("./keys-command.js")).removeKey),
-  listProducers: async () => warning((await import("./producers-command.js")).listProducers),
-  removeProducer: async () => warning((await import("./producers-command.js")).removeProducer),
-};
+/** Names of the options of all commands. */
+const KNOWN_NAMES = new Set<string>();
 
 /** Prints the warnings on stderr first. `serve` and `demo` write theirs to the log instead. */
 function warning<Options, Outcome>(run: (options: Options) => Promise<Outcome>) {
@@ -89,52 +65,50 @@ function addServingCommands(program: Command): void {
     "serve",
     "serve a data directory over HTTP and accept producers over the cell link",
     SERVE_OPTIONS,
-    COMMANDS.serve,
+    async () => {
+      requireDescriptors();
+      return (await import("./serve-command.js")).serve;
+    },
   );
-  addCommand(program, "demo", "serve, together with a demo cell that produces runs", DEMO_OPTIONS, COMMANDS.demo);
+  addCommand(program, "demo", "serve, together with a demo cell that produces runs", DEMO_OPTIONS, async () => {
+    requireDescriptors();
+    return (await import("../demo/demo-command.js")).demo;
+  });
 }
 
 function addStoreCommands(program: Command): void {
-  addCommand(
-    program,
-    "check",
-    "verify every byte of a store; exit 1 if anything is wrong",
-    CHECK_OPTIONS,
-    COMMANDS.check,
+  addCommand(program, "check", "verify every byte of a store; exit 1 if anything is wrong", CHECK_OPTIONS, async () =>
+    warning((await import("./store-commands.js")).check),
   ).addHelpText(
     "after",
     "\nExit codes: 0 if nothing durable is damaged or missing; 1 if something is, if the store cannot be checked, or if an option is wrong.\n" +
       "What a crash leaves behind (a torn tail, files that no record names) is listed, but is no damage. Progress of a long check goes to stderr.",
   );
-  addCommand(
-    program,
-    "inspect",
-    "print the records of a store as JSON lines",
-    INSPECT_OPTIONS,
-    COMMANDS.inspect,
+  addCommand(program, "inspect", "print the records of a store as JSON lines", INSPECT_OPTIONS, async () =>
+    warning((await import("./store-commands.js")).inspect),
   ).addHelpText(
     "after",
     "\nExit codes: 0; or 1 if the requested record does not exist, or if the disk cannot read all of the log. A record that cannot be\n" +
       "decoded has an `error`. Damage to the log is printed after the records, and what the disk cannot read after that.",
   );
-  addCommand(program, "export", "write one run of a store as plain files", EXPORT_OPTIONS, COMMANDS.exportRun);
+  addCommand(program, "export", "write one run of a store as plain files", EXPORT_OPTIONS, async () =>
+    warning((await import("./export-command.js")).exportRun),
+  );
 }
 
 function addKeyCommands(keys: Command): void {
-  addCommand(
-    keys,
-    "add",
-    "create a key; it is printed once, and only its hash is kept",
-    KEYS_ADD_OPTIONS,
-    COMMANDS.addKey,
+  addCommand(keys, "add", "create a key; it is printed once, and only its hash is kept", KEYS_ADD_OPTIONS, async () =>
+    warning((await import("./keys-command.js")).addKey),
   );
-  addCommand(keys, "list", "print the keys' ids, scopes and dates", KEYS_LIST_OPTIONS, COMMANDS.listKeys);
+  addCommand(keys, "list", "print the keys' ids, scopes and dates", KEYS_LIST_OPTIONS, async () =>
+    warning((await import("./keys-command.js")).listKeys),
+  );
   addCommand(
     keys,
     "remove",
     "remove a key; a running service refuses it within seconds",
     KEYS_REMOVE_OPTIONS,
-    COMMANDS.removeKey,
+    async () => warning((await import("./keys-command.js")).removeKey),
   );
 }
 
@@ -144,14 +118,14 @@ function addProducerCommands(producers: Command): void {
     "list",
     "print each name, its last sequence number and when it was last used, longest unused first",
     PRODUCERS_LIST_OPTIONS,
-    COMMANDS.listProducers,
+    async () => warning((await import("./producers-command.js")).listProducers),
   );
   addCommand(
     producers,
     "remove",
     "forget a name; its results stay stored, and its sequence numbers start again",
     PRODUCERS_REMOVE_OPTIONS,
-    COMMANDS.removeProducer,
+    async () => warning((await import("./producers-command.js")).removeProducer),
   );
 }
 
@@ -166,6 +140,10 @@ function printOrExit(text: string): void {
   }
 }
 
+/**
+ * @param load loads the modules of the command alone: the servers and the pool, which `check` does not need, take longer to load than a small store
+ *   takes to read
+ */
 function addCommand<Declarations extends OptionDeclarations>(
   program: Command,
   name: string,
@@ -180,6 +158,7 @@ function addCommand<Declarations extends OptionDeclarations>(
   for (const [option, { placeholder, description: text, shownFallback }] of Object.entries(declarations)) {
     const notes = [environmentName(option), ...(shownFallback === undefined ? [] : [`default ${shownFallback}`])];
     command.option(`--${option}${placeholder === undefined ? "" : ` ${placeholder}`}`, `${text} [${notes.join("; ")}]`);
+    KNOWN_NAMES.add(option);
     nameOfKey.set(
       option.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase()),
       option,

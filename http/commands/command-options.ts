@@ -1,8 +1,7 @@
 import { canonicalUuid, isUuidV7 } from "../../core/identifiers.js";
 import { LIMITS } from "../../core/limits.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../../workers/recorder/recorder-messages.js";
-import { LOG_FORMATS, type LogFormat } from "../log/log-format.js";
-import { LOG_LEVELS, type LogLevel } from "../log/log-level.js";
+import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "../log/log-format.js";
 import { isKeyName, KEY_SCOPES, type KeyScope } from "../requests/api-keys.js";
 import { FRONT_CHOICES, type FrontChoice } from "../server/server-name.js";
 import {

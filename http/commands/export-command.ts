@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { artefactExtentsOf } from "../../core/capture/artefact.js";
 import { counted } from "../../core/counted.js";
 import { fileNameFault } from "../../core/run/manifest.js";
@@ -124,7 +125,7 @@ async function writeRun(
     await fileSystem.syncDirectory(folder);
     // An empty folder of this name is replaced; if it has been filled in the meantime, the rename fails.
     await fileSystem.rename(folder, target);
-    await fileSystem.syncDirectory(parentOf(target));
+    await fileSystem.syncDirectory(dirname(target));
   } catch (error) {
     throw new ExportError(`${(error as Error).message}; the files written so far are in ${folder}`);
   } finally {
@@ -195,10 +196,4 @@ function bodyOf(bytes: Uint8Array): StreamBody {
     read: async (position, lengthBytes) => bytes.subarray(position, position + lengthBytes),
     release: () => {},
   };
-}
-
-function parentOf(path: string): string {
-  const at = path.lastIndexOf("/");
-  if (at < 0) return ".";
-  return at === 0 ? "/" : path.slice(0, at);
 }

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { isatty } from "node:tty";
+import { counted } from "../../core/counted.js";
 import type { DemoCellReport } from "../../workers/demo-cell/demo-cell-messages.js";
 import { type DemoCellProcess, startDemoCell } from "../../workers/demo-cell/demo-cell-process.js";
 import { startDemoReceiver } from "../../workers/demo-cell/demo-receiver.js";
@@ -9,7 +10,6 @@ import { startServing, stopGracefully, untilSignal } from "../commands/serve-com
 import { standardOutput } from "../log/standard-error.js";
 import { makeOpeningRun, markStore, type StoreOwner, storeOwner } from "./demo-store.js";
 import { registerReceivers, removeReceivers } from "./demo-webhooks.js";
-import { runLine } from "./run-line.js";
 
 /** The demo cell has failed. */
 export class DemoCellError extends Error {
@@ -109,4 +109,18 @@ async function untilStopped(cell: DemoCellProcess, stopped: Promise<unknown>, re
   if (code === 0) await stopped;
   else if (typeof code === "number") throw new DemoCellError(`the demo cell ended with ${code}${reason()}`);
   else if (code === null) throw new DemoCellError(`the demo cell was killed${reason()}`);
+}
+
+type EndedRun = Extract<DemoCellReport, { kind: "run_ended" }>;
+
+/** One line about what the cell did with one part. */
+function runLine({ number, serialNumber, ending, outcome, placedDefects }: EndedRun): string {
+  const words = {
+    passed: "passed",
+    failed: "failed the inspection",
+    indeterminate: "indeterminate: not all could be measured",
+  };
+  const result = outcome === null ? `the run ${ending === "failed" ? "failed" : "was cancelled"}` : words[outcome];
+  const defects = placedDefects === 0 ? "" : `, ${counted(placedDefects, "defect")} found`;
+  return `run ${String(number).padStart(2)}  ${serialNumber}  ${result}${outcome === null ? "" : defects}`;
 }

@@ -1,7 +1,7 @@
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { replaceFile } from "../../storage/disk/whole-files.js";
 import { startDemoCell } from "../../workers/demo-cell/demo-cell-process.js";
-import { startRecorder } from "../../workers/recorder/recorder-handle.js";
+import { RecorderHandle } from "../../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../../workers/recorder/recorder-messages.js";
 
 /** A file beside the store's own: the demo made this store, so it may remove captures from it without asking. */
@@ -43,7 +43,7 @@ export async function unmarkStore(dataDirectory: string): Promise<void> {
 export async function makeOpeningRun(options: RecorderOptions, seed: number, stopped: Promise<unknown>): Promise<void> {
   let onRemoved = (): void => {};
   const removed = new Promise<void>((resolve) => (onRemoved = resolve));
-  const recorder = startRecorder(
+  const recorder = new RecorderHandle(
     { ...options, retention: { days: null, bytes: 1 } },
     {
       onBatch() {},

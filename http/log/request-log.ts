@@ -1,4 +1,6 @@
-import { type RefusalLine, RefusalLog } from "./refusal-log.js";
+import ipaddr from "ipaddr.js";
+import { RepeatedLogLines } from "../../core/repeated-log-lines.js";
+import { type Timers, UNREFERENCED_TIMERS } from "../../core/timers.js";
 import { type ServiceLog, shownInLog } from "./service-log.js";
 
 /** What log lines need to know about a request. */
@@ -11,22 +13,38 @@ interface LoggedRequest {
 
 /** A fault while a request was handled. */
 export interface RequestTrouble {
-  level: RefusalLine["level"];
+  level: CountedLine["level"];
   message: string;
   error?: unknown;
   /** Bytes that had been sent before. */
   sentBytes?: number;
 }
 
-/** The log lines about requests: at level debug one for every request, else only for errors, limited by a `RefusalLog`. */
+/** A line that anybody can cause. */
+interface CountedLine {
+  level: "info" | "warn" | "error";
+  /** Address of the client; empty if unknown. */
+  address: string;
+  message: string;
+  fields: Record<string, unknown>;
+}
+
+/**
+ * The log lines about requests: at level debug one for every request, else only for errors. Anybody can cause those with a request, so they are
+ * counted by kind and address.
+ */
 export class RequestLog {
   readonly #log: ServiceLog;
-  readonly #counted: RefusalLog;
+  readonly #counted: RepeatedLogLines<CountedLine>;
   readonly #hasAll: boolean;
 
-  constructor(log: ServiceLog) {
+  constructor(log: ServiceLog, timers: Timers = UNREFERENCED_TIMERS) {
     this.#log = log;
-    this.#counted = new RefusalLog(log);
+    this.#counted = new RepeatedLogLines(timers, ({ level, address, message, fields }, count) => {
+      const counted = count === undefined ? {} : { count };
+      const from = address === "" ? {} : { remote_address: shownAddress(address) };
+      log[level]({ ...fields, ...counted, ...from }, message);
+    });
     // Checked once, so that requests cost nothing extra if their lines are off.
     this.#hasAll = log.isLevelEnabled("debug");
   }
@@ -51,26 +69,19 @@ export class RequestLog {
   }
 
   trouble(incoming: LoggedRequest, traceId: string, { level, message, error, sentBytes }: RequestTrouble): void {
-    const fields = () => ({
+    this.#write(level, `${message} ${nameOf(error)}`, incoming.remoteAddress(), message, () => ({
       trace_id: traceId,
       method: shownInLog(incoming.method),
       path: shownInLog(incoming.path),
       ...(sentBytes !== undefined && { position: sentBytes }),
       ...(error !== undefined && { err: error }),
-    });
-    this.#counted.write({
-      level,
-      kind: `${message} ${nameOf(error)}`,
-      address: incoming.remoteAddress(),
-      message,
-      fields,
-    });
+    }));
   }
 
   /** @param open number of open connections */
   connectionRefused(address: string, open: number): void {
     const message = "a connection was refused: too many are open (--max-connections)";
-    this.#counted.write({ level: "warn", kind: "connection", address, message, fields: () => ({ open }) });
+    this.#write("warn", "connection", address, message, () => ({ open }));
   }
 
   /** Writes the counts so far. */
@@ -78,10 +89,30 @@ export class RequestLog {
     this.#counted.flush();
   }
 
-  #refused(status: number, address: string, fields: RefusalLine["fields"]): void {
+  #refused(status: number, address: string, fields: () => CountedLine["fields"]): void {
     if (this.#hasAll) this.#log.info(fields(), "request");
-    else this.#counted.write({ level: "info", kind: `${status}`, address, message: "request", fields });
+    else this.#write("info", `${status}`, address, "request", fields);
   }
+
+  #write(
+    level: CountedLine["level"],
+    kind: string,
+    address: string,
+    message: string,
+    fields: () => CountedLine["fields"],
+  ): void {
+    this.#counted.write(kind, address, (isToldApart) => ({
+      level,
+      address: isToldApart ? address : "",
+      message,
+      fields: fields(),
+    }));
+  }
+}
+
+/** The address in its shortest form; as IPv4 if it is an IPv4 address in IPv6 form. */
+function shownAddress(address: string): string {
+  return ipaddr.isValid(address) ? ipaddr.process(address).toString() : address;
 }
 
 /** The kind of an error: its code or name. */

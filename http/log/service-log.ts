@@ -3,8 +3,7 @@ import { withCanonicalUuids } from "../../core/identifiers.js";
 import { withoutKeys } from "../requests/api-keys.js";
 import { escapedLines } from "./escaped-text.js";
 import { LogDestination } from "./log-destination.js";
-import { type LogFormat, logLook } from "./log-format.js";
-import type { LogLevel } from "./log-level.js";
+import { type LogFormat, type LogLevel, logLook } from "./log-format.js";
 import { readableLine } from "./readable-log.js";
 import { standardError } from "./standard-error.js";
 

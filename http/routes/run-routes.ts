@@ -39,6 +39,29 @@ export function runRoutes(view: View, documents: RunDocuments, large: LargeDocum
   ];
 }
 
+/** The parameters of both lists. @param page bounds of `limit` */
+function listParameters(page: Parameters<typeof limitParameter>[0]) {
+  return {
+    quality_status: QUALITY_STATUS,
+    serial_number: SERIAL_NUMBER,
+    updated_since: UPDATED_SINCE,
+    limit: limitParameter(page),
+    offset: OFFSET,
+  } as const;
+}
+
+function runPage(
+  pages: RunPages,
+  request: HandlerRequest<ReturnType<typeof listParameters>>,
+  programId?: string,
+  status?: string,
+): Reply | Promise<Reply> {
+  const { quality_status: qualityStatus, serial_number: serialNumber, updated_since: updatedSinceUs } = request.query;
+  const { limit, offset } = request.query;
+  const query = { programId, status, qualityStatus, serialNumber, updatedSinceUs, limit, offset };
+  return pages.get(query, request.baseUrl, request);
+}
+
 function runListRoute(pages: RunPages): Route {
   return defineRoute({
     path: "/runs",
@@ -55,27 +78,10 @@ function runListRoute(pages: RunPages): Route {
         RUN_STATUS_MEANINGS,
         "Only runs in this state. Any other value is no error: the list is empty, as no run has it.",
       ),
-      quality_status: QUALITY_STATUS,
-      serial_number: SERIAL_NUMBER,
-      updated_since: UPDATED_SINCE,
-      limit: limitParameter(LIMITS.runsPage),
-      offset: OFFSET,
+      ...listParameters(LIMITS.runsPage),
     },
     responses: { 200: jsonResponse("ProgramRunSummaryListResponse", "The page, and the total number of matches.") },
-    handle: (request) =>
-      pages.get(
-        {
-          programId: request.query.program_id,
-          status: request.query.status,
-          qualityStatus: request.query.quality_status,
-          serialNumber: request.query.serial_number,
-          updatedSinceUs: request.query.updated_since,
-          limit: request.query.limit,
-          offset: request.query.offset,
-        },
-        request.baseUrl,
-        request,
-      ),
+    handle: (request) => runPage(pages, request, request.query.program_id, request.query.status),
   });
 }
 
@@ -135,30 +141,12 @@ function programRunListRoute(view: View, pages: RunPages): Route {
     summary: "Lists the runs of one program, newest first. A deleted program's runs stay listed.",
     description: "To choose them by `status` too, use `GET /runs?program_id=<id>&status=<status>`.",
     pathParameters: { program_id: PROGRAM_ID },
-    query: {
-      quality_status: QUALITY_STATUS,
-      serial_number: SERIAL_NUMBER,
-      updated_since: UPDATED_SINCE,
-      limit: limitParameter(LIMITS.programRunsPage),
-      offset: OFFSET,
-    },
+    query: listParameters(LIMITS.programRunsPage),
     responses: { 200: jsonResponse("ProgramRunSummaryListResponse", "The page, and the total number of matches.") },
     handle(request) {
-      const { query } = request;
       const id = request.params.program_id as string;
       if (!view.cell.programs.everExisted(id)) throw unknownId("program", id);
-      return pages.get(
-        {
-          programId: id,
-          qualityStatus: query.quality_status,
-          serialNumber: query.serial_number,
-          updatedSinceUs: query.updated_since,
-          limit: query.limit,
-          offset: query.offset,
-        },
-        request.baseUrl,
-        request,
-      );
+      return runPage(pages, request, id);
     },
   });
 }

@@ -73,9 +73,9 @@ const RECORDER_COUNTERS: readonly Row<RecorderFigures>[] = [
     "Bytes accepted for capture files, including files made from captures.",
     (of) => of.captureAppendedBytes,
   ],
-  ["inspection_retention_runs_total", "Runs whose captures retention removed.", (of) => of.store?.retention.runs],
-  ["inspection_retention_files_total", "Files that retention removed.", (of) => of.store?.retention.files],
-  ["inspection_retention_bytes_total", "Bytes that retention freed.", (of) => of.store?.retention.bytes],
+  ["inspection_retention_runs_total", "Runs whose captures retention removed.", (of) => of.retention?.runs],
+  ["inspection_retention_files_total", "Files that retention removed.", (of) => of.retention?.files],
+  ["inspection_retention_bytes_total", "Bytes that retention freed.", (of) => of.retention?.bytes],
   ["inspection_webhook_delivered_total", "Deliveries that succeeded.", (of) => of.deliveries?.delivered],
   ["inspection_webhook_failed_total", "Deliveries that failed.", (of) => of.deliveries?.failed],
 ];

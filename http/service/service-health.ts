@@ -3,7 +3,6 @@ import { ReadDamage } from "../../storage/log/read-damage.js";
 import { withRelativePaths } from "../../storage/relative-paths.js";
 import type { RecorderErrorData } from "../../workers/recorder/recorder-messages.js";
 import type { ServiceLog } from "../log/service-log.js";
-import { rowsWithoutRecorder } from "./rows-without-recorder.js";
 import { SeenShortage } from "./seen-shortage.js";
 
 interface ServiceHealthOptions {
@@ -35,7 +34,7 @@ export class ServiceHealth {
   /** @returns since when and why nothing is recorded any more */
   recorderFailed(error: RecorderErrorData): string {
     const nowUs = this.#options.nowUs();
-    this.#ownRows = rowsWithoutRecorder(this.#ownRows, error, nowUs);
+    this.#ownRows = rowsWithoutRecorder(this.#ownRows, since(nowUs, error.message));
     return since(nowUs, error.message);
   }
 
@@ -47,6 +46,16 @@ export class ServiceHealth {
     );
     return [...withReadFaults, artefacts].map((row) => shownRow(row, this.#options.dataDirectory));
   }
+}
+
+/** Components that end with the recorder. */
+const ENDED_WITH_IT = ["log", "recorder", "dispatcher"];
+
+/** The rows after the recorder has failed: its own components are down, the other rows stay as they were. */
+export function rowsWithoutRecorder(rows: readonly ComponentRow[], detail: string): ComponentRow[] {
+  const down = { id: null, status: "down", detail, enabled: null, required: true } as const;
+  const others = rows.filter(({ key }) => !ENDED_WITH_IT.includes(key));
+  return [...ENDED_WITH_IT.map((key) => ({ ...down, key })), ...others];
 }
 
 /** The row with paths relative to the data directory: the folders of the machine are only for the log. */

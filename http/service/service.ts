@@ -1,7 +1,7 @@
 import { LIMITS } from "../../core/limits.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { directoryBytes } from "../../storage/disk/whole-files.js";
-import { RecorderError, type RecorderHandle, startRecorder } from "../../workers/recorder/recorder-handle.js";
+import { RecorderError, RecorderHandle } from "../../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../../workers/recorder/recorder-messages.js";
 import { receiverPolicy, receiverRanges } from "../../workers/webhooks/dispatcher/receiver-policy.js";
 import { LargeDocuments } from "../documents/large-documents.js";
@@ -79,7 +79,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     apiKeys: options.apiKeys,
     artefactThreads: options.artefactThreads,
   });
-  const recorder = startRecorder(
+  const recorder = new RecorderHandle(
     { ...recorderOptions, artefactTasks: options.artefactThreads + 1 },
     recorderCallbacks(readers, log),
   );

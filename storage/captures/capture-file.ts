@@ -58,11 +58,6 @@ export class CaptureFile implements Durable {
     this.#endOffset = committedEnd;
   }
 
-  /** Offset of the next append. */
-  get endOffset(): number {
-    return this.#endOffset;
-  }
-
   /**
    * Appends the payload, which must not change until `whenWritten` or `makeDurable` resolves.
    *

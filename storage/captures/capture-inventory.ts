@@ -1,6 +1,6 @@
 import { isUuidV7 } from "../../core/identifiers.js";
 import { UuidTable } from "../columns/uuid-table.js";
-import { isMissing } from "../disk/file-system-error.js";
+import { orWhereMissing } from "../disk/file-system-error.js";
 import type { FileSystem } from "../disk/file-system-interface.js";
 
 const CAPTURE_PATH = /^\d{6}\/([0-9a-f-]{36})-000\.(cap|rep)$/;
@@ -53,25 +53,15 @@ export async function* captureFiles(fileSystem: FileSystem, capturesPath: string
 
   async function entry(path: string, isDirectory: boolean): Promise<CaptureFileEntry> {
     const runId = isDirectory ? null : (captureFileOf(path)?.runId ?? null);
-    return { path, sizeBytes: isDirectory ? 0 : await sizeOf(fileSystem, `${capturesPath}/${path}`), runId };
+    return {
+      path,
+      sizeBytes: isDirectory ? 0 : await orWhereMissing(fileSystem.sizeOf(`${capturesPath}/${path}`), 0),
+      runId,
+    };
   }
 }
 
 async function entriesOf(fileSystem: FileSystem, path: string): Promise<{ name: string; isDirectory: boolean }[]> {
-  try {
-    const entries = await fileSystem.readDirectory(path);
-    return entries.sort((left, right) => (left.name < right.name ? -1 : 1));
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw error;
-  }
-}
-
-async function sizeOf(fileSystem: FileSystem, path: string): Promise<number> {
-  try {
-    return await fileSystem.sizeOf(path);
-  } catch (error) {
-    if (isMissing(error)) return 0;
-    throw error;
-  }
+  const entries = await orWhereMissing(fileSystem.readDirectory(path), []);
+  return entries.sort((left, right) => (left.name < right.name ? -1 : 1));
 }

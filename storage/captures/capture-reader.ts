@@ -39,10 +39,10 @@ export class CaptureReader {
   #forgotten = 0;
 
   /** @param options.nowMs a monotonic clock, by which a verified extent counts as verified for some time */
-  constructor(options: { fileSystem: FileSystem; maximumOpenFiles?: number; nowMs?: () => number }) {
+  constructor(options: { fileSystem: FileSystem; nowMs?: () => number }) {
     this.#fileSystem = options.fileSystem;
     this.#nowMs = options.nowMs ?? (() => performance.now());
-    this.#open = new OpenFiles(options.maximumOpenFiles);
+    this.#open = new OpenFiles();
   }
 
   /** @throws StorageError `capture_missing` when the file does not exist, `capture_damaged` when something else has its name */

@@ -1,7 +1,6 @@
 /** Sets of run ordinals for queries: how many there are, how many lie below an ordinal, and the members downwards from any rank. */
 import { lowerBound } from "../../core/lower-bound.js";
 import type { LongList } from "./ordinal-lists.js";
-import type { RankedBitmap } from "./ranked-bitmap.js";
 
 export interface OrdinalSet {
   readonly size: number;
@@ -28,35 +27,15 @@ export class AllOrdinals implements OrdinalSet {
   }
 }
 
-export class BitmapOrdinals implements OrdinalSet {
-  readonly #bitmap: RankedBitmap;
-
-  constructor(bitmap: RankedBitmap) {
-    this.#bitmap = bitmap;
-  }
-
-  get size(): number {
-    return this.#bitmap.count;
-  }
-
-  rank(ordinal: number): number {
-    return this.#bitmap.rank(ordinal);
-  }
-
-  forEachDescending(rank: number, limit: number, visit: (ordinal: number) => void): void {
-    this.#bitmap.forEachDescending(rank, limit, visit);
-  }
-}
-
 /** The runs of a long list, or those among them that match a filter by state. */
 export class ListedOrdinals implements OrdinalSet {
   readonly #list: LongList;
   readonly #positions: OrdinalSet;
 
   /** @param positions the set's positions in the list; default: all */
-  constructor(list: LongList, positions?: RankedBitmap) {
+  constructor(list: LongList, positions: OrdinalSet = new AllOrdinals(list.ordinals.length)) {
     this.#list = list;
-    this.#positions = positions === undefined ? new AllOrdinals(list.ordinals.length) : new BitmapOrdinals(positions);
+    this.#positions = positions;
   }
 
   get size(): number {

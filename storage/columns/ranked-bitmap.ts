@@ -5,6 +5,7 @@
  * 1994) over blocks of 512 bits holds the counts. Memory: 1 bit a position and 1/16 of that for the tree, both
  * doubled when full (a copy of 128 KiB at a million positions).
  */
+
 const WORDS_PER_BLOCK = 16;
 const BLOCK_SHIFT = 9; // 512 bits
 
@@ -16,6 +17,7 @@ function countBits(word: number): number {
   return Math.imul(x, 0x0101_0101) >>> 24;
 }
 
+/** An `OrdinalSet` of the positions whose bit is set. */
 export class RankedBitmap {
   #words = new Uint32Array(WORDS_PER_BLOCK);
   /** Fenwick tree over the blocks, 1-based; its length is a power of two plus one. */
@@ -23,7 +25,7 @@ export class RankedBitmap {
   #count = 0;
 
   /** How many bits are set. */
-  get count(): number {
+  get size(): number {
     return this.#count;
   }
 

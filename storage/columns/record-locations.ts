@@ -1,7 +1,6 @@
 /** Where a run's consolidated record lies in the log, by run ordinal: 12 bytes a run. */
 
 import type { RecordLocation } from "../log/committed-batch.js";
-import { SegmentOrdinals } from "./segment-ordinals.js";
 import { TypedColumn } from "./typed-column.js";
 
 export class RecordLocations {
@@ -33,5 +32,27 @@ export class RecordLocations {
       offset: this.#offsets.get(ordinal),
       length,
     };
+  }
+}
+
+/** Numbers segments in order of appearance. A small number takes half the room of a base, a million times. */
+class SegmentOrdinals {
+  readonly #bases: number[] = [];
+  readonly #ordinals = new Map<number, number>();
+
+  /** The segment's number; a new segment gets the next one. */
+  ordinalOf(segmentBase: number): number {
+    let ordinal = this.#ordinals.get(segmentBase);
+    if (ordinal === undefined) {
+      ordinal = this.#bases.length;
+      this.#bases.push(segmentBase);
+      this.#ordinals.set(segmentBase, ordinal);
+    }
+    return ordinal;
+  }
+
+  /** The base of the segment with this number. */
+  baseOf(ordinal: number): number {
+    return this.#bases[ordinal]!;
   }
 }

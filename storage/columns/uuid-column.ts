@@ -4,7 +4,7 @@
  */
 import { formatUuidWords } from "../../core/identifiers.js";
 import { TypedColumn } from "./typed-column.js";
-import { compareUuidWords, parseUuidWords, readUuidWords } from "./uuid-words.js";
+import { compareUuidWords, findUuidWords, parseUuidWords, readUuidWords } from "./uuid-words.js";
 
 export class UuidColumn {
   readonly #words = new TypedColumn(Uint32Array);
@@ -51,15 +51,6 @@ export class UuidColumn {
   }
 
   #indexOfWanted(): number {
-    let low = 0;
-    let high = this.length - 1;
-    while (low <= high) {
-      const middle = (low + high) >>> 1;
-      const order = compareUuidWords(this.#wanted, this.#words, middle);
-      if (order === 0) return middle;
-      if (order > 0) low = middle + 1;
-      else high = middle - 1;
-    }
-    return -1;
+    return findUuidWords(this.#wanted, this.#words, this.length);
   }
 }

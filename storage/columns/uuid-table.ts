@@ -11,7 +11,7 @@
 import { formatUuidWords } from "../../core/identifiers.js";
 import { HashSlots } from "./hash-slots.js";
 import { TypedColumn } from "./typed-column.js";
-import { compareUuidWords, parseUuidWords, readUuidWords } from "./uuid-words.js";
+import { compareUuidWords, findUuidWords, parseUuidWords, readUuidWords } from "./uuid-words.js";
 
 /** murmur3's finalizer over the words. Producers' ids need not be random, and neighbouring ids must still spread over the slots. */
 function hashWords(a: number, b: number, c: number, d: number): number {
@@ -124,16 +124,8 @@ export class UuidTable {
   }
 
   #findKey(): number {
-    let low = 0;
-    let high = this.#ascending.length - 1;
-    while (low <= high) {
-      const middle = (low + high) >>> 1;
-      const entry = this.#ascending.get(middle);
-      const order = compareUuidWords(this.#key, this.#keys, entry);
-      if (order === 0) return entry;
-      if (order > 0) low = middle + 1;
-      else high = middle - 1;
-    }
+    const found = findUuidWords(this.#key, this.#keys, this.#ascending.length, (place) => this.#ascending.get(place));
+    if (found >= 0) return found;
     const stray = this.#slots.find(this.#keyHash());
     return stray < 0 ? -1 : this.#strays.get(stray);
   }

@@ -4,6 +4,7 @@
  * Only the canonical lower-case form is read (8-4-4-4-12 hex digits). So a stored id formats back to exactly the text that came in, and any other
  * spelling is an unknown id.
  */
+import { lowerBound } from "../../core/lower-bound.js";
 import type { TypedColumn } from "./typed-column.js";
 
 const TEXT_LENGTH = 36;
@@ -36,6 +37,17 @@ export function parseUuidWords(text: string, words: Uint32Array, at: number): bo
     if ((++digits & 7) === 0) words[at + (digits >>> 3) - 1] = word;
   }
   return true;
+}
+
+/** The row of the wanted id among rows that ascend, found by halves; -1 if it is not there. @param rowAt the row of four words at a place */
+export function findUuidWords(
+  wanted: Uint32Array,
+  words: TypedColumn<Uint32Array>,
+  length: number,
+  rowAt = (place: number) => place,
+): number {
+  const place = lowerBound(0, length, (at) => compareUuidWords(wanted, words, rowAt(at)) > 0);
+  return place < length && compareUuidWords(wanted, words, rowAt(place)) === 0 ? rowAt(place) : -1;
 }
 
 /** Above 0 if the wanted id is above the one in that row of four words, below 0 if below it. */

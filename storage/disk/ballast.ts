@@ -1,4 +1,4 @@
-import { isMissing, isNoRoom } from "./file-system-error.js";
+import { isNoRoom, orWhereMissing } from "./file-system-error.js";
 import type { FileSystem } from "./file-system-interface.js";
 import { TEMPORARY_SUFFIX, writeFully } from "./whole-files.js";
 
@@ -31,12 +31,9 @@ export class Ballast {
   async find(): Promise<void> {
     const path = `${this.#directory}/${NAME}`;
     await this.#remove(`${path}${TEMPORARY_SUFFIX}`);
-    try {
-      this.#isThere = (await this.#fileSystem.sizeOf(path)) === this.sizeBytes;
-      if (!this.#isThere) await this.#remove(path);
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-    }
+    const foundBytes = await orWhereMissing(this.#fileSystem.sizeOf(path), null);
+    this.#isThere = foundBytes === this.sizeBytes;
+    if (foundBytes !== null && !this.#isThere) await this.#remove(path);
   }
 
   /**
@@ -119,11 +116,7 @@ export class Ballast {
     await this.#remove(`${path}${TEMPORARY_SUFFIX}`);
   }
 
-  async #remove(path: string): Promise<void> {
-    try {
-      await this.#fileSystem.unlink(path);
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-    }
+  #remove(path: string): Promise<void> {
+    return orWhereMissing(this.#fileSystem.unlink(path), undefined);
   }
 }

@@ -9,13 +9,14 @@
  *     quarantine/            copies of damaged bytes, as they were found
  *     cell.sock              the cell link's socket
  */
+import { dirname } from "node:path";
 import { isPlainObject } from "../../core/json/json.js";
 import { segmentBaseOf } from "../log/segment.js";
 import { StorageError } from "../storage-error.js";
 import { requireUsable } from "./directory-condition.js";
 import { type DirectoryLock, lockDirectory } from "./directory-lock.js";
 import { nodeFileSystem } from "./file-system.js";
-import { FileSystemError, isMissing } from "./file-system-error.js";
+import { FileSystemError, orWhereMissing } from "./file-system-error.js";
 import type { FileSystem } from "./file-system-interface.js";
 import { readWholeFile, replaceFile, TEMPORARY_SUFFIX } from "./whole-files.js";
 
@@ -96,8 +97,8 @@ async function open(
     if (hasFormat) await requireLog(fileSystem, path, paths.metaPath);
     for (const directory of Object.values(paths)) await fileSystem.makeDirectory(directory);
     await fileSystem.syncDirectory(path);
-    await fileSystem.syncDirectory(parentOf(path));
-    if (!hasFormat) await syncAbove(fileSystem, parentOf(path));
+    await fileSystem.syncDirectory(dirname(path));
+    if (!hasFormat) await syncAbove(fileSystem, dirname(path));
     if (!hasFormat) await replaceFile(fileSystem, path, FORMAT_FILE, new TextEncoder().encode(FORMAT_TEXT));
     return { path, ...paths, release: () => lock.release(), restoreLock: () => lock.restore() };
   } catch (error) {
@@ -144,13 +145,8 @@ async function requireStoreOrRoom(fileSystem: FileSystem, path: string, creates:
 
 /** Names in the folder; none if there is no folder. */
 async function namesIn(fileSystem: FileSystem, path: string): Promise<string[]> {
-  try {
-    const entries = await fileSystem.readDirectory(path);
-    return entries.map(({ name }) => name).sort();
-  } catch (error) {
-    if (isMissing(error)) return [];
-    throw error;
-  }
+  const entries = await orWhereMissing(fileSystem.readDirectory(path), []);
+  return entries.map(({ name }) => name).sort();
 }
 
 /** Turns a file system's refusal into an error about the data directory; undefined when the error is about something else. */
@@ -186,7 +182,7 @@ async function unusable(
 /** The path, or the nearest existing folder above it. */
 async function nearestThere(fileSystem: FileSystem, path: string): Promise<string> {
   let at = path;
-  while (parentOf(at) !== at && (await fileSystem.statusOf(at)) === null) at = parentOf(at);
+  while (dirname(at) !== at && (await fileSystem.statusOf(at)) === null) at = dirname(at);
   return at;
 }
 
@@ -205,9 +201,9 @@ const UNUSABLE: Readonly<Record<string, string>> = {
  * folder that this account may not read was not made by it, nor was anything above that.
  */
 async function syncAbove(fileSystem: FileSystem, path: string): Promise<void> {
-  for (let at = path; parentOf(at) !== at; at = parentOf(at)) {
+  for (let at = path; dirname(at) !== at; at = dirname(at)) {
     try {
-      await fileSystem.syncDirectory(parentOf(at));
+      await fileSystem.syncDirectory(dirname(at));
     } catch (error) {
       if (error instanceof FileSystemError && (error.code === "EACCES" || error.code === "EPERM")) return;
       throw error;
@@ -217,13 +213,9 @@ async function syncAbove(fileSystem: FileSystem, path: string): Promise<void> {
 
 /** True when `format.json` names this release's format; false when the directory is new. @throws StorageError for any other format */
 async function checkFormat(fileSystem: FileSystem, path: string): Promise<boolean> {
-  let text: string;
-  try {
-    text = new TextDecoder().decode(await readWholeFile(fileSystem, `${path}/${FORMAT_FILE}`));
-  } catch (error) {
-    if (isMissing(error)) return false;
-    throw error;
-  }
+  const bytes = await orWhereMissing(readWholeFile(fileSystem, `${path}/${FORMAT_FILE}`), null);
+  if (bytes === null) return false;
+  const text = new TextDecoder().decode(bytes);
   const { format, hasRelease } = formatIn(text);
   if (format === DATA_FORMAT && hasRelease) return true;
   if (format === DATA_FORMAT) {
@@ -272,10 +264,4 @@ function missing(path: string): StorageError {
     `the folder ${path} holds no store: the file ${FORMAT_FILE} that every store has is not there. Give a store's folder with --data`,
     { path },
   );
-}
-
-function parentOf(path: string): string {
-  const at = path.lastIndexOf("/");
-  if (at < 0) return ".";
-  return at === 0 ? "/" : path.slice(0, at);
 }

@@ -17,7 +17,7 @@
  */
 import { connect, createServer, type Server } from "node:net";
 import { StorageError } from "../storage-error.js";
-import { FileSystemError, isMissing, shortageOf, wrapped } from "./file-system-error.js";
+import { FileSystemError, orWhereMissing, shortageOf, wrapped } from "./file-system-error.js";
 import type { FileSystem } from "./file-system-interface.js";
 import { TEMPORARY_SUFFIX } from "./whole-files.js";
 
@@ -144,7 +144,7 @@ async function enter(fileSystem: FileSystem, directory: string) {
   const leave = async (): Promise<void> => {
     try {
       // The entry goes first: an entry must never refuse a connection while its process may still count on it.
-      await removeEntry(fileSystem, path);
+      await orWhereMissing(fileSystem.unlink(path), undefined);
     } finally {
       // An entry that could not be removed is one of the dead from now on.
       await new Promise<void>((resolve) => server.close(() => resolve()));
@@ -191,7 +191,7 @@ async function findRival(fileSystem: FileSystem, directory: string, own: string)
     if (match === null || name === own) continue;
     const state = await stateOf(`${directory}/${name}`);
     if (state === "dead") {
-      await removeEntry(fileSystem, `${directory}/${name}`);
+      await orWhereMissing(fileSystem.unlink(`${directory}/${name}`), undefined);
       continue;
     }
     const rival = { entry: name, processId: Number(match[1]), state };
@@ -223,12 +223,4 @@ function stateOf(path: string): Promise<EntryState> {
     });
     socket.on("close", () => resolve(answer === "asking" ? "asking" : "holding"));
   });
-}
-
-async function removeEntry(fileSystem: FileSystem, path: string): Promise<void> {
-  try {
-    await fileSystem.unlink(path);
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
 }

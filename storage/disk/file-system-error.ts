@@ -18,6 +18,16 @@ export function isMissing(error: unknown): boolean {
   return error instanceof FileSystemError && error.code === "ENOENT";
 }
 
+/** The answer, or `otherwise` when the file or folder does not exist. */
+export async function orWhereMissing<T, Otherwise>(answer: Promise<T>, otherwise: Otherwise): Promise<T | Otherwise> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isMissing(error)) return otherwise;
+    throw error;
+  }
+}
+
 /** True when the path belongs to something other than a file: a folder, a FIFO, a socket. */
 export function isNoFile(error: unknown): error is FileSystemError {
   return error instanceof FileSystemError && error.operation === "open" && NO_FILE_CODES.has(error.code);

@@ -6,7 +6,7 @@
 import * as fs from "node:fs";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
-import { FileSystemError, isMissing, translated, wrapped } from "./file-system-error.js";
+import { FileSystemError, isMissing, orWhereMissing, translated, wrapped } from "./file-system-error.js";
 import type { FileSystem, StoreFile } from "./file-system-interface.js";
 import { TEMPORARY_SUFFIX, writeFully } from "./whole-files.js";
 
@@ -25,6 +25,9 @@ const DIRECTORY_MODE = 0o700;
 const openFile = promisify(fs.open);
 const closeFile = promisify(fs.close);
 const truncateFile = promisify(fs.ftruncate);
+const readFile = promisify(fs.read);
+const writeFile = promisify(fs.write);
+const datasync = promisify(fs.fdatasync);
 const fsync = promisify(fs.fsync);
 const changeOwner = promisify(fs.fchown);
 const changeMode = promisify(fs.fchmod);
@@ -39,22 +42,13 @@ class NodeFile implements StoreFile {
     this.#path = path;
   }
 
-  write(bytes: Uint8Array, position: number): Promise<number> {
-    return new Promise((resolve, reject) => {
-      fs.write(this.#fd, bytes, 0, bytes.length, position, (error, count) => {
-        if (error) reject(wrapped("write", this.#path, error));
-        else resolve(count);
-      });
-    });
+  async write(bytes: Uint8Array, position: number): Promise<number> {
+    const written = writeFile(this.#fd, bytes, 0, bytes.length, position);
+    return (await translated("write", this.#path, written)).bytesWritten;
   }
 
-  read(into: Uint8Array, position: number): Promise<number> {
-    return new Promise((resolve, reject) => {
-      fs.read(this.#fd, into, 0, into.length, position, (error, count) => {
-        if (error) reject(wrapped("read", this.#path, error));
-        else resolve(count);
-      });
-    });
+  async read(into: Uint8Array, position: number): Promise<number> {
+    return (await translated("read", this.#path, readFile(this.#fd, into, 0, into.length, position))).bytesRead;
   }
 
   readSync(into: Uint8Array, position: number): number {
@@ -66,25 +60,15 @@ class NodeFile implements StoreFile {
   }
 
   datasync(): Promise<void> {
-    return new Promise((resolve, reject) => {
-      fs.fdatasync(this.#fd, (error) => {
-        if (error) reject(wrapped("fdatasync", this.#path, error));
-        else resolve();
-      });
-    });
+    return translated("fdatasync", this.#path, datasync(this.#fd));
   }
 
   truncate(sizeBytes: number): Promise<void> {
     return translated("ftruncate", this.#path, truncateFile(this.#fd, sizeBytes));
   }
 
-  size(): Promise<number> {
-    return new Promise((resolve, reject) => {
-      fs.fstat(this.#fd, (error, stats) => {
-        if (error) reject(wrapped("fstat", this.#path, error));
-        else resolve(stats.size);
-      });
-    });
+  async size(): Promise<number> {
+    return Number((await translated("fstat", this.#path, statFile(this.#fd, { bigint: true }))).size);
   }
 
   async identity(): Promise<string> {
@@ -172,15 +156,7 @@ export const nodeFileSystem: FileSystem = {
     const entries = await translated("readdir", path, fs.promises.readdir(path, { withFileTypes: true }));
     return entries.map((entry) => ({ name: entry.name, isDirectory: entry.isDirectory() }));
   },
-  async exists(path) {
-    try {
-      await translated("stat", path, fs.promises.stat(path));
-      return true;
-    } catch (error) {
-      if (isMissing(error)) return false;
-      throw error;
-    }
-  },
+  exists: async (path) => (await statOrNull(path)) !== null,
   async sizeOf(path) {
     return (await translated("stat", path, fs.promises.stat(path))).size;
   },
@@ -277,13 +253,8 @@ async function giveOwner(fd: number, path: string, old: fs.BigIntStats): Promise
   await translated("chmod", path, changeMode(fd, Number(old.mode & 0o7777n)));
 }
 
-async function statOrNull(path: string): Promise<fs.BigIntStats | null> {
-  try {
-    return await translated("stat", path, fs.promises.stat(path, { bigint: true }));
-  } catch (error) {
-    if (isMissing(error)) return null;
-    throw error;
-  }
+function statOrNull(path: string): Promise<fs.BigIntStats | null> {
+  return orWhereMissing(translated("stat", path, fs.promises.stat(path, { bigint: true })), null);
 }
 
 /** The id of the account that owns the file or folder. */
@@ -303,13 +274,8 @@ export async function otherWritersOf(path: string): Promise<"everybody" | "its g
 }
 
 /** The path after following symbolic links; the path itself when nothing has it. */
-export async function realPathOf(path: string): Promise<string> {
-  try {
-    return await translated("realpath", path, fs.promises.realpath(path));
-  } catch (error) {
-    if (isMissing(error)) return path;
-    throw error;
-  }
+export function realPathOf(path: string): Promise<string> {
+  return orWhereMissing(translated("realpath", path, fs.promises.realpath(path)), path);
 }
 
 /** The target of a symbolic link, such as those in /proc. Blocking. @throws Error of the system */

@@ -12,11 +12,10 @@ export type OnUnreadable = (path: string, offset: number, lengthBytes: number, e
  * record and match no CRC. It is only for reading, and never for opening a store: a later read of the same bytes may succeed.
  */
 export function tolerantReads(fileSystem: FileSystem, onUnreadable: OnUnreadable): FileSystem {
-  return {
-    ...boundTo(fileSystem),
+  return replacing(fileSystem, {
     async open(path, mode) {
       const file = await fileSystem.open(path, mode);
-      return { ...fileBoundTo(file), read: (into, position) => readAround(file, into, position) };
+      return replacing(file, { read: (into, position) => readAround(file, into, position) });
 
       async function readAround(source: StoreFile, into: Uint8Array, position: number): Promise<number> {
         try {
@@ -37,7 +36,7 @@ export function tolerantReads(fileSystem: FileSystem, onUnreadable: OnUnreadable
         }
       }
     },
-  };
+  });
 }
 
 /**
@@ -54,31 +53,29 @@ export function tolerantLookups(fileSystem: FileSystem, onUnreadable: OnUnreadab
       return otherwise;
     }
   };
-  return {
-    ...boundTo(fileSystem),
+  return replacing(fileSystem, {
     readDirectory: (path) => answerOr(path, fileSystem.readDirectory(path), []),
     exists: (path) => answerOr(path, fileSystem.exists(path), false),
     sizeOf: (path) => answerOr(path, fileSystem.sizeOf(path), 0),
-  };
+  });
 }
 
 /** As `tolerantReads`, for opening files. It reports a file that cannot be opened, and gives one without readable bytes instead. */
 export function tolerantOpens(fileSystem: FileSystem, onUnreadable: OnUnreadable): FileSystem {
-  return {
-    ...boundTo(fileSystem),
+  return replacing(fileSystem, {
     async open(path, mode) {
       try {
         const file = await fileSystem.open(path, mode);
         // The size is read here, where a failure can still be reported. Nobody writes to the file.
         const sizeBytes = await file.size().catch((error: unknown) => file.close().then(() => Promise.reject(error)));
-        return { ...fileBoundTo(file), size: async () => sizeBytes };
+        return replacing(file, { size: async () => sizeBytes });
       } catch (error) {
         if (!(error instanceof FileSystemError)) throw error;
         onUnreadable(path, 0, 0, error);
         return unreadableFile(await fileSystem.sizeOf(path).catch(() => 0), error);
       }
     },
-  };
+  });
 }
 
 /** All three together, to get at whatever the disk can still read. */
@@ -99,35 +96,12 @@ function unreadableFile(sizeBytes: number, error: FileSystemError): StoreFile {
   };
 }
 
-function boundTo(fileSystem: FileSystem): FileSystem {
-  return {
-    open: (path, mode) => fileSystem.open(path, mode),
-    openSync: (path) => fileSystem.openSync(path),
-    rename: (from, to) => fileSystem.rename(from, to),
-    unlink: (path) => fileSystem.unlink(path),
-    makeDirectory: (path) => fileSystem.makeDirectory(path),
-    removeDirectory: (path) => fileSystem.removeDirectory(path),
-    openDirectory: (path) => fileSystem.openDirectory(path),
-    readDirectory: (path) => fileSystem.readDirectory(path),
-    exists: (path) => fileSystem.exists(path),
-    sizeOf: (path) => fileSystem.sizeOf(path),
-    statusOf: (path) => fileSystem.statusOf(path),
-    assertAccess: (path, access) => fileSystem.assertAccess(path, access),
-    syncDirectory: (path) => fileSystem.syncDirectory(path),
-    room: (path) => fileSystem.room(path),
-  };
-}
-
-function fileBoundTo(file: StoreFile): StoreFile {
-  return {
-    write: (bytes, position) => file.write(bytes, position),
-    read: (into, position) => file.read(into, position),
-    readSync: (into, position) => file.readSync(into, position),
-    datasync: () => file.datasync(),
-    truncate: (sizeBytes) => file.truncate(sizeBytes),
-    size: () => file.size(),
-    identity: () => file.identity(),
-    close: () => file.close(),
-    closeSync: () => file.closeSync(),
-  };
+/** The target with some methods replaced. The others are called on the target itself. */
+function replacing<T extends object>(target: T, methods: Partial<T>): T {
+  return new Proxy(target, {
+    get(of, name) {
+      const method = Reflect.get(methods, name) ?? Reflect.get(of, name);
+      return typeof method === "function" ? method.bind(of) : method;
+    },
+  });
 }

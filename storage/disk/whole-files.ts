@@ -1,5 +1,5 @@
 /** Reads and writes that take more than one call of the file system: all of a buffer, a whole file, a file that is replaced. */
-import { FileSystemError, isMissing } from "./file-system-error.js";
+import { FileSystemError, orWhereMissing } from "./file-system-error.js";
 import type { FileSystem, StoreFile } from "./file-system-interface.js";
 
 /** Ending of a file while it is being written. After a crash such a file may remain; nothing refers to it. */
@@ -94,11 +94,7 @@ export function readToEnd(fileSystem: FileSystem, path: string): Promise<Uint8Ar
 export async function directoryBytes(fileSystem: FileSystem, directory: string): Promise<number> {
   let bytes = 0;
   for (const { name } of await fileSystem.readDirectory(directory)) {
-    try {
-      bytes += await fileSystem.sizeOf(`${directory}/${name}`);
-    } catch (error) {
-      if (!isMissing(error)) throw error;
-    }
+    bytes += await orWhereMissing(fileSystem.sizeOf(`${directory}/${name}`), 0);
   }
   return bytes;
 }

@@ -1,8 +1,6 @@
 /** Decodes index sections: see index-layout.ts for their bytes. */
 import { readUuid } from "../../core/identifiers.js";
 import { RUN_STATUSES, type RunStatus } from "../../core/run/run-state.js";
-import { RecentUuids } from "../columns/recent-uuids.js";
-import { SHORT_TEXT_BYTES, ShortTexts } from "../columns/short-texts.js";
 import { IndexedEvents } from "./event-index.js";
 import { HIGH, named, u32At, u53At } from "./index-fields.js";
 import {
@@ -21,10 +19,8 @@ import { RecordDecodeError } from "./record-decode-error.js";
 
 const FRAME_BEGUN = DELTA_KINDS.indexOf("frame_begun");
 const NO_EVENTS = {};
-/** Records that follow each other mostly have the same producer and few runs, so their texts are kept. */
-const names = new ShortTexts("values");
-const runIds = new RecentUuids();
-const instances = new RecentUuids();
+/** The last producer's name: records that follow each other mostly have the same one. */
+let lastName = "";
 
 /** Reads index sections by hand, as index-layout.ts describes them, because opening a store reads every record. */
 export class IndexReader {
@@ -45,14 +41,15 @@ export class IndexReader {
     const instanceAt = this.#take(hasInstance ? UUID_BYTES : 0);
     if (nameBytes === 0) return null;
     const producer = this.#name(nameAt, instanceAt);
-    return hasInstance
-      ? { producer, sequence, instance: instances.read(this.#bytes, instanceAt) }
-      : { producer, sequence };
+    return hasInstance ? { producer, sequence, instance: readUuid(this.#bytes, instanceAt) } : { producer, sequence };
   }
 
   #name(start: number, end: number): string {
-    const known = end - start <= SHORT_TEXT_BYTES ? names.read(this.#bytes, start, end) : undefined;
-    return known ?? String.fromCharCode(...this.#bytes.subarray(start, end));
+    const bytes = this.#bytes;
+    let at = start;
+    while (at < end && bytes[at] === lastName.charCodeAt(at - start)) at++;
+    if (at < end || lastName.length !== end - start) lastName = String.fromCharCode(...bytes.subarray(start, end));
+    return lastName;
   }
 
   delta(): { runId: string; statusAfter: RunStatus; frameId: string | null } {
@@ -60,7 +57,7 @@ export class IndexReader {
     const code = this.#bytes[at + 17] as number;
     if (DELTA_KINDS[code] === undefined) throw new RecordDecodeError(`unknown change code ${code}`);
     return {
-      runId: runIds.read(this.#bytes, at),
+      runId: readUuid(this.#bytes, at),
       statusAfter: named(RUN_STATUSES, this.#bytes[at + 16] as number, "run status"),
       frameId: code === FRAME_BEGUN ? readUuid(this.#bytes, at + 18) : null,
     };

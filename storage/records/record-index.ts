@@ -47,6 +47,21 @@ export type RecordIndex =
   | { type: typeof RECORD_TYPE.webhook; origin: Origin | null; shown: WebhookIndex }
   | { type: typeof RECORD_TYPE.delivery; origin: Origin | null; delivery: Delivery };
 
+/** The run that the index section names; null for a record of no run. */
+export function runOfIndex(index: RecordIndex): string | null {
+  switch (index.type) {
+    case RECORD_TYPE.runCreated:
+    case RECORD_TYPE.runEnded:
+      return index.summary.id;
+    case RECORD_TYPE.runDelta:
+      return index.runId;
+    case RECORD_TYPE.delivery:
+      return index.delivery.runId;
+    default:
+      return null;
+  }
+}
+
 /** True for the record types of this release. Other types are the log's own, or of a newer release. */
 export function isKnownRecordType(type: number): type is RecordType {
   return type >= RECORD_TYPE.cellChanges && type <= RECORD_TYPE.delivery;

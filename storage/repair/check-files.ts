@@ -1,7 +1,7 @@
 /** The part of a check that looks at files: files that records name, files that nothing names, and quarantined files. */
 import { type CaptureInventory, captureFiles } from "../captures/capture-inventory.js";
 import type { DataDirectory } from "../disk/data-directory.js";
-import { isMissing } from "../disk/file-system-error.js";
+import { orWhereMissing } from "../disk/file-system-error.js";
 import type { FileSystem } from "../disk/file-system-interface.js";
 import { TEMPORARY_SUFFIX } from "../disk/whole-files.js";
 import { hintBaseOf } from "../log/hint-format.js";
@@ -103,13 +103,4 @@ async function entriesIn(fileSystem: FileSystem, path: string): Promise<FolderEn
     entries.push({ name, isDirectory, sizeBytes });
   }
   return entries.sort((left, right) => (left.name < right.name ? -1 : 1));
-}
-
-async function orWhereMissing<T>(answer: Promise<T>, otherwise: T): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (isMissing(error)) return otherwise;
-    throw error;
-  }
 }

@@ -6,13 +6,7 @@ import { extentsOfChange, extentsOfRun } from "../captures/stored-extents.js";
 import { UuidTable } from "../columns/uuid-table.js";
 import type { LogRecord } from "../log/committed-batch.js";
 import { decodeChanges, decodeRefusal } from "../records/change-record.js";
-import {
-  decodeIndex,
-  isKnownRecordType,
-  RECORD_TYPE,
-  RecordDecodeError,
-  type RecordIndex,
-} from "../records/record-index.js";
+import { decodeIndex, isKnownRecordType, RECORD_TYPE, RecordDecodeError, runOfIndex } from "../records/record-index.js";
 import { decodeDeliveryBody, decodeWebhookSecret } from "../records/webhook-record.js";
 import type { NamedExtents } from "./check-store.js";
 
@@ -111,18 +105,4 @@ export class RecordVerifier {
 /** The run that the record's index section names; null for a record of no run. */
 export function runOf({ type, index }: Pick<LogRecord, "type" | "index">): string | null {
   return isKnownRecordType(type) ? runOfIndex(decodeIndex(type, index)) : null;
-}
-
-function runOfIndex(index: RecordIndex): string | null {
-  switch (index.type) {
-    case RECORD_TYPE.runCreated:
-    case RECORD_TYPE.runEnded:
-      return index.summary.id;
-    case RECORD_TYPE.runDelta:
-      return index.runId;
-    case RECORD_TYPE.delivery:
-      return index.delivery.runId;
-    default:
-      return null;
-  }
 }

@@ -12,13 +12,7 @@ import { type UnreadablePlace, UnreadablePlaces } from "../disk/unreadable-place
 import { forEachRecord, type LogRecord, type RecordLocation } from "../log/committed-batch.js";
 import { segmentBaseOf } from "../log/segment.js";
 import { decodeChanges } from "../records/change-record.js";
-import {
-  decodeIndex,
-  isChangeRecordType,
-  RECORD_TYPE,
-  type RecordIndex,
-  type RecordType,
-} from "../records/record-index.js";
+import { decodeIndex, isChangeRecordType, RECORD_TYPE, type RecordType, runOfIndex } from "../records/record-index.js";
 import { findLogEvidence } from "../recovery/log-evidence.js";
 import { walkLog } from "../recovery/log-walk.js";
 import { describeLost, MAXIMUM_LISTED_FINDINGS } from "../recovery/recovery-report.js";
@@ -78,7 +72,7 @@ export async function readRun({
         } else if (index?.type === RECORD_TYPE.delivery) {
           const { delivery } = index;
           if (delivery.runId === runId) deliveries.set(delivery.id, { delivery, place: placeOf(record, location) });
-        } else if (index !== undefined && runIdOf(index) === runId) {
+        } else if (index !== undefined && runOfIndex(index) === runId) {
           folded.take(record, location);
         }
       });
@@ -188,16 +182,4 @@ function nothingLeft(
 
 function isReadRecordType(type: number): type is RecordType {
   return isChangeRecordType(type) || type === RECORD_TYPE.webhook || type === RECORD_TYPE.delivery;
-}
-
-function runIdOf(index: RecordIndex): string | null {
-  switch (index.type) {
-    case RECORD_TYPE.runCreated:
-    case RECORD_TYPE.runEnded:
-      return index.summary.id;
-    case RECORD_TYPE.runDelta:
-      return index.runId;
-    default:
-      return null;
-  }
 }

@@ -18,7 +18,7 @@
  * The page itself adds O(limit) to all of them, at worst O(limit log n).
  */
 import { LONG_LIST_LENGTH, OrdinalLists } from "../columns/ordinal-lists.js";
-import { AllOrdinals, BitmapOrdinals, FoundOrdinals, ListedOrdinals, type OrdinalSet } from "../columns/ordinal-set.js";
+import { AllOrdinals, FoundOrdinals, ListedOrdinals, type OrdinalSet } from "../columns/ordinal-set.js";
 import { TextTable } from "../columns/text-table.js";
 import { TypedColumn } from "../columns/typed-column.js";
 import type { IndexedRun } from "../records/indexed-run.js";
@@ -171,7 +171,7 @@ export class RunIndex {
   /** The newest run of a status: O(log n). */
   newestOfStatus(status: number): number | undefined {
     const bitmap = this.#byState.get({ status });
-    return bitmap === undefined || bitmap.count === 0 ? undefined : bitmap.select(bitmap.count - 1);
+    return bitmap === undefined || bitmap.size === 0 ? undefined : bitmap.select(bitmap.size - 1);
   }
 
   query({ programOrdinal, serialNumber, status, outcome, updatedSinceUs, offset, limit }: RunQuery): RunPage {
@@ -213,7 +213,7 @@ export class RunIndex {
     if (programOrdinal !== undefined) return this.#listed(this.#byProgram, programOrdinal, filter);
     if (isAnyState(filter)) return new AllOrdinals(this.size);
     const bitmap = this.#byState.get(filter);
-    return bitmap === undefined ? EMPTY : new BitmapOrdinals(bitmap);
+    return bitmap ?? EMPTY;
   }
 
   #listed(lists: OrdinalLists, key: number, filter: StateFilter): OrdinalSet {

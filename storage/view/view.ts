@@ -8,7 +8,6 @@
  *
  * Every method answers from one state: what it finds is fixed before its first read of the log, and records never change or move.
  */
-import type { FrameState } from "../../core/capture/capture.js";
 import type { ComponentRow } from "../../core/health.js";
 import type { ProgramState } from "../../core/run/program.js";
 import type { RunState, RunStatus } from "../../core/run/run-state.js";
@@ -89,15 +88,6 @@ export class View {
   activeRun(): RunState | undefined {
     const ordinal = this.runs.newestActive();
     return ordinal === undefined ? undefined : this.#activeRuns.state(this.runs.id(ordinal));
-  }
-
-  /** A frame with its run; undefined for an unknown frame; as `run`. */
-  async frame(frameId: string): Promise<{ readonly run: RunState; readonly frame: FrameState } | undefined> {
-    const ordinal = this.runs.runOfFrame(frameId);
-    if (ordinal === undefined) return undefined;
-    const run = await this.#state(ordinal);
-    const frame = run.frames.find((one) => one.id === frameId);
-    return frame === undefined ? undefined : { run, frame };
   }
 
   /** Id of a frame's run; undefined for an unknown frame. Reads nothing. */

@@ -2,7 +2,7 @@ import t from "tap";
 import { parseCellMessage } from "../../core/link/parse-cell-message.js";
 import { RefusedError } from "../../core/link/refusal.js";
 import { createRandom, type Random } from "../../core/random.js";
-import { PayloadBuffers } from "../../workers/cell-link/bounds/payload-buffers.js";
+import { BufferPool } from "../../workers/buffer-pool.js";
 import { FrameParser, type FrameToSend } from "../../workers/cell-link/frame-codec.js";
 import { decodeBody } from "../../workers/cell-link/strict-message-pack.js";
 import { mutatedBytes } from "../helpers/fuzz/byte-mutators.js";
@@ -21,7 +21,7 @@ const KEPT_BYTES = 1024 * 1024;
 let corpus: CorpusEntry[] = [];
 
 /** What a parser makes of a stream that comes in chunks of this size. */
-function judged(stream: Uint8Array, chunkBytes: number, buffers = new PayloadBuffers(0)) {
+function judged(stream: Uint8Array, chunkBytes: number, buffers = new BufferPool(0)) {
   const frames: unknown[] = [];
   const parser = new FrameParser({
     buffers,
@@ -76,7 +76,7 @@ t.test("the corpus of the link: which frames come of each stream, and where it i
 t.test(`mutants of the streams, seed ${seed}: frames or one fault, the same for any cut`, async (t) => {
   const random = createRandom(seed);
   const faults: string[] = [];
-  const buffers = new PayloadBuffers(KEPT_BYTES);
+  const buffers = new BufferPool(KEPT_BYTES);
   const counts = { whole: 0, refused: 0, frames: 0 };
   const stream = ({ parts }: CorpusEntry): Uint8Array => parts.get("stream") ?? new Uint8Array(0);
   for (let mutant = 0; mutant < MUTANTS && faults.length < 3; mutant++) {

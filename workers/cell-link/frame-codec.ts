@@ -21,7 +21,7 @@
 import { LIMITS } from "../../core/limits.js";
 import type { Refusal } from "../../core/link/refusal.js";
 import { encodeMessagePack } from "../../storage/records/message-pack.js";
-import type { PayloadBuffers } from "./bounds/payload-buffers.js";
+import type { BufferPool } from "../buffer-pool.js";
 
 export const PROTOCOL_VERSION = 1;
 export const HEADER_BYTES = 24;
@@ -83,7 +83,7 @@ export interface Frame {
   sequence: number;
   /** MessagePack, not decoded yet (`decodeBody`). Valid until `onFrame` returns: the bytes may be the socket's. */
   body: Uint8Array;
-  /** It belongs to the receiver, who releases it to the parser's `PayloadBuffers` when it is no longer needed. */
+  /** It belongs to the receiver, who releases it to the parser's `BufferPool` when it is no longer needed. */
   payload: Uint8Array;
 }
 
@@ -151,7 +151,7 @@ export interface FrameParserOptions {
   /** Called in order, within `push`. It may close the parser, but must not call `push`. */
   onFrame(frame: Frame): void;
   /** Gives the buffers for payloads. All connections of a thread share one. */
-  buffers: Pick<PayloadBuffers, "take" | "release">;
+  buffers: Pick<BufferPool, "take" | "release">;
   /** A message announces a payload. No memory is taken for it yet. It may close the parser. */
   onPayloadAnnounced?(): void;
   /**

@@ -9,10 +9,10 @@ import {
   socketPathState,
 } from "../../storage/disk/file-system.js";
 import { shortageOf } from "../../storage/disk/file-system-error.js";
+import { BufferPool } from "../buffer-pool.js";
 import { unavailable } from "./bounds/bounded-refusal.js";
 import { LinkBudget } from "./bounds/link-budget.js";
 import { type LinkPlaces, linkPlaces, Strangers, type Transport } from "./bounds/link-places.js";
-import { PayloadBuffers } from "./bounds/payload-buffers.js";
 import { TokenFailures } from "./bounds/token-failures.js";
 import type { MessageIntake, ProducerProgress } from "./message-intake.js";
 import { LinkSession } from "./session/link-session.js";
@@ -37,8 +37,6 @@ export class LinkListenError extends Error {
 export interface LinkServerOptions {
   intake: MessageIntake;
   timers: Timers;
-  /** Default: places according to the process's limit of descriptors. */
-  places?: LinkPlaces;
   /** Called for an error of the service itself. */
   report(error: unknown, producer: string | null): void;
   /** Called when a wrong token came from an address. */
@@ -77,13 +75,13 @@ export class LinkServer {
   constructor(options: LinkServerOptions) {
     this.#intake = options.intake;
     this.#timers = options.timers;
-    this.#places = options.places ?? linkPlaces(descriptorLimit());
+    this.#places = linkPlaces(descriptorLimit());
     const { socket, tcp } = this.#places;
     this.#strangers = { socket: new Strangers(socket.strangers), tcp: new Strangers(tcp.strangers) };
     this.#wrongTokens = new TokenFailures(options.timers);
     this.#host = {
       intake: options.intake,
-      buffers: new PayloadBuffers(),
+      buffers: new BufferPool(),
       budget: this.#budget,
       mayTakePayloads: () => !this.#arePayloadsHeld,
       hasPlace: (session, name) => this.#hasPlace(session, name),

@@ -8,7 +8,7 @@ import { connect, type Socket } from "node:net";
 import { generateUuidV7 } from "../../core/identifiers.js";
 import type { JsonObject } from "../../core/json/json.js";
 import type { Refusal } from "../../core/link/refusal.js";
-import { PayloadBuffers } from "./bounds/payload-buffers.js";
+import { BufferPool } from "../buffer-pool.js";
 import { encodeFrame, type Frame, FrameParser, type FrameToSend, PROTOCOL_VERSION } from "./frame-codec.js";
 import { decodeBody } from "./strict-message-pack.js";
 import { type QueuedMessage, UnacknowledgedQueue } from "./unacknowledged-queue.js";
@@ -231,7 +231,7 @@ export class ProducerClient {
     socket.setNoDelay(true);
     socket.setKeepAlive(true, this.#keepAliveMs);
     const parser = new FrameParser({
-      buffers: new PayloadBuffers(0),
+      buffers: new BufferPool(0),
       onFrame: (frame) => this.#receive(socket, frame),
     });
     let reason = "the service closed the connection";

@@ -16,8 +16,6 @@ export interface DemoCellOptions {
   capturesDirectory?: string;
   /** How many times as fast as a real cell; 0: it does not wait at all. Default 1. */
   speed?: number;
-  /** Name on the link. The default is demo-cell. */
-  producer?: string;
 }
 
 /** A report to the parent over IPC. Without an IPC channel it is a line of JSON on stdout. */

@@ -44,7 +44,7 @@ export async function runDemoCell(
 ): Promise<number> {
   const client = new ProducerClient({
     address: { path: options.socketPath },
-    producer: options.producer ?? "demo-cell",
+    producer: "demo-cell",
     onWelcome: () => report({ kind: "connected" }),
     onDisconnected(reason) {
       report({ kind: "disconnected", reason });
@@ -65,7 +65,7 @@ export async function runDemoCell(
   try {
     await client.welcomed();
     await introduce(client, programs, options.seed, isGuest);
-    const parts = new PartCounter(programs);
+    const parts = new PartCounter();
     while (!signal.aborted && (options.runs === 0 || runs < options.runs)) {
       const number = (options.firstNumber ?? 1) + runs++;
       const random = createRandom(Math.imul(options.seed, 0x9e3779b1) ^ number);
@@ -124,10 +124,6 @@ async function changeReaderState(client: ProducerClient, random: Random): Promis
 /** Serial numbers of each program's parts. They ascend, and sometimes the last part comes again. */
 class PartCounter {
   readonly #counts = new Map<DemoProgram, number>();
-
-  constructor(programs: readonly DemoProgram[]) {
-    for (const program of programs) this.#counts.set(program, 0);
-  }
 
   next(program: DemoProgram, random: Random, scene: Scene | undefined, number: number): string {
     const last = this.#counts.get(program) ?? 0;

@@ -4,7 +4,6 @@ import type { DeliveryContent } from "../../storage/records/delivery-records.js"
 import type { StorageErrorData } from "../../storage/storage-error.js";
 import type { TaskAnswer, TaskMessage } from "../artefacts/pool/artefact-thread.js";
 import type { LogLine, RecorderErrorData } from "./recorder-messages.js";
-import type { StoreCounters } from "./upkeep/store-counters.js";
 
 /**
  * What the recorder asks and tells the front. A call that returns a promise keeps later batches waiting only if it says
@@ -17,11 +16,8 @@ export interface RecorderCallbacks {
    * producers.
    */
   onBatch(batch: CommittedBatch): void | Promise<void>;
-  /**
-   * Takes all of the recorder's rows of health (log, disk, recorder, dispatcher) and the store's counters. It is called
-   * each time one of them changes.
-   */
-  onHealth(rows: ComponentRow[], counters: StoreCounters): void;
+  /** Takes all of the recorder's rows of health (log, disk, recorder, dispatcher), each time one of them changes. */
+  onHealth(rows: ComponentRow[]): void;
   onLog(line: LogLine): void;
   /** Called when damaged bytes were found while a hint file was made. */
   onReadDamage?(error: StorageErrorData): void;

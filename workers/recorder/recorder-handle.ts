@@ -25,15 +25,10 @@ export class RecorderError extends Error {
   }
 }
 
-/** Starts the recorder thread. It opens the data directory, and is the store's only writer from then on. */
-export function startRecorder(options: RecorderOptions, callbacks: RecorderCallbacks): RecorderHandle {
-  return new RecorderHandle(options, callbacks);
-}
-
 /** A message of one kind. */
 type Message<Kind extends RecorderToFront["kind"]> = Extract<RecorderToFront, { kind: Kind }>;
 
-/** The recorder as the front sees it. */
+/** The recorder thread as the front sees it. It opens the data directory, and is the store's only writer from then on. */
 export class RecorderHandle {
   /**
    * Resolves when `onBatch` has taken every record in the log (the promises it returned have resolved) and producers
@@ -151,7 +146,7 @@ export class RecorderHandle {
         void this.#taken.then(() => this.#becomeReady(message));
         return;
       case "health":
-        callbacks.onHealth(message.rows, message.counters);
+        callbacks.onHealth(message.rows);
         return;
       case "log":
         callbacks.onLog(message.line);

@@ -13,7 +13,6 @@ import type { FoundDelivery } from "../webhooks/deliveries/tracked-delivery.js";
 import type { WebhookReply, WebhookRequest } from "../webhooks/webhook-requests.js";
 import type { RecorderFigures } from "./status/recorder-figures.js";
 import type { DiskRoomOptions } from "./upkeep/disk-room.js";
-import type { StoreCounters } from "./upkeep/store-counters.js";
 
 /** Given to the thread when it starts (workerData). */
 export interface RecorderOptions {
@@ -44,11 +43,11 @@ export interface RecorderOptions {
 
 /** Which addresses deliveries may go to. */
 export interface ReceiverOptions {
-  /** CIDR ranges. If there are any, only these are allowed. */
+  /** CIDR ranges of `--webhook-allow`. If there are any, only these are allowed. */
   allow: readonly string[];
-  /** CIDR ranges that are never allowed. */
+  /** CIDR ranges of `--webhook-deny`, which are never allowed. */
   deny: readonly string[];
-  /** Certificates in PEM, trusted beside the system's; null: none. */
+  /** PEM of `--webhook-ca` and of NODE_EXTRA_CA_CERTS, trusted beside Node's own; null: without `--webhook-ca`. */
   extraCa: string | null;
 }
 
@@ -95,11 +94,8 @@ export type RecorderToFront =
   | RecorderReady
   /** Whole consecutive records, or a hint file. Their buffer moves to the front. */
   | { kind: "batch"; batch: CommittedBatch }
-  /**
-   * All of the recorder's rows of health (log, disk, recorder, dispatcher) and the store's counters. It is sent
-   * whenever one of them changes.
-   */
-  | { kind: "health"; rows: ComponentRow[]; counters: StoreCounters }
+  /** All of the recorder's rows of health (log, disk, recorder, dispatcher). It is sent whenever one of them changes. */
+  | { kind: "health"; rows: ComponentRow[] }
   | { kind: "log"; line: LogLine }
   /**
    * Damaged bytes were found while a hint file was made. The front reports it in health, like damage that its own reads

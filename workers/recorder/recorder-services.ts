@@ -1,10 +1,11 @@
 import { storedEnd } from "../../core/run/run-files.js";
 import type { RunState } from "../../core/run/run-state.js";
 import { clockFault, createServiceClock, type ServiceClock } from "../../core/service-clock.js";
-import { capturePath } from "../../storage/captures/capture-path.js";
+import { captureMonth, capturePath } from "../../storage/captures/capture-path.js";
 import type { LockedDataDirectory } from "../../storage/disk/data-directory.js";
 import type { CommittedBatch } from "../../storage/log/committed-batch.js";
 import type { Log } from "../../storage/log/log.js";
+import { LogReader } from "../../storage/log/log-reader.js";
 import { WebhookService } from "../webhooks/webhook-service.js";
 import type { BatchStream } from "./captures/batch-stream.js";
 import { CaptureProcessing } from "./captures/capture-processing.js";
@@ -20,8 +21,9 @@ import type { LogLines } from "./status/log-lines.js";
 import type { MessageFigures } from "./status/recorder-figures.js";
 import { RecorderHealth } from "./status/recorder-health.js";
 import type { RecordingStatus } from "./status/recording-status.js";
+import { HintFiles } from "./upkeep/hint-files.js";
+import { Retention } from "./upkeep/retention.js";
 import type { StoreGuards } from "./upkeep/store-guards.js";
-import { Upkeep } from "./upkeep/upkeep.js";
 
 /** The parts of the recorder that exist before its store is open. */
 export interface RecorderServicesOptions extends LogLines {
@@ -45,14 +47,14 @@ export interface RecorderServicesOptions extends LogLines {
 /** Those of the front's messages that a service takes. */
 type ServiceMessage = Exclude<FrontToRecorder, { kind: "batch_taken" | "figures" | "artefact_made" | "stop" }>;
 
-/** The parts of the recorder that need an open store: writer, processing, webhooks, upkeep and health. */
+/** The parts of the recorder that need an open store: writer, processing, webhooks, retention, hint files and health. */
 export class RecorderServices {
   readonly state: RecorderState;
   readonly writer: RecordWriter;
   /** Undefined if captures are not processed. */
   readonly processing: CaptureProcessing | undefined;
   readonly webhooks: WebhookService;
-  readonly upkeep: Upkeep;
+  readonly retention: Retention;
   /**
    * Size of all capture files when the store was opened, as records give it. It does not include what was appended
    * since.
@@ -61,6 +63,10 @@ export class RecorderServices {
   readonly #options: RecorderServicesOptions;
   readonly #log: Log;
   readonly #clock: ServiceClock;
+  readonly #reader: LogReader;
+  readonly #hints: HintFiles;
+  #whenLetGo: (() => void) | null = null;
+  #isUpkeepStopped = false;
   #health: RecorderHealth | undefined;
 
   /** Creates the services. It starts only the dispatcher's thread. */
@@ -74,7 +80,12 @@ export class RecorderServices {
     this.writer = this.#createWriter();
     this.processing = this.#createProcessing();
     this.webhooks = this.#createWebhookService();
-    this.upkeep = this.#createUpkeep();
+    this.#reader = new LogReader({
+      fileSystem: options.environment.fileSystem,
+      directory: options.directory.metaPath,
+    });
+    this.retention = this.#createRetention();
+    this.#hints = this.#createHints();
   }
 
   /** From now on health is sent whenever it changes. */
@@ -105,7 +116,7 @@ export class RecorderServices {
         void this.webhooks.deliveries.stop(message.graceMs);
         return;
       case "captures_let_go":
-        this.upkeep.capturesLetGo();
+        this.#whenLetGo?.();
         return;
     }
   }
@@ -121,13 +132,35 @@ export class RecorderServices {
     this.webhooks.deliveries.committed(batch.lastSequence);
   }
 
+  /** These records are committed, and everybody who waited for them is answered. */
+  answered(batch: CommittedBatch): void {
+    this.retention.committed(batch);
+    this.#hints.committed(batch.segmentBase);
+  }
+
+  /** Begins the work on the store beside recording. */
+  startUpkeep(): void {
+    this.retention.start();
+    this.#hints.start();
+  }
+
+  /** Resolves when nothing of that work is under way any more. The next start continues what was begun. */
+  async stopUpkeep(): Promise<void> {
+    this.#isUpkeepStopped = true;
+    const stopped = [this.retention.stop(), this.#hints.stop()];
+    // The front may be gone and never answer. The next start asks again.
+    this.#whenLetGo?.();
+    await Promise.all(stopped);
+    this.#reader.close();
+  }
+
   /** Recording has ended. Nothing that still waits is committed any more. */
   abandon(): void {
     this.writer.abandon();
     this.webhooks.deliveries.abandon();
     this.#options.environment.send({ kind: "deliveries_ended" });
     this.processing?.abandon();
-    void this.upkeep.stop();
+    void this.stopUpkeep();
   }
 
   #createWriter(): RecordWriter {
@@ -139,7 +172,7 @@ export class RecorderServices {
       files,
       figures,
       spend: (bytes) => guards.room.spend(bytes),
-      endAppended: (run, sequence) => this.upkeep.endAppended(run, sequence),
+      endAppended: (run, sequence) => this.retention.endAppended(run, sequence),
       changed: (changes) => this.processing?.changed(changes),
       runChanged: (run) => endings.runChanged(run),
       runEnded: (runId) => {
@@ -203,52 +236,55 @@ export class RecorderServices {
     return shortage.isWaiting ? shortage.fault : null;
   }
 
-  #createUpkeep(): Upkeep {
+  #createRetention(): Retention {
     const { options, environment, directory, guards, line } = this.#options;
-    return new Upkeep({
-      ...environment,
-      directory,
-      log: this.#log,
-      state: this.state,
-      captures: guards.captures,
+    const { state } = this;
+    // No new run can belong to such a month, because run ids ascend.
+    const isPastMonth = (month: string) => state.lastRunId !== null && month < captureMonth(state.lastRunId);
+    return new Retention({
       policy: options.retention,
-      spend: (bytes) => guards.room.spend(bytes),
-      onReadDamage: (error) => environment.send({ kind: "read_damage", error }),
+      dataDirectory: directory.path,
+      captureIndex: state.captures,
+      timers: environment.timers,
+      wallUs: environment.wallUs,
+      lastTimeUs: () => state.lastTimeUs,
+      read: (location) => this.#reader.read(location),
       appendTombstone: (run) => this.writer.appendTombstone(run),
+      whenDurable: (sequence) => this.#log.whenDurable(sequence),
+      letGo: (runIds) => this.#letGo(runIds),
+      removeCaptures: (runIds) => guards.captures.removeCaptures(runIds, isPastMonth),
       onChange: () => this.updateHealth(),
       line,
     });
   }
 
-  #createHealth(): RecorderHealth {
-    const { environment, opened, guards, status, stream, link } = this.#options;
-    const { upkeep, webhooks } = this;
-    const log = this.#log;
-    return new RecorderHealth({
-      sources: {
-        recovery: log.recovery,
-        openedAt: opened.openedAt,
-        earlierDamage: opened.earlierDamage,
-        logFailure: () => log.failure,
-        disk: () => guards.room.row,
-        recorderFailure: () => status.failure,
-        retentionFault: () => upkeep.retentionFault,
-        logFault: () => guards.watch.logFault,
-        clockFault: () => clockFault(this.#clock.lastUs, environment.wallUs()),
-        shortage: () => guards.shortage.fault,
-        placeFault: () => guards.watch.placeFault,
-        damagedRuns: opened.damagedRuns,
-        sharedNames: () => link.sharedNamesFault,
-        producerNames: () => this.state.producers.size,
-        ahead: () => ({ bytes: stream.aheadBytes, isBehind: stream.isBehind }),
-        connections: () => link.server.connectionCount,
-        isProcessingBehind: () => this.processing?.isBehind ?? false,
-        counters: () => upkeep.counters,
-        dispatcherFailure: () => webhooks.dispatcherFailure,
-        dispatcherFault: () => webhooks.dispatcherFault,
-      },
-      send: (rows, counters) => environment.send({ kind: "health", rows, counters }),
+  #letGo(runIds: readonly string[]): Promise<void> {
+    if (this.#isUpkeepStopped) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#whenLetGo = resolve;
+      this.#options.environment.send({ kind: "let_go_of_captures", runIds });
     });
+  }
+
+  #createHints(): HintFiles {
+    const { environment, directory, guards, line } = this.#options;
+    return new HintFiles({
+      fileSystem: environment.fileSystem,
+      directory: directory.metaPath,
+      log: this.#log,
+      spend: (bytes) => guards.room.spend(bytes),
+      onReadDamage: (error) => environment.send({ kind: "read_damage", error }),
+      line,
+    });
+  }
+
+  #createHealth(): RecorderHealth {
+    const { environment, ...parts } = this.#options;
+    const { retention, webhooks, processing } = this;
+    const now = (): string | null => clockFault(this.#clock.lastUs, environment.wallUs());
+    return new RecorderHealth({ ...parts, retention, webhooks, processing, clockFault: now }, (rows) =>
+      environment.send({ kind: "health", rows }),
+    );
   }
 }
 

@@ -163,7 +163,7 @@ export class Recorder {
     services.updateHealth();
     services.processing?.resume([...state.activeRuns(), ...state.processedRuns()]);
     await this.#listen(services, this.#opened.log);
-    services.upkeep.start();
+    services.startUpkeep();
     await watch.start();
   }
 
@@ -267,7 +267,7 @@ export class Recorder {
     const { messages, messageBytes, commits } = this.#messages;
     const { capture, report } = this.#guards.captures.appendedBytes;
     const services = this.#services;
-    const store = services?.upkeep.counters ?? null;
+    const retention = services?.retention.removed ?? null;
     const openedCaptureBytes = services?.openedCaptureBytes ?? 0;
     return {
       messages,
@@ -280,10 +280,10 @@ export class Recorder {
       records: (this.#opened?.log.nextSequence ?? 1) - 1,
       activeRuns: this.#state.activeRunCount,
       openArtefacts: services?.processing?.open ?? 0,
-      store,
+      retention,
       captureAppendedBytes: capture + report,
       loopDelay: this.#environment.loopDelay?.() ?? null,
-      capturedBytes: openedCaptureBytes + capture - (store?.retention.bytes ?? 0),
+      capturedBytes: openedCaptureBytes + capture - (retention?.bytes ?? 0),
       deliveries: services?.webhooks.deliveries.figures ?? null,
     };
   }
@@ -293,7 +293,7 @@ export class Recorder {
       this.#stream.send(batch);
       this.#services?.committed(batch);
       this.#link.server.flush();
-      this.#services?.upkeep.committed(batch);
+      this.#services?.answered(batch);
     } catch (error) {
       this.#log.report("committed messages could not be answered", error, {});
       this.#status.fail("the recorder failed: see the service's log");
@@ -340,7 +340,7 @@ export class Recorder {
     // Messages that still wait for room are not acknowledged: the producers send them again.
     await this.#guards.room.stop();
     this.#guards.shortage.stop();
-    await services?.upkeep.stop();
+    await services?.stopUpkeep();
     await services?.webhooks.deliveries.stop(attemptGraceMs);
     try {
       if (log !== undefined && log.failure === null) await log.whenCommitted(log.nextSequence - 1);

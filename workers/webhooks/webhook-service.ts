@@ -1,4 +1,6 @@
+import { randomBytes } from "node:crypto";
 import { since } from "../../core/health.js";
+import { generateUuidV7 } from "../../core/identifiers.js";
 import type { RunState } from "../../core/run/run-state.js";
 import { monotonicMs, type ServiceClock } from "../../core/service-clock.js";
 import { ServiceError } from "../../core/service-errors.js";
@@ -15,7 +17,6 @@ import { mostUnderWay } from "./deliveries/delivery-queue.js";
 import { DeliveryScheduler } from "./deliveries/delivery-scheduler.js";
 import type { InlineAnswer, InlineRequest } from "./deliveries/tracked-delivery.js";
 import type { DispatcherCallbacks, DispatcherHandle, startDispatcher } from "./dispatcher/dispatcher-handle.js";
-import { UuidSource } from "./uuid-source.js";
 import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
 import { WebhookWrites } from "./webhook-writes.js";
 
@@ -49,7 +50,8 @@ const NO_DISPATCHER: DispatcherHandle = {
 /** What the recorder does for webhooks: events of runs, writes by HTTP, deliveries. */
 export class WebhookService {
   readonly #options: WebhookServiceOptions;
-  readonly #ids = new UuidSource();
+  /** The last id that was made for an event, a delivery or a webhook. */
+  #lastId: string | null = null;
   /** Sequence number of the last change of a webhook; 0 before there is one. */
   #lastSequence = 0;
   readonly #webhooks: WebhookWrites;
@@ -64,7 +66,7 @@ export class WebhookService {
     this.#options = options;
     const { state, clock, timers, send, append, report } = options;
     const tick = (): number => clock.tick();
-    const newId = (timeUs: number): string => this.#ids.next(timeUs);
+    const newId = (timeUs: number): string => this.#newId(timeUs);
     this.#webhooks = new WebhookWrites({ state: state.webhooks, tick, newId });
     const { allow, deny, extraCa } = options.receivers ?? { allow: [], deny: [], extraCa: null };
     const dispatcherOptions = { serviceVersion: options.serviceVersion, allow, deny, extraCa };
@@ -106,8 +108,13 @@ export class WebhookService {
   emit(name: RunEventName, run: RunState, timeUs: number): EmittedEvent | undefined {
     const { state } = this.#options;
     const programExists = state.program(run.programId) !== undefined;
-    const newId = (): string => this.#ids.next(timeUs);
+    const newId = (): string => this.#newId(timeUs);
     return emitRunEvent(this.#source(), state.webhooks.webhooks(), name, run, programExists, timeUs, newId);
+  }
+
+  #newId(timeUs: number): string {
+    this.#lastId = generateUuidV7(Math.floor(timeUs / 1000), randomBytes(10), this.#lastId);
+    return this.#lastId;
   }
 
   /** Takes a write by HTTP. It is answered when it is committed, after the batch that holds it was sent. */

@@ -1,7 +1,7 @@
 import { createServer, type Server, type Socket } from "node:net";
 import type { JsonObject } from "../../../core/json/json.js";
 import type { Refusal } from "../../../core/link/refusal.js";
-import { PayloadBuffers } from "../../../workers/cell-link/bounds/payload-buffers.js";
+import { BufferPool } from "../../../workers/buffer-pool.js";
 import { encodeFrame, FrameParser, type FrameToSend } from "../../../workers/cell-link/frame-codec.js";
 import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
 
@@ -109,7 +109,7 @@ export class FakeLinkServer {
     let instance = "";
     let left = this.#options.breakAfterBytes?.() ?? Number.POSITIVE_INFINITY;
     const parser = new FrameParser({
-      buffers: new PayloadBuffers(0),
+      buffers: new BufferPool(0),
       onFrame: (frame) => {
         if (frame.kind === "ping") {
           this.pings++;

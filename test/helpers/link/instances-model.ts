@@ -1,7 +1,7 @@
 import type { Refusal } from "../../../core/link/refusal.js";
 import type { Random } from "../../../core/random.js";
 import type { Origin } from "../../../storage/records/record-index.js";
-import { PayloadBuffers } from "../../../workers/cell-link/bounds/payload-buffers.js";
+import { BufferPool } from "../../../workers/buffer-pool.js";
 import { encodeFrame, type Frame, FrameParser } from "../../../workers/cell-link/frame-codec.js";
 import { LinkServer } from "../../../workers/cell-link/link-server.js";
 import type { IncomingMessage, MessageIntake, ProducerProgress } from "../../../workers/cell-link/message-intake.js";
@@ -270,7 +270,7 @@ export class ModelProducer {
     this.#serviceSocket = service;
     this.#isWelcome = false;
     const parser = new FrameParser({
-      buffers: new PayloadBuffers(0),
+      buffers: new BufferPool(0),
       onFrame: (frame) => {
         if (this.#socket === own) this.#receive(frame);
       },

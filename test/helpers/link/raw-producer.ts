@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 import type { JsonObject } from "../../../core/json/json.js";
-import { PayloadBuffers } from "../../../workers/cell-link/bounds/payload-buffers.js";
+import { BufferPool } from "../../../workers/buffer-pool.js";
 import { encodeFrame, type FrameKind, FrameParser, type FrameToSend } from "../../../workers/cell-link/frame-codec.js";
 import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
 
@@ -29,7 +29,7 @@ export class RawProducer {
   constructor(address: { path: string } | { host: string; port: number }) {
     this.socket = connect(address);
     const parser = new FrameParser({
-      buffers: new PayloadBuffers(0),
+      buffers: new BufferPool(0),
       onFrame: ({ kind, sequence, body }) => {
         let decoded: JsonObject = {};
         if (body.length > 0) {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { readUuid } from "../../../core/identifiers.js";
 import type { CellMessage } from "../../../core/link/cell-message-schema.js";
-import { PayloadBuffers } from "../../../workers/cell-link/bounds/payload-buffers.js";
+import { BufferPool } from "../../../workers/buffer-pool.js";
 import { encodeFrame, FRAME_KIND, type Frame, FrameParser } from "../../../workers/cell-link/frame-codec.js";
 import type { LinkServer } from "../../../workers/cell-link/link-server.js";
 import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
@@ -54,7 +54,7 @@ export class SimulatedProducer {
     this.#socket = own;
     this.#isWelcome = false;
     const parser = new FrameParser({
-      buffers: new PayloadBuffers(0),
+      buffers: new BufferPool(0),
       onFrame: (frame) => {
         if (this.#socket === own) this.#receive(frame);
       },

@@ -470,7 +470,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "folders above a new store are not made durable",
     file: "storage/disk/data-directory.js",
-    find: "await syncAbove(fileSystem, parentOf(path));",
+    find: "await syncAbove(fileSystem, dirname(path));",
     replace: "void syncAbove;",
     killer: "storage/disk/data-directory",
   },

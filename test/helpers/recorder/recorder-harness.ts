@@ -24,7 +24,7 @@ import type {
   RecorderReady,
   RecorderToFront,
 } from "../../../workers/recorder/recorder-messages.js";
-import type { StoreCounters } from "../../../workers/recorder/upkeep/store-counters.js";
+import type { RecorderFigures } from "../../../workers/recorder/status/recorder-figures.js";
 import type { WebhookReply, WebhookRequest } from "../../../workers/webhooks/webhook-requests.js";
 import { RawProducer } from "../link/raw-producer.js";
 import { ManualTimers } from "./manual-timers.js";
@@ -57,7 +57,6 @@ export class RecorderHarness {
   readonly refusals: { origin: Origin | null; refusal: Refusal }[] = [];
   readonly recordTimesUs: number[] = [];
   health: ComponentRow[] = [];
-  counters: StoreCounters | undefined;
   /** What retention asked the front to let go of. */
   readonly askedToLetGo: (readonly string[])[] = [];
   /** False: the front does not answer. */
@@ -70,6 +69,7 @@ export class RecorderHarness {
   #recorder: Recorder | undefined;
   #stopFailure: string | null = null;
   #changed: (() => void)[] = [];
+  #figures: RecorderFigures | undefined;
   readonly #replies = new Map<number, (reply: WebhookReply) => void>();
   readonly #fileSystem: FileSystem;
 
@@ -163,6 +163,12 @@ export class RecorderHarness {
     for (const taken of this.#untaken.splice(0)) this.#receive(taken);
   }
 
+  /** What the recorder has counted: it answers at once. */
+  get figures(): RecorderFigures | undefined {
+    this.#receive({ kind: "figures" });
+    return this.#figures;
+  }
+
   /** @returns what the stop has to say of the recording, for people; null after a clean end */
   async stop(): Promise<string | null> {
     // The ticks that end connections which do not end themselves.
@@ -182,7 +188,9 @@ export class RecorderHarness {
         break;
       case "health":
         this.health = message.rows;
-        this.counters = message.counters;
+        break;
+      case "figures":
+        this.#figures = message.figures;
         break;
       case "log":
         this.lines.push(message.line);

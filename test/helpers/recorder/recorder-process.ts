@@ -1,9 +1,9 @@
 /** A process with a recorder thread, for tests that kill it: `node recorder-process.js <data directory>`; stops when its input ends. */
-import { startRecorder } from "../../../workers/recorder/recorder-handle.js";
+import { RecorderHandle } from "../../../workers/recorder/recorder-handle.js";
 
 const [dataDirectory] = process.argv.slice(2);
 if (dataDirectory === undefined) throw new Error("which data directory?");
-const recorder = startRecorder(
+const recorder = new RecorderHandle(
   {
     dataDirectory,
     durability: "full",

@@ -6,7 +6,7 @@ const seed = Number(process.env.TEST_SEED ?? 20_250_701);
 
 t.test("an empty bitmap counts nothing", async (t) => {
   const bitmap = new RankedBitmap();
-  t.equal(bitmap.count, 0);
+  t.equal(bitmap.size, 0);
   t.equal(bitmap.rank(0), 0);
   t.equal(bitmap.rank(1_000_000), 0);
   t.equal(bitmap.has(5_000_000), false);
@@ -16,7 +16,7 @@ t.test("an empty bitmap counts nothing", async (t) => {
 t.test("setting and clearing twice counts once, also across growth", async (t) => {
   const bitmap = new RankedBitmap();
   for (const position of [31, 0, 511, 512, 70_000, 31]) bitmap.set(position);
-  t.equal(bitmap.count, 5);
+  t.equal(bitmap.size, 5);
   t.same(
     [0, 1, 2, 3, 4].map((rank) => bitmap.select(rank)),
     [0, 31, 511, 512, 70_000],
@@ -24,7 +24,7 @@ t.test("setting and clearing twice counts once, also across growth", async (t) =
   bitmap.clear(31);
   bitmap.clear(31);
   bitmap.clear(1_000_000);
-  t.equal(bitmap.count, 4);
+  t.equal(bitmap.size, 4);
   t.equal(bitmap.rank(512), 2);
   t.equal(bitmap.rank(70_001), 4);
 });
@@ -54,7 +54,7 @@ t.test(`rank, select and descent equal a plain set's, seed ${seed}`, async (t) =
       }
       const sorted = [...plain].sort((a, b) => a - b);
       queries++;
-      if (bitmap.count !== sorted.length) mismatches++;
+      if (bitmap.size !== sorted.length) mismatches++;
       for (let i = 0; i < 50; i++) {
         const position = random.integer(0, size + 600);
         const rank = sorted.filter((one) => one < position).length;

@@ -151,7 +151,6 @@ t.test("what is unknown is told apart from what was deleted", async (t) => {
   for (const id of [UNKNOWN_ID, "", "no id"]) {
     t.equal(await view.run(id), undefined);
     t.equal(view.runHead(id), undefined);
-    t.equal(await view.frame(id), undefined);
     t.equal(view.runOfFrame(id), undefined);
     t.equal(view.program(id), undefined);
     t.equal(view.cell.programs.everExisted(id), false);

@@ -1,6 +1,6 @@
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
-import { PayloadBuffers } from "../../../workers/cell-link/bounds/payload-buffers.js";
+import { BufferPool } from "../../../workers/buffer-pool.js";
 import {
   type BadFrame,
   encodeFrame,
@@ -21,7 +21,7 @@ interface Seen {
 
 const hex = (bytes: Uint8Array): string => Buffer.from(bytes).toString("hex");
 
-function parseAll(chunks: Iterable<Uint8Array>, buffers = new PayloadBuffers()): { seen: Seen[]; fault?: BadFrame } {
+function parseAll(chunks: Iterable<Uint8Array>, buffers = new BufferPool()): { seen: Seen[]; fault?: BadFrame } {
   const seen: Seen[] = [];
   const parser = new FrameParser({
     buffers,
@@ -101,7 +101,7 @@ t.test("a parser at its limits, and after a fault", async (t) => {
   const frame = { kind: "message", sequence: 1, body: { a: "x".repeat(LIMITS.linkBodyBytes - 8) } } as const;
   const payload = Buffer.alloc(LIMITS.linkPayloadBytes, 7);
   let received = 0;
-  const buffers = new PayloadBuffers();
+  const buffers = new BufferPool();
   const parser = new FrameParser({
     buffers,
     onFrame(frame) {
@@ -131,7 +131,7 @@ t.test("a payload that is claimed and does not arrive takes no memory", async (t
   const head = encodeFrame({ kind: "message", sequence: 1, body: { type: "file.put" }, payload: Uint8Array.of(1) })[0];
   const claim = Buffer.from(head as Uint8Array);
   claim.writeUInt32LE(LIMITS.linkPayloadBytes, 20);
-  const buffers = new PayloadBuffers();
+  const buffers = new BufferPool();
   const before = { resident: residentBytes(process.pid), reserved: process.memoryUsage().arrayBuffers };
   const parsers = Array.from({ length: claims }, () => new FrameParser({ buffers, onFrame: () => {} }));
   for (const parser of parsers) t.equal(parser.push(Buffer.concat([claim, Buffer.alloc(1_000)])), undefined);
@@ -144,7 +144,7 @@ t.test("a payload that is claimed and does not arrive takes no memory", async (t
 });
 
 t.test("closing gives the buffer of a partial payload back, and onFrame may close", async (t) => {
-  const buffers = new PayloadBuffers();
+  const buffers = new BufferPool();
   const payload = new Uint8Array(100_000);
   const stream = bytesOf({ kind: "message", sequence: 1, body: {}, payload });
   const partial = new FrameParser({ buffers, onFrame: () => t.fail("not whole") });
@@ -188,7 +188,7 @@ t.test("a stream that is held stands still before a payload, at any cut, and goe
           if (payload.length > 0 && !mayTake) wrong++;
           seen.push([sequence, payload.reduce((sum, byte) => sum + byte, 0)]);
         },
-        buffers: new PayloadBuffers(0),
+        buffers: new BufferPool(0),
         payloadRoom: (lengthBytes, filledBytes) => (mayTake ? Math.min(lengthBytes, 2 * filledBytes + 1) : filledBytes),
         mayDeliverPayload: () => mayTake,
       });

@@ -5,7 +5,7 @@ import t, { type Test } from "tap";
 import { LIMITS } from "../../../core/limits.js";
 import { MESSAGE_REFUSAL_CODES } from "../../../core/link/refusal.js";
 import { ACCEPTED_IN } from "../../../core/run/decide-run.js";
-import { PayloadBuffers } from "../../../workers/cell-link/bounds/payload-buffers.js";
+import { BufferPool } from "../../../workers/buffer-pool.js";
 import { encodeFrame, FrameParser, type FrameToSend } from "../../../workers/cell-link/frame-codec.js";
 import { decodeBody } from "../../../workers/cell-link/strict-message-pack.js";
 import { MarkdownPage, tableRows } from "../../helpers/documents/markdown-page.js";
@@ -205,7 +205,7 @@ class Line {
 function shown(arrow: string, bytes: Buffer): string[] {
   const lines: string[] = [];
   const parser = new FrameParser({
-    buffers: new PayloadBuffers(0),
+    buffers: new BufferPool(0),
     onFrame({ kind, sequence, body, payload }) {
       const more = payload.length === 0 ? "" : `, payload ${JSON.stringify(Buffer.from(payload).toString())}`;
       lines.push(`${arrow} ${kind} ${sequence}${more}`);

@@ -11,7 +11,7 @@ import { heightCrcs } from "../../../workers/artefacts/frame/plane-crcs.js";
 import type { DemoCellReport } from "../../../workers/demo-cell/demo-cell-messages.js";
 import { startDemoCell } from "../../../workers/demo-cell/demo-cell-process.js";
 import { readNpy } from "../../../workers/demo-cell/part/npy-reader.js";
-import { startRecorder } from "../../../workers/recorder/recorder-handle.js";
+import { RecorderHandle } from "../../../workers/recorder/recorder-handle.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS, type RecorderOptions } from "../../../workers/recorder/recorder-messages.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
@@ -41,7 +41,7 @@ t.test(
     let onBatch = (): void => {};
     const open = async () => {
       const view = new View({ reader: logReader });
-      const recorder = startRecorder(options, {
+      const recorder = new RecorderHandle(options, {
         onBatch(batch) {
           view.fold.applyBatch(batch);
           onBatch();

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import t from "tap";
 import type { ComponentRow } from "../../../core/health.js";
 import type { TaskAnswer, TaskMessage } from "../../../workers/artefacts/pool/artefact-thread.js";
-import { startRecorder } from "../../../workers/recorder/recorder-handle.js";
+import { RecorderHandle } from "../../../workers/recorder/recorder-handle.js";
 import type { RecorderErrorData, RecorderOptions } from "../../../workers/recorder/recorder-messages.js";
 import { runWithCaptures } from "../../helpers/captures/kept-captures.js";
 import { programPut } from "../../helpers/link/link-messages.js";
@@ -18,7 +18,7 @@ function start(
   onArtefactRequested: (task: TaskMessage) => Promise<TaskAnswer> = () => Promise.reject(new Error("not here")),
 ) {
   const seen = { health: [] as ComponentRow[], failures: 0, lines: [] as string[] };
-  const handle = startRecorder(
+  const handle = new RecorderHandle(
     {
       dataDirectory,
       durability: "full",

@@ -7,25 +7,30 @@ t.test("the dispatcher is degraded while deliveries wait to be read, down when i
   let fault: string | null = null;
   let failure: string | null = null;
   const sent: ComponentRow[] = [];
+  const log = { failure: null, recovery: new RecoveryReportBuilder().report };
   const sources = {
-    ...{ recovery: new RecoveryReportBuilder().report, openedAt: "", earlierDamage: [], damagedRuns: 0 },
-    ...{ logFailure: () => null, disk: () => ({ status: "healthy", detail: null }), recorderFailure: () => null },
-    ...{
-      retentionFault: () => null,
-      logFault: () => null,
-      clockFault: () => null,
-      shortage: () => null,
-      placeFault: () => null,
-      sharedNames: () => null,
-      producerNames: () => 0,
-      ahead: () => ({ bytes: 0, isBehind: false }),
-      connections: () => 0,
+    opened: { log, openedAt: "", earlierDamage: [], damagedRuns: 0, state: { producers: new Map() } },
+    guards: {
+      room: { row: { status: "healthy", detail: null } },
+      shortage: { fault: null },
+      watch: { logFault: null, placeFault: null },
     },
-    ...{ isProcessingBehind: () => false, counters: () => ({ retention: { runs: 0, bytes: 0 } }) },
-    ...{ dispatcherFailure: () => failure, dispatcherFault: () => fault },
+    status: { failure: null },
+    retention: { fault: null, removed: { runs: 0, files: 0, bytes: 0 } },
+    webhooks: {
+      get dispatcherFailure() {
+        return failure;
+      },
+      get dispatcherFault() {
+        return fault;
+      },
+    },
+    stream: { aheadBytes: 0, isBehind: false },
+    link: { server: { connectionCount: 0 }, sharedNamesFault: null },
+    clockFault: () => null,
   } as unknown as HealthSources;
   const send = (rows: ComponentRow[]) => sent.push(...rows.filter(({ key }) => key === "dispatcher"));
-  const health = new RecorderHealth({ sources, send });
+  const health = new RecorderHealth(sources, send);
   const update = (now: typeof fault, ended: typeof failure): ComponentRow | undefined => {
     [fault, failure] = [now, ended];
     health.update();

@@ -1,5 +1,5 @@
+import type { BufferPool } from "../../buffer-pool.js";
 import type { LinkBudget } from "../bounds/link-budget.js";
-import type { PayloadBuffers } from "../bounds/payload-buffers.js";
 import type { MessageIntake, ProducerProgress } from "../message-intake.js";
 
 /**
@@ -14,7 +14,7 @@ export type SessionPhase = "hello" | "welcome" | "open" | "closing" | "closed";
 /** What a session needs from the server that accepted it. */
 export interface SessionHost<Session> {
   readonly intake: MessageIntake;
-  readonly buffers: PayloadBuffers;
+  readonly buffers: BufferPool;
   readonly budget: LinkBudget;
   /** False while messages with a payload must wait. */
   mayTakePayloads(): boolean;

@@ -1,13 +1,13 @@
 import { LIMITS } from "../../../core/limits.js";
+import type { BufferPool } from "../../buffer-pool.js";
 import type { LinkBudget, PayloadClaim, WaitingConnection } from "../bounds/link-budget.js";
-import type { PayloadBuffers } from "../bounds/payload-buffers.js";
 import type { Frame } from "../frame-codec.js";
 import type { SessionPauses } from "./session-pauses.js";
 import type { TakenMessage } from "./taken-message.js";
 
 export interface SessionMemoryOptions {
   budget: LinkBudget;
-  buffers: PayloadBuffers;
+  buffers: BufferPool;
   pauses: SessionPauses;
   /** There is memory for the payload that was held back. */
   onPayloadRoom(): void;

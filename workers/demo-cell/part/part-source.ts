@@ -47,30 +47,15 @@ export function stableId(key: string): string {
  */
 export function lengthCheck(name: string, valueMm: number, nominalMm: number, thresholdMm: number): QualityCheck {
   const round = (mm: number): number => Math.round(mm * 1e5) / 1e5;
+  const asked = { name, nominal: nominalMm, threshold: thresholdMm, canonical_units: "mm" } as const;
   if (!Number.isFinite(valueMm)) {
-    const message = "no valid points where the length is measured";
-    return {
-      name,
-      status: "not_evaluated",
-      message,
-      nominal: nominalMm,
-      threshold: thresholdMm,
-      canonical_units: "mm",
-    };
+    return { ...asked, status: "not_evaluated", message: "no valid points where the length is measured" };
   }
   const value = round(valueMm);
   const delta = round(value - nominalMm);
   const share = Math.abs(delta) / thresholdMm;
   const status = share > 1 ? "failed" : share > 0.8 ? "warning" : "passed";
-  const check: QualityCheck = {
-    name,
-    status,
-    value,
-    nominal: nominalMm,
-    delta,
-    threshold: thresholdMm,
-    canonical_units: "mm",
-  };
+  const check: QualityCheck = { ...asked, status, value, delta };
   if (status === "failed") check.message = `${delta} mm off nominal, ${thresholdMm} mm allowed`;
   if (status === "warning") check.message = `${Math.round(share * 100)} % of the threshold used`;
   return check;

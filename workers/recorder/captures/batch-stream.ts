@@ -1,11 +1,13 @@
 import type { CommittedBatch } from "../../../storage/log/committed-batch.js";
-import { BatchMemory } from "./batch-memory.js";
+import { BufferPool } from "../../buffer-pool.js";
 
 /**
  * Most bytes on their way to the front. This is enough for some large batches, and it bounds memory while the front is
  * busy.
  */
 const MAXIMUM_AHEAD_BYTES = 32 * 1024 * 1024;
+/** Most bytes of memory that is kept for the next batches. */
+const KEPT_BYTES = 8 * 1024 * 1024;
 
 /**
  * Sends committed records to the front, in order, and counts what the front has not taken yet. It never holds records
@@ -14,7 +16,10 @@ const MAXIMUM_AHEAD_BYTES = 32 * 1024 * 1024;
 export class BatchStream {
   readonly #send: (batch: CommittedBatch, transfer: ArrayBuffer) => void;
   readonly #onBehind: (isBehind: boolean) => void;
-  readonly #memory = new BatchMemory();
+  /** The front sends the memory of a batch back when it has taken it. */
+  readonly #memory = new BufferPool(KEPT_BYTES, batchCapacity);
+  /** Memory for the next batch. */
+  #reserved: Uint8Array<ArrayBuffer> | null = null;
   /** Last sequence numbers of the batches that the front has not taken yet. */
   readonly #untaken: number[] = [];
   #aheadBytes = 0;
@@ -41,7 +46,7 @@ export class BatchStream {
 
   /** Takes the memory for the next batch of this many bytes. @throws RangeError if there is none */
   reserve(lengthBytes: number): void {
-    this.#memory.reserve(lengthBytes);
+    this.#reserved ??= this.#memory.take(lengthBytes);
   }
 
   /**
@@ -49,7 +54,7 @@ export class BatchStream {
    * reads them again.
    */
   send(batch: CommittedBatch): void {
-    const bytes = batch.isHint ? (batch.bytes as Uint8Array<ArrayBuffer>) : this.#memory.copyOf(batch.bytes);
+    const bytes = batch.isHint ? (batch.bytes as Uint8Array<ArrayBuffer>) : this.#copyOf(batch.bytes);
     this.#untaken.push(batch.lastSequence);
     this.#aheadBytes += bytes.buffer.byteLength;
     this.#send({ ...batch, bytes }, bytes.buffer);
@@ -57,6 +62,15 @@ export class BatchStream {
       this.#isBehind = true;
       this.#onBehind(true);
     }
+  }
+
+  /** A copy at the start of a buffer of its own, which may be larger. */
+  #copyOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+    const { buffer } = this.#reserved ?? this.#memory.take(bytes.length);
+    this.#reserved = null;
+    const copy = new Uint8Array(buffer, 0, bytes.length);
+    copy.set(bytes);
+    return copy;
   }
 
   /**
@@ -72,7 +86,7 @@ export class BatchStream {
 
   #release(memory: ArrayBuffer): void {
     this.#aheadBytes -= memory.byteLength;
-    this.#memory.giveBack(memory);
+    this.#memory.release({ buffer: memory });
     if (this.#aheadBytes > MAXIMUM_AHEAD_BYTES / 2) return;
     for (const resolve of this.#waiting.splice(0)) resolve();
     if (!this.#isBehind) return;
@@ -85,4 +99,9 @@ export class BatchStream {
     if (!this.#isBehind) return Promise.resolve();
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
+}
+
+/** Powers of two from 1 KiB: batches have any size. */
+function batchCapacity(lengthBytes: number): number {
+  return Math.max(1024, 2 ** (32 - Math.clz32(lengthBytes - 1)));
 }

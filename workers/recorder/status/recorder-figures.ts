@@ -1,7 +1,13 @@
 import { countDuration, createDurationCounts, type DurationCounts } from "../../../core/duration-counts.js";
 import type { LoopDelay } from "../../loop-delay.js";
 import type { DeliveryFigures } from "../../webhooks/deliveries/delivery-figures.js";
-import type { StoreCounters } from "../upkeep/store-counters.js";
+
+/** What retention has removed since the process started. Captures count once their files are durably unlinked. */
+export interface RemovedCounts {
+  runs: number;
+  files: number;
+  bytes: number;
+}
 
 /**
  * What the recorder has counted since it started, for the service's metrics. It is plain data, because it crosses
@@ -32,7 +38,7 @@ export interface RecorderFigures {
   /** Null if nothing watches the event loop. */
   loopDelay: LoopDelay | null;
   /** Null before the store is open. */
-  store: StoreCounters | null;
+  retention: RemovedCounts | null;
   /** Null before the log is open. */
   deliveries: DeliveryFigures | null;
 }

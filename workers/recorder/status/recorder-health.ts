@@ -1,115 +1,88 @@
 import { counted } from "../../../core/counted.js";
 import type { ComponentRow, ComponentStatusValue } from "../../../core/health.js";
 import { LIMITS } from "../../../core/limits.js";
-import type { LogFailure } from "../../../storage/log/log-options.js";
 import { describeLost, type RecoveryReport } from "../../../storage/recovery/recovery-report.js";
-import type { StoreCounters } from "../upkeep/store-counters.js";
+import type { WebhookService } from "../../webhooks/webhook-service.js";
+import type { BatchStream } from "../captures/batch-stream.js";
+import type { CaptureProcessing } from "../captures/capture-processing.js";
+import type { OpenedStore } from "../open-store.js";
+import type { ProducerLink } from "../producers/producer-link.js";
+import type { Retention } from "../upkeep/retention.js";
+import type { StoreGuards } from "../upkeep/store-guards.js";
+import type { RecordingStatus } from "./recording-status.js";
 
+/** The parts of the recorder that health looks at. */
 export interface HealthSources {
-  recovery: RecoveryReport;
-  /** When the log was opened; ISO 8601. */
-  openedAt: string;
-  /** Names of files in the quarantine folder that earlier starts put there. */
-  earlierDamage: readonly string[];
-  logFailure(): LogFailure | null;
-  disk(): { status: ComponentStatusValue; detail: string | null };
-  /** What ended the recorder's work, and since when, as text for people; null while it works. */
-  recorderFailure(): string | null;
-  /** What keeps retention from removing captures; null if nothing does. */
-  retentionFault(): string | null;
-  /** What happened to the directory's lock or to full segments; null while they are intact. */
-  logFault(): string | null;
+  opened: OpenedStore;
+  guards: Pick<StoreGuards, "room" | "shortage" | "watch">;
+  status: Pick<RecordingStatus, "failure">;
+  retention: Pick<Retention, "fault" | "removed">;
+  webhooks: Pick<WebhookService, "dispatcherFailure" | "dispatcherFault">;
+  stream: Pick<BatchStream, "aheadBytes" | "isBehind">;
+  link: Pick<ProducerLink, "server" | "sharedNamesFault">;
+  processing: Pick<CaptureProcessing, "isBehind"> | undefined;
   /** What is wrong with the clock; null if nothing is. */
   clockFault(): string | null;
-  /** Which resource the process or the machine is short of, and since when; null if none. */
-  shortage(): string | null;
-  /** What happened to the link's socket or to something in the data directory; null while all is in place. */
-  placeFault(): string | null;
-  /** Number of runs that lost records in the log. */
-  damagedRuns: number;
-  /** Producer names under which several programs send; null if each program has its own. */
-  sharedNames(): string | null;
-  producerNames(): number;
-  /** Bytes that the front has not taken yet, and whether the link waits for it. */
-  ahead(): { bytes: number; isBehind: boolean };
-  connections(): number;
-  /** True: captures wait until more stored ones are processed. */
-  isProcessingBehind(): boolean;
-  counters(): StoreCounters;
-  /** What ended the dispatcher, and since when; null while it works. */
-  dispatcherFailure(): string | null;
-  /** Which deliveries wait because their stored data cannot be read; null if none does. */
-  dispatcherFault(): string | null;
 }
 
-/**
- * Makes the recorder's rows of health (log, disk, recorder, dispatcher). When one of them changes, it sends them all,
- * with the store's counters.
- */
+/** Makes the recorder's rows of health (log, disk, recorder, dispatcher). When one of them changes, it sends them all. */
 export class RecorderHealth {
   readonly #sources: HealthSources;
-  readonly #send: (rows: ComponentRow[], counters: StoreCounters) => void;
+  readonly #send: (rows: ComponentRow[]) => void;
   #lastSent = "";
 
-  constructor(options: {
-    sources: HealthSources;
-    send: (rows: ComponentRow[], counters: StoreCounters) => void;
-  }) {
-    this.#sources = options.sources;
-    this.#send = options.send;
+  constructor(sources: HealthSources, send: (rows: ComponentRow[]) => void) {
+    this.#sources = sources;
+    this.#send = send;
   }
 
   /** Sends the rows if one changed. */
   update(): void {
-    const disk = this.#sources.disk();
+    const disk = this.#sources.guards.room.row;
     const rows = [this.#logRow(), row("disk", disk.status, disk.detail), this.#recorderRow(), this.#dispatcherRow()];
-    const counters = this.#sources.counters();
-    const text = JSON.stringify([rows, counters]);
+    const text = JSON.stringify(rows);
     if (text === this.#lastSent) return;
     this.#lastSent = text;
-    this.#send(rows, counters);
+    this.#send(rows);
   }
 
   #logRow(): ComponentRow {
-    const failure = this.#sources.logFailure();
+    const { guards, opened } = this.#sources;
+    const { failure, recovery } = opened.log;
     if (failure !== null) return row("log", "down", `since ${failure.params.since}: ${failure.message}`);
-    const { recovery, openedAt, earlierDamage } = this.#sources;
-    const faults = [foundByOpening(recovery, openedAt), foundEarlier(earlierDamage), this.#sources.logFault()].filter(
-      (one) => one !== null,
-    );
+    const found = [foundByOpening(recovery, opened.openedAt), foundEarlier(opened.earlierDamage)];
+    const faults = [...found, guards.watch.logFault].filter((one) => one !== null);
     return faults.length === 0 ? row("log", "healthy", null) : row("log", "degraded", faults.join("; "));
   }
 
   #dispatcherRow(): ComponentRow {
-    const failure = this.#sources.dispatcherFailure();
-    if (failure !== null) return row("dispatcher", "down", failure);
-    const fault = this.#sources.dispatcherFault();
-    return row("dispatcher", fault === null ? "healthy" : "degraded", fault);
+    const { dispatcherFailure, dispatcherFault } = this.#sources.webhooks;
+    if (dispatcherFailure !== null) return row("dispatcher", "down", dispatcherFailure);
+    return row("dispatcher", dispatcherFault === null ? "healthy" : "degraded", dispatcherFault);
   }
 
   #recorderRow(): ComponentRow {
-    const failure = this.#sources.recorderFailure();
+    const { failure } = this.#sources.status;
     if (failure !== null) return row("recorder", "down", failure);
     const faults = this.#recorderFaults();
     if (faults.length > 0) return row("recorder", "degraded", faults.join("; "));
-    const connections = this.#sources.connections();
-    const { retention } = this.#sources.counters();
-    const removed = `; retention has removed captures of ${counted(retention.runs, "run")}, ${retention.bytes} bytes`;
-    const connected = `${counted(connections, "producer")} connected`;
-    return row("recorder", "healthy", `${connected}${retention.runs === 0 ? "" : removed}`);
+    const { runs, bytes } = this.#sources.retention.removed;
+    const removed = `; retention has removed captures of ${counted(runs, "run")}, ${bytes} bytes`;
+    const connected = `${counted(this.#sources.link.server.connectionCount, "producer")} connected`;
+    return row("recorder", "healthy", `${connected}${runs === 0 ? "" : removed}`);
   }
 
   #recorderFaults(): string[] {
-    const { ahead, isProcessingBehind, damagedRuns, producerNames } = this.#sources;
-    const { shortage, placeFault, retentionFault, clockFault, sharedNames } = this.#sources;
-    const faults = [shortage(), placeFault()].filter((one) => one !== null);
-    const { bytes, isBehind } = ahead();
-    if (isBehind) faults.push(`producers wait: the view is ${Math.round(bytes / 1024 ** 2)} MiB behind`);
-    if (isProcessingBehind()) faults.push("captures wait: captures of ended runs are not processed yet");
+    const { opened, guards, retention, stream, link, processing } = this.#sources;
+    const faults = [guards.shortage.fault, guards.watch.placeFault].filter((one) => one !== null);
+    const { aheadBytes, isBehind } = stream;
+    if (isBehind) faults.push(`producers wait: the view is ${Math.round(aheadBytes / 1024 ** 2)} MiB behind`);
+    if (processing?.isBehind) faults.push("captures wait: captures of ended runs are not processed yet");
+    const { damagedRuns } = opened;
     if (damagedRuns > 0) faults.push(`${counted(damagedRuns, "active run")} lost records because the log is damaged`);
-    for (const fault of [retentionFault(), clockFault(), sharedNames(), usedNames(producerNames())])
-      if (fault !== null) faults.push(fault);
-    return faults;
+    const names = [link.sharedNamesFault, usedNames(opened.state.producers.size)];
+    const others = [retention.fault, this.#sources.clockFault(), ...names].filter((one) => one !== null);
+    return [...faults, ...others];
   }
 }
 

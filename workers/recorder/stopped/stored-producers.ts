@@ -9,8 +9,6 @@ export interface StoredProducer {
   name: string;
   /** Its last sequence number that is stored. */
   committed: number;
-  /** How many instances are known, each a queue of messages (workers/cell-link/README.md). */
-  instances: number;
   /** Time of its last record, UTC in microseconds; 0 if the store does not say. */
   lastUsedUs: number;
 }
@@ -37,8 +35,8 @@ export async function readProducers(
   if (stored === null) return { producers: [], removed: [] };
   const { state, log } = stored;
   try {
-    const producers = Array.from(state.producers.used(), ({ name, committed, instances, lastUsedUs }) => {
-      return { name, committed, instances: instances.size, lastUsedUs };
+    const producers = Array.from(state.producers.used(), ({ name, committed, lastUsedUs }) => {
+      return { name, committed, lastUsedUs };
     });
     producers.sort((a, b) => a.lastUsedUs - b.lastUsedUs || (a.name < b.name ? -1 : 1));
     const removed = remove.filter((name) => producers.some((producer) => producer.name === name));

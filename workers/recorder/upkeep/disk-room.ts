@@ -63,19 +63,26 @@ interface Measure {
   criticalBytes: number;
 }
 
+export interface RoomWatchOptions {
+  fileSystem: FileSystem;
+  directory: string;
+  timers: Timers;
+  wallUs(): number;
+  thresholds: DiskRoomOptions;
+  /** Bytes that were counted by `spend` and are not written yet. */
+  pendingBytes(): number;
+  /** Called when the level or `row` may have changed. */
+  onChange(): void;
+  /** Called when something failed that nothing else depends on. */
+  report(what: string, error: unknown): void;
+}
+
 /**
  * Watches the room on the data directory's disk. It looks at the disk from time to time. Between looks it counts the
  * bytes that are about to be written. Writes that find no room wait here until there is some.
  */
 export class DiskRoom implements WriteRoom {
-  readonly #fileSystem: FileSystem;
-  readonly #directory: string;
-  readonly #timers: Timers;
-  readonly #wallUs: () => number;
-  readonly #options: DiskRoomOptions;
-  readonly #pendingBytes: () => number;
-  readonly #onChange: () => void;
-  readonly #report: (what: string, error: unknown) => void;
+  readonly #options: RoomWatchOptions;
   #ballast: Ballast | null = null;
   #looksBeforeBallast = 0;
   #measure: Measure | null = null;
@@ -95,27 +102,8 @@ export class DiskRoom implements WriteRoom {
   #isStarted = false;
   #isStopped = false;
 
-  constructor(options: {
-    fileSystem: FileSystem;
-    directory: string;
-    timers: Timers;
-    wallUs(): number;
-    thresholds: DiskRoomOptions;
-    /** Bytes that were counted by `spend` and are not written yet. */
-    pendingBytes(): number;
-    /** Called when the level or `row` may have changed. */
-    onChange(): void;
-    /** Called when something failed that nothing else depends on. */
-    report(what: string, error: unknown): void;
-  }) {
-    this.#fileSystem = options.fileSystem;
-    this.#directory = options.directory;
-    this.#timers = options.timers;
-    this.#wallUs = options.wallUs;
-    this.#options = options.thresholds;
-    this.#pendingBytes = options.pendingBytes;
-    this.#onChange = options.onChange;
-    this.#report = options.report;
+  constructor(options: RoomWatchOptions) {
+    this.#options = options;
   }
 
   get level(): RoomLevel {
@@ -127,10 +115,11 @@ export class DiskRoom implements WriteRoom {
    * can use the ballast's room.
    */
   async prepare(): Promise<void> {
-    const { totalBytes } = await this.#fileSystem.room(this.#directory);
+    const { fileSystem, directory, thresholds } = this.#options;
+    const { totalBytes } = await fileSystem.room(directory);
     const { bytes, share } = DEFAULTS.ballast;
-    const sizeBytes = this.#options.ballastBytes ?? Math.floor(Math.min(bytes, totalBytes * share));
-    this.#ballast = new Ballast(this.#fileSystem, this.#directory, sizeBytes);
+    const sizeBytes = thresholds.ballastBytes ?? Math.floor(Math.min(bytes, totalBytes * share));
+    this.#ballast = new Ballast(fileSystem, directory, sizeBytes);
     await this.#ballast.find();
   }
 
@@ -145,7 +134,7 @@ export class DiskRoom implements WriteRoom {
   /** From now on an operation that finds no room fails. Those that wait fail too. */
   async stop(): Promise<void> {
     this.#isStopped = true;
-    this.#timers.clear(this.#timer);
+    this.#options.timers.clear(this.#timer);
     this.#wakeAll();
     await this.#looking;
     await this.#ballast?.settled();
@@ -197,7 +186,7 @@ export class DiskRoom implements WriteRoom {
     try {
       return (await this.#ballast?.release()) ?? false;
     } catch (error) {
-      this.#report("the ballast file could not be removed to make room", error);
+      this.#options.report("the ballast file could not be removed to make room", error);
       return false;
     }
   }
@@ -252,9 +241,9 @@ export class DiskRoom implements WriteRoom {
     if (level === this.#level) return;
     const wasEnough = this.#level === "enough";
     this.#level = level;
-    this.#sinceUs = this.#wallUs();
+    this.#sinceUs = this.#options.wallUs();
     if (this.#isStarted && !this.#isStopped && wasEnough !== (level === "enough")) this.#arm();
-    this.#onChange();
+    this.#options.onChange();
   }
 
   #levelNow(): RoomLevel {
@@ -268,9 +257,9 @@ export class DiskRoom implements WriteRoom {
   }
 
   #arm(): void {
-    this.#timers.clear(this.#timer);
+    this.#options.timers.clear(this.#timer);
     const delayMs = this.#level === "enough" ? LOOK_INTERVAL_MS : SCARCE_LOOK_INTERVAL_MS;
-    this.#timer = this.#timers.set(() => {
+    this.#timer = this.#options.timers.set(() => {
       void this.#look().then(() => {
         if (this.#isStopped) return;
         // This is done even if the disk shows no more room than before: it does not show a quota.
@@ -298,22 +287,23 @@ export class DiskRoom implements WriteRoom {
   }
 
   async #lookNow(): Promise<void> {
+    const { fileSystem, directory, thresholds, pendingBytes, wallUs, report } = this.#options;
     try {
-      const { freeBytes, totalBytes } = await this.#fileSystem.room(this.#directory);
-      const { low, critical } = this.#options;
+      const { freeBytes, totalBytes } = await fileSystem.room(directory);
+      const { low, critical } = thresholds;
       const criticalBytes = bytesOf(critical, DEFAULTS.critical, totalBytes);
       const lowBytes = Math.max(criticalBytes, bytesOf(low, DEFAULTS.low, totalBytes));
       // Pending bytes are not written yet. The disk's figure includes everything else that was spent.
-      this.#measure = { freeBytes: Math.max(0, freeBytes - this.#pendingBytes()), totalBytes, lowBytes, criticalBytes };
+      this.#measure = { freeBytes: Math.max(0, freeBytes - pendingBytes()), totalBytes, lowBytes, criticalBytes };
       this.#spentBytes = 0;
       this.#silence = null;
     } catch (error) {
-      if (this.#silence === null) this.#report("the disk does not answer", error);
+      if (this.#silence === null) report("the disk does not answer", error);
       const status = isShortage(error) ? "degraded" : "down";
-      this.#silence = { sinceUs: this.#silence?.sinceUs ?? this.#wallUs(), cause: (error as Error).message, status };
+      this.#silence = { sinceUs: this.#silence?.sinceUs ?? wallUs(), cause: (error as Error).message, status };
     }
     this.#updateLevel();
-    this.#onChange();
+    this.#options.onChange();
   }
 
   /** Creates the ballast file again, in the background, if that leaves more room than the low mark. */
@@ -333,7 +323,7 @@ export class DiskRoom implements WriteRoom {
       })
       .catch((error: unknown) => {
         this.#looksBeforeBallast = LOOKS_BEFORE_BALLAST;
-        this.#report("the ballast file could not be created", error);
+        this.#options.report("the ballast file could not be created", error);
       });
   }
 }

@@ -20,9 +20,9 @@ import { indexedEnd } from "../../../storage/records/record-fold.js";
 import { RECORD_TYPE } from "../../../storage/records/record-index.js";
 import { StorageError } from "../../../storage/storage-error.js";
 import type { LogLine, RetentionPolicy } from "../recorder-messages.js";
+import type { RemovedCounts } from "../status/recorder-figures.js";
 import { RetentionClock } from "./retention-clock.js";
 import { RetentionFaults } from "./retention-faults.js";
-import type { StoreCounters } from "./store-counters.js";
 
 /** How often retention looks for old captures. It looks at the total size whenever a run ends. */
 const INTERVAL_MS = 60_000;
@@ -106,8 +106,7 @@ export class Retention {
     this.#clock = new RetentionClock(options.monotonicMs ?? monotonicMs);
   }
 
-  /** What retention has removed since the process started. */
-  get removed(): StoreCounters["retention"] {
+  get removed(): RemovedCounts {
     return { ...this.#removed };
   }
 

@@ -3,15 +3,11 @@
 import type { ClockMoment } from "../../../core/service-clock.js";
 import type { DeliveryAttempt } from "../../../core/webhook/delivery.js";
 import type { EventName } from "../../../core/webhook/webhook.js";
+import type { ReceiverOptions } from "../../recorder/recorder-messages.js";
 
 /** Given to the thread when it starts (workerData). */
-export interface DispatcherOptions {
+export interface DispatcherOptions extends ReceiverOptions {
   serviceVersion: string;
-  /** CIDR lists of `--webhook-allow` and `--webhook-deny`. An empty allow list allows everything that is not forbidden. */
-  allow: readonly string[];
-  deny: readonly string[];
-  /** PEM of `--webhook-ca` and of NODE_EXTRA_CA_CERTS, trusted beside Node's own; null: without `--webhook-ca`. */
-  extraCa: string | null;
 }
 
 /** One attempt of a delivery. */

@@ -85,7 +85,7 @@ t.test(
     await recorder.until(() => removals(recorder).length === 2);
     t.ok(isRemoved(recorder.run(active.id)));
     t.notOk(existsSync(pathOf(recorder, active.id)));
-    t.same(recorder.counters?.retention, { runs: 2, files: 2, bytes: 2 * CAPTURED_BYTES });
+    t.same(recorder.figures?.retention, { runs: 2, files: 2, bytes: 2 * CAPTURED_BYTES });
     t.match(recorder.row("recorder").detail, `retention has removed captures of 2 runs, ${2 * CAPTURED_BYTES} bytes`);
     t.equal(isRemoved(recorder.run(second.id)), false);
     await raw.accept({ type: "cell.put" });
@@ -236,12 +236,12 @@ t.test("a file that cannot be unlinked holds up no other, health says so, and it
   const second = await endedRun(recorder, raw, 2);
   const third = await endedRun(recorder, raw, 3);
   const fourth = await endedRun(recorder, raw, 4);
-  await recorder.until(() => recorder.counters?.retention.files === 2);
+  await recorder.until(() => recorder.figures?.retention?.files === 2);
   t.same(
     [first, second, third, fourth].map(({ id }) => existsSync(pathOf(recorder, id))),
     [true, false, false, true],
   );
-  t.same(recorder.counters?.retention, { runs: 2, files: 2, bytes: 2 * CAPTURED_BYTES }, "what was freed is counted");
+  t.same(recorder.figures?.retention, { runs: 2, files: 2, bytes: 2 * CAPTURED_BYTES }, "what was freed is counted");
   const file = `captures/${capturePath(first.id, "capture")}`;
   const said = `a removed capture cannot be unlinked (unlink ${file}: EPERM); tried again once a minute`;
   t.match(recorder.row("recorder"), { status: "degraded" });

@@ -1,7 +1,7 @@
 import { Writable } from "node:stream";
 import pino from "pino";
 import t, { type Test } from "tap";
-import { RefusalLog } from "../../../http/log/refusal-log.js";
+import { RequestLog } from "../../../http/log/request-log.js";
 import { shownInLog } from "../../../http/log/service-log.js";
 import { jsonReply } from "../../../http/replies/reply.js";
 import { AllowedHosts } from "../../../http/requests/allowed-hosts.js";
@@ -18,15 +18,16 @@ function refusalLog() {
     { base: null, timestamp: false },
     new Writable({
       write(chunk, _encoding, done) {
-        lines.push(JSON.parse(String(chunk)));
+        const { status, trace_id, cause, ...line } = JSON.parse(String(chunk));
+        lines.push({ path: cause, ...line });
         done();
       },
     }),
   );
   const timers = new ManualTimers();
-  const refusals = new RefusalLog(log, timers);
+  const refusals = new RequestLog(log, timers);
   const refuse = (kind: string, address: string, path: string): void => {
-    refusals.write({ level: "info", kind, address, message: "request", fields: () => ({ path }) });
+    refusals.answeredByServer(Number(kind), "trace", path, address);
   };
   return { lines, timers, refusals, refuse };
 }

@@ -1,59 +1,53 @@
 import t from "tap";
 import { createRandom } from "../../../../core/random.js";
-import { BatchMemory } from "../../../../workers/recorder/captures/batch-memory.js";
+import { BufferPool } from "../../../../workers/buffer-pool.js";
 import { BatchStream } from "../../../../workers/recorder/captures/batch-stream.js";
 
 const KIB = 1024;
 
-t.test("memory that was given back serves the next batch that is not much smaller", async (t) => {
-  const memory = new BatchMemory();
-  const first = memory.copyOf(new Uint8Array(40 * KIB).fill(7));
-  t.equal(first.buffer.byteLength, 64 * KIB);
-  t.ok(first.every((byte) => byte === 7));
-  memory.giveBack(first.buffer);
-  t.equal(memory.keptBytes, 64 * KIB);
-  const second = memory.copyOf(new Uint8Array(10 * KIB).fill(1));
-  t.equal(second.buffer, first.buffer);
-  t.equal(second.length, 10 * KIB);
-  t.equal(memory.keptBytes, 0);
-  t.not(memory.copyOf(new Uint8Array(10 * KIB)).buffer, first.buffer, "it is taken");
+t.test("memory that was given back serves the next batch of its capacity, and large gives way to small", async (t) => {
+  const taken: ArrayBuffer[] = [];
+  const stream = new BatchStream({ send: (_, memory) => taken.push(memory), onBehind() {} });
+  const batch = { segmentBase: 1, offset: 0, firstSequence: 1, lastSequence: 1, lastTimeUs: 1 };
+  const send = (lengthBytes: number): ArrayBuffer => {
+    stream.send({ ...batch, bytes: new Uint8Array(lengthBytes) });
+    return taken.at(-1) as ArrayBuffer;
+  };
+  const first = send(40 * KIB);
+  t.equal(first.byteLength, 64 * KIB);
+  stream.taken(first);
+  t.not(send(10 * KIB), first, "not for a much smaller one");
+  t.equal(send(60 * KIB), first);
+  t.not(send(60 * KIB), first, "it is taken");
 
-  const large = memory.copyOf(new Uint8Array(1024 * KIB)).buffer;
-  memory.giveBack(large);
-  t.not(memory.copyOf(new Uint8Array(100)).buffer, large, "not for a small one");
-  t.equal(memory.copyOf(new Uint8Array(200 * KIB)).buffer, large, "within four times its capacity");
+  for (const large of Array.from({ length: 20 }, () => send(1_000_000))) stream.taken(large);
+  const buffers = new Set<ArrayBuffer>();
+  for (let nth = 0; nth < 1_000; nth++) {
+    const memory = send(300 + 60 * nth);
+    buffers.add(memory);
+    stream.taken(memory);
+  }
+  t.ok(buffers.size < 20, `${buffers.size} buffers for 1,000 batches`);
 });
 
-t.test("of memory that fits the smallest is taken, and no more is kept than the bound", async (t) => {
-  const memory = new BatchMemory();
-  const buffers = [128, 16, 64, 32].map((kib) => memory.copyOf(new Uint8Array(kib * KIB)).buffer);
-  for (const buffer of buffers) memory.giveBack(buffer);
-  t.equal(memory.copyOf(new Uint8Array(20 * KIB)).buffer, buffers[3]);
-  const many = Array.from({ length: 20 }, () => memory.copyOf(new Uint8Array(1024 * KIB)).buffer);
-  for (const buffer of many) memory.giveBack(buffer);
-  t.ok(memory.keptBytes <= 8 * 1024 * KIB, `${memory.keptBytes} bytes`);
-  t.ok(memory.keptBytes > 7 * 1024 * KIB, `${memory.keptBytes} bytes`);
-  memory.giveBack(new ArrayBuffer(0));
-  t.equal(memory.copyOf(new Uint8Array(1)).length, 1, "what holds nothing is not kept");
+t.test("a pool keeps no more than its bound, the newest, and nothing that it did not make", async (t) => {
+  const pool = new BufferPool(4 * KIB, () => KIB);
+  const many = Array.from({ length: 6 }, () => pool.take(10));
+  for (const one of many) pool.release(one);
+  t.equal(pool.keptBytes, 4 * KIB);
+  pool.release(new Uint8Array(0));
+  pool.release(new Uint8Array(2 * KIB));
+  t.equal(pool.keptBytes, 4 * KIB);
+  t.equal(pool.take(20).buffer, many[5]?.buffer);
+  t.equal(pool.keptBytes, 3 * KIB);
 });
 
-t.test(
-  "large memory that nobody needs gives way to small: large batches of an opening, then small ones for good",
-  async (t) => {
-    const memory = new BatchMemory();
-    const large = Array.from({ length: 20 }, () => memory.copyOf(new Uint8Array(1_000_000)).buffer);
-    for (const buffer of large) memory.giveBack(buffer);
-    const buffers = new Set<ArrayBuffer>();
-    for (let nth = 0; nth < 1_000; nth++) {
-      const { buffer } = memory.copyOf(new Uint8Array(300 + 60 * nth));
-      buffers.add(buffer);
-      memory.giveBack(buffer);
-    }
-    t.ok(buffers.size < 20, `${buffers.size} buffers for 1,000 batches`);
-    memory.giveBack(new ArrayBuffer(1024 * KIB));
-    t.ok(memory.keptBytes <= 8 * 1024 * KIB, `${memory.keptBytes} bytes`);
-  },
-);
+t.test("a pool without memory gives up what it keeps, and then says so", async (t) => {
+  const pool = new BufferPool(KIB, (lengthBytes) => (lengthBytes > KIB ? Number.MAX_SAFE_INTEGER : KIB));
+  pool.release(pool.take(1));
+  t.throws(() => pool.take(2 * KIB), RangeError);
+  t.equal(pool.keptBytes, 0);
+});
 
 t.test("what is ahead of the front is counted by the memory that it holds", async (t) => {
   const sent: ArrayBuffer[] = [];
