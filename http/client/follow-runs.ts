@@ -25,7 +25,6 @@ export interface FollowOptions {
 }
 
 export interface Connection {
-  /** Address of the service, without a slash at its end; empty in a page that the service itself serves. */
   baseUrl: string;
   headers: Readonly<Record<string, string>>;
   fetch(url: string, init: RequestInit): Promise<Response>;
@@ -53,14 +52,7 @@ const PASSING = new Set([408, 429]);
 /** The service says something every 15 s. After so long a silence the connection is dead. */
 const SILENCE_MS = 45_000;
 
-/**
- * Follows the runs that change. After a break it connects again and goes on from its mark, so nothing is missed. It ends when `signal` is aborted.
- *
- * Wait for the first `ready`, then list the runs, then apply each `run` by its id. After a `reset`, list anew. With a filter, a run that no longer
- * matches comes once more: remove it.
- *
- * @throws ServiceRequestError when the service refuses the request for good, such as for a wrong filter or key
- */
+/** Does what `ServiceClient.changes` says. */
 export async function* followRuns(
   connection: Connection,
   { filter = {}, since, signal, onBreak }: FollowOptions,

@@ -1,10 +1,6 @@
 import t from "tap";
-import {
-  type FollowOptions,
-  followRuns,
-  type RunEvent,
-  ServiceRequestError,
-} from "../../../http/client/follow-runs.js";
+import { type RunEvent, ServiceRequestError } from "../../../http/client/follow-runs.js";
+import { createServiceClient } from "../../../http/client/service-client.js";
 import { ApiKeys, createKey } from "../../../http/requests/api-keys.js";
 import { frontsHere } from "../../helpers/http/fronts-here.js";
 import { ChangingCell } from "../../helpers/live/changing-cell.js";
@@ -42,7 +38,7 @@ class BreakingNetwork {
 }
 
 for (const { name, front, uwsPackage } of frontsHere(t)) {
-  t.test(`the client follows runs through breaks (${name})`, async (t) => {
+  t.test(`the typed client lists runs, and follows them through breaks (${name})`, async (t) => {
     const cell = new ChangingCell();
     t.teardown(() => cell.close());
     const port = await cell.listen({
@@ -51,9 +47,7 @@ for (const { name, front, uwsPackage } of frontsHere(t)) {
     });
     const network = new BreakingNetwork();
     const { asked } = network;
-    const baseUrl = `http://127.0.0.1:${port}`;
-    const headers = { Authorization: `Bearer ${key}` };
-    const follow = (options: FollowOptions) => followRuns({ baseUrl, headers, fetch: network.fetch }, options);
+    const client = createServiceClient({ baseUrl: `http://127.0.0.1:${port}`, apiKey: key, fetch: network.fetch });
     const id = cell.create();
     const leave = new AbortController();
     t.teardown(() => leave.abort());
@@ -61,11 +55,17 @@ for (const { name, front, uwsPackage } of frontsHere(t)) {
     const onBreak = (): void => {
       toldBreaks++;
     };
-    const changes = follow({ filter: { status: "running" }, signal: leave.signal, onBreak });
+    const changes = client.changes({ filter: { status: "running" }, signal: leave.signal, onBreak });
     const next = async (): Promise<RunEvent> => (await changes.next()).value as RunEvent;
     network.breaks = 1;
     const ready = await next();
     t.match(ready, { type: "ready", serviceVersion: /test/ });
+    const { data } = await client.api.GET("/runs", { params: { query: { limit: 10 } } });
+    t.strictSame(
+      data?.runs.map((run) => run.id),
+      [id],
+    );
+
     // It is broken off here; while it is away, the run changes.
     cell.start(id);
     t.match(await next(), { type: "ready", mark: ready.mark });
@@ -83,15 +83,15 @@ for (const { name, front, uwsPackage } of frontsHere(t)) {
     t.equal(toldBreaks, 1, "leaving is no break");
 
     network.isBusy = true;
-    const reset = follow({ since: "2030-01-01T00:00:00Z", signal: AbortSignal.timeout(60_000) });
+    const reset = client.changes({ since: "2030-01-01T00:00:00Z", signal: AbortSignal.timeout(60_000) });
     t.match((await reset.next()).value, { type: "ready" }, "a proxy's 429 passes");
     t.notOk(network.isBusy);
     t.match((await reset.next()).value, { type: "reset", reason: /later/ });
     await reset.return();
-    const wrong = follow({ since: "yesterday" });
+    const wrong = client.changes({ since: "yesterday" });
     const faulty = await wrong.next().catch((error: unknown) => error);
     t.match(faulty, { status: 422, error: { code: "invalid_parameter" } });
-    const keyless = followRuns({ baseUrl, headers: {}, fetch }, {});
+    const keyless = createServiceClient({ baseUrl: `http://127.0.0.1:${port}` }).changes();
     const refused = await keyless.next().catch((error: unknown) => error);
     t.ok(refused instanceof ServiceRequestError && refused.status === 401);
   });
