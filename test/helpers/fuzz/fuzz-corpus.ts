@@ -19,9 +19,6 @@ export interface CorpusEntry {
   parts: Map<string, Uint8Array>;
 }
 
-/** What of a judgement is compared: anything that JSON can hold. */
-export type Judge = (parts: ReadonlyMap<string, Uint8Array>) => unknown;
-
 const FOLDER = "test/fuzz/corpus";
 const LINE_BYTES = 32;
 const writes = process.env.CORPUS === "write";
