@@ -60,9 +60,12 @@ async function untilFiles(service: ServiceProcess, runId: string, least: number)
   }
 }
 
+// Side by side: each waits for a look at the disk.
+t.jobs = 2;
+
 t.test(
   "a real process whose files may grow no further (RLIMIT_FSIZE) waits, and goes on when they may",
-  { skip: limitsFiles() },
+  { skip: limitsFiles(), buffered: true },
   async (t) => {
     const service = await ServiceProcess.startFor(t);
     const { producer, runId } = await startRun(t, service);
@@ -92,7 +95,7 @@ t.test(
 
 t.test(
   "a real process on a small disk that others fill: captures wait, then all does, then all resumes",
-  { skip: mountsDisks() },
+  { skip: mountsDisks(), buffered: true },
   async (t) => {
     const mount = mountDisk(t, "24m");
     const dataDirectory = join(mount, "data");
