@@ -88,7 +88,7 @@ t.test("and one that comes to no end, with what it has started", async (t) => {
   const source = `import { spawn } from "node:child_process";
     const child = spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "inherit" });
     console.log("# child " + child.pid);`;
-  const { ok, tap } = await run(t, source, { timeoutSeconds: 3, graceMs: 3_000 });
+  const { ok, tap } = await run(t, source, { timeoutSeconds: 2, graceMs: 1_000 });
   t.equal(ok, false);
   const pid = Number(/# child (\d+)/.exec(tap)?.[1]);
   t.ok(pid > 0, tap);

@@ -11,12 +11,11 @@ import { listOf } from "../helpers/list-of.js";
 import { isFullSize, longOnly } from "../helpers/test-size.js";
 
 /**
- * What a commit runs: one of each kind of load, and of those without a service. Nearly all of the time goes into starting processes, three
- * seconds of CPU a benchmark; the others share what starts them with these.
+ * What a commit runs: one of each kind of load, and one without a service beside series-csv, which other tests run. Nearly all of the time goes
+ * into starting processes, three seconds of CPU a benchmark; the others share what starts them with these.
  */
 const OF_EACH_KIND = [
-  ...["reads-during-ingest", "webhook-deliveries", "run-detail-hot", "list-1m"],
-  ...["outlier-filter-surface-10m", "series-csv"],
+  ...["reads-during-ingest", "webhook-deliveries", "run-detail-hot", "list-1m", "outlier-filter-surface-10m"],
 ];
 const CHOSEN = BENCHMARKS.filter(({ name }) => isFullSize || OF_EACH_KIND.includes(name));
 

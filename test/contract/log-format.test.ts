@@ -1,5 +1,4 @@
 import { execFile, spawnSync } from "node:child_process";
-import { closeSync, openSync } from "node:fs";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
 import { rawRequest } from "../helpers/http/raw-http.js";
@@ -38,14 +37,6 @@ t.test("--log-format pretty: lines to read, without colours where stderr is no t
     /^\d\d:\d\d:\d\d {2}info {3}request {2}trace_id=\S+ method=GET path=\/runs query="limit=x" status=422 /m,
   );
   t.notMatch(stderr, /[^\P{Cc}\n]/u);
-});
-
-t.test("--log-format pretty: a disk that is full behind stderr keeps no answer and no end waiting", async (t) => {
-  const stderrFd = openSync("/dev/full", "w");
-  t.teardown(() => closeSync(stderrFd));
-  const service = await ServiceProcess.startFor(t, { args: ["serve", "--log-format", "pretty"], stderrFd });
-  for (let n = 0; n < 100; n++) t.equal((await rawRequest(service.port, WRONG_LIMIT))?.status, 422);
-  t.equal((await service.end()).code, 0);
 });
 
 /** Runs the command with a terminal for its stderr until it has said its first line on stdout, and prints what came to the terminal. */

@@ -6,8 +6,8 @@ import { BufferPool } from "../../workers/buffer-pool.js";
 import { FrameParser, type FrameToSend } from "../../workers/cell-link/frame-codec.js";
 import { decodeBody } from "../../workers/cell-link/strict-message-pack.js";
 import { mutatedBytes } from "../helpers/fuzz/byte-mutators.js";
-import { type CorpusEntry, checkCorpus, textOf } from "../helpers/fuzz/fuzz-corpus.js";
-import { HELLO, linkCorpus, SESSION, streamOf } from "../helpers/fuzz/link-corpus.js";
+import { type CorpusEntry, checkCorpus, corpusEntry, textOf } from "../helpers/fuzz/fuzz-corpus.js";
+import { HELLO, SESSION, streamOf } from "../helpers/fuzz/link-session.js";
 import { RawProducer } from "../helpers/link/raw-producer.js";
 import { RecorderHarness, temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
 import { sized } from "../helpers/test-size.js";
@@ -60,7 +60,8 @@ function bodyOf(kind: string, bytes: Uint8Array): { body: unknown } {
 }
 
 t.test("the corpus of the link: which frames come of each stream, and where it is refused", async (t) => {
-  corpus = await checkCorpus(t, "link", linkCorpus(), ({ parts }) => {
+  const session = corpusEntry("session", "a producer's session: a short run", { stream: streamOf(SESSION) });
+  corpus = await checkCorpus(t, "link", [session], ({ parts }) => {
     const stream = parts.get("stream") ?? new Uint8Array(0);
     const whole = judged(stream, stream.length);
     const outline = outlineOf(whole);

@@ -17,7 +17,16 @@ export interface Reference {
 }
 
 /** Everything that a file refers to. Parsed, so that a comment or a string that looks like an import is none. */
-export function referencesOf(path: string, text: string): Reference[] {
+export function referencesOf(path: string, text: string): readonly Reference[] {
+  const found = known.get(text) ?? parsedReferences(path, text);
+  known.set(text, found);
+  return found;
+}
+
+/** By the file's text: each rule asks for the references of all files, and to parse them takes a second. */
+const known = new Map<string, readonly Reference[]>();
+
+function parsedReferences(path: string, text: string): Reference[] {
   const references: Reference[] = [];
   const visit = (node: ts.Node): void => {
     if (ts.isImportDeclaration(node) && ts.isStringLiteral(node.moduleSpecifier)) {

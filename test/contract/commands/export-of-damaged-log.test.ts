@@ -166,6 +166,9 @@ t.test("what damage to the log took of a run is told, and the rest of the run wr
       /no record of run .* can be read, and the log has lost records: meta\/.*, lost: \d+ to \d+\n$/,
     );
   });
+  t.test("a segment that the disk does not open: the rest comes out, it is named, exit 1", (t) =>
+    withoutSegment(t, data, running.id, records),
+  );
 });
 
 /** A store that nobody serves any more, with a run that has ended and one that goes on. */
@@ -216,12 +219,8 @@ t.test("what a recovery copied on, or cut since nobody was told of it, is no los
   t.ok(exported.json("run.json").event_log.length > 0);
 });
 
-t.test("a segment that the disk does not open: the rest comes out, it is named, exit 1", async (t) => {
-  const service = await ServiceProcess.startFor(t);
-  const data = service.dataDirectory;
-  const { id } = await startRun(service);
-  t.match(await service.end(), { code: 0 });
-  const records = await recordsOf(data);
+/** Of a run that goes on, in a store with these records. */
+async function withoutSegment(t: Test, data: string, id: string, records: readonly Inspected[]): Promise<void> {
   const inspect = (...args: string[]) => runCommand(["inspect", "--data", data, ...args]);
   const file = `meta/${segmentName(1_000)}`;
   // A link to itself: it can be listed, and neither be opened nor looked at.
@@ -244,7 +243,7 @@ t.test("a segment that the disk does not open: the rest comes out, it is named, 
   t.same(linesOf(ofFirst).slice(0, records.length), records);
   rmSync(join(data, file));
   isSilent(t, await exportWithout(data, id, null), "as it was");
-});
+}
 
 t.test("deliveries and the names of their webhooks", async (t) => {
   const service = await ServiceProcess.startFor(t);

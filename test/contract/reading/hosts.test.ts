@@ -94,12 +94,6 @@ for (const { name: front, environment } of someFronts(t)) {
   });
 }
 
-t.test("names come from the environment too", async (t) => {
-  const port = await serve(t, [], { INSPECTION_ALLOWED_HOST: "one.factory,two.factory" });
-  for (const host of ["one.factory", "two.factory"]) t.equal((await ask(port, host)).status, 200, host);
-  t.equal((await ask(port, "three.factory")).status, 421);
-});
-
 t.test("with keys a key is what counts, and any host is taken", async (t) => {
   const file = `${t.testdir({})}/keys.json`;
   const { stdout } = await runCommand(["keys", "add", "--file", file]);

@@ -29,31 +29,42 @@ for (const [at, signal] of SIGNALS.entries()) {
   });
 }
 
-t.test("signals that come together ask once, as npm passes a Ctrl-C on; a later one ends it at once", async (t) => {
-  const together = await ServiceProcess.startFor(t, { args: ["serve"] });
-  process.kill(together.pid, "SIGINT");
-  t.match(await together.end("SIGTERM"), { code: 0, signal: null });
+// Side by side, but where a time is promised: a stop that waits for its clients takes most of the time.
+t.jobs = isFullSize ? 1 : 3;
+const options = { buffered: true };
 
-  const waiting = await ServiceProcess.startFor(t, { args: ["serve"] });
-  const unfinished = await RawConnection.open(waiting.port);
-  t.teardown(async () => unfinished.close());
-  unfinished.send("POST /webhooks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{");
-  const metrics = async () =>
-    (await rawRequest(waiting.port, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"))?.body.toString();
-  // The one that asks is open too.
-  while (!/^inspection_http_open_requests 2$/m.test((await metrics()) ?? "")) await sleep(20);
-  const ended = waiting.end("SIGTERM");
-  // One alone: a signal that comes while the process already exits would give it another code.
-  const again = setInterval(() => void waiting.end("SIGTERM"), 1_500);
-  t.teardown(() => clearInterval(again));
-  await unfinished.closed;
-  clearInterval(again);
-  t.match(await ended, { code: 1 }, "it did not wait for the request");
-  t.match(await checkDirectory(waiting.dataDirectory), { ok: true });
-});
+t.test(
+  "signals that come together ask once, as npm passes a Ctrl-C on; a later one ends it at once",
+  options,
+  async (t) => {
+    const together = await ServiceProcess.startFor(t, { args: ["serve"] });
+    process.kill(together.pid, "SIGINT");
+    t.match(await together.end("SIGTERM"), { code: 0, signal: null });
+
+    const waiting = await ServiceProcess.startFor(t, { args: ["serve"] });
+    const unfinished = await RawConnection.open(waiting.port);
+    t.teardown(async () => unfinished.close());
+    unfinished.send(
+      "POST /webhooks HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{",
+    );
+    const metrics = async () =>
+      (await rawRequest(waiting.port, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"))?.body.toString();
+    // The one that asks is open too.
+    while (!/^inspection_http_open_requests 2$/m.test((await metrics()) ?? "")) await sleep(20);
+    const ended = waiting.end("SIGTERM");
+    // One alone: a signal that comes while the process already exits would give it another code.
+    const again = setInterval(() => void waiting.end("SIGTERM"), 1_500);
+    t.teardown(() => clearInterval(again));
+    await unfinished.closed;
+    clearInterval(again);
+    t.match(await ended, { code: 1 }, "it did not wait for the request");
+    t.match(await checkDirectory(waiting.dataDirectory), { ok: true });
+  },
+);
 
 t.test(
   "a stop with clients that take nothing, and others that never stop asking, ends with 0 within 10 s",
+  options,
   async (t) => {
     const stop = async ({ name, environment }: FrontHere) => {
       const service = await ServiceProcess.startFor(t, { args: ["serve"], environment });
@@ -91,6 +102,7 @@ t.test(
 
 t.test(
   "a second service on the port or the directory ends with 1 and says why, also right after a kill -9",
+  options,
   async (t) => {
     const service = await ServiceProcess.startFor(t);
     const folder = temporaryDirectory(t);

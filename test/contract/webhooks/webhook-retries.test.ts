@@ -13,8 +13,13 @@ async function untilWaiting(service: ServiceProcess, count: number): Promise<voi
   }
 }
 
-for (const { name, environment } of frontsHere(t)) {
-  t.test(`a retry whose client is gone is not begun; one under way is finished (${name})`, async (t) => {
+const fronts = frontsHere(t);
+// Side by side: each waits for most of the time that a stop may take, or for the receiver.
+t.jobs = 2 * fronts.length;
+const options = { buffered: true };
+
+for (const { name, environment } of fronts) {
+  t.test(`a retry whose client is gone is not begun; one under way is finished (${name})`, options, async (t) => {
     const service = await ServiceProcess.startFor(t, { args: ["serve"], environment });
     const client = new ContractClient(t, service.port);
     const open: ServerResponse[] = [];
@@ -56,12 +61,10 @@ for (const { name, environment } of frontsHere(t)) {
   });
 }
 
-t.jobs = 2;
-for (const { name, environment } of frontsHere(t)) {
+for (const { name, environment } of fronts) {
   t.test(
     `at a stop: an attempt that ends in time is told, and whoever waits for another is too (${name})`,
-    // Side by side: each waits for most of the time that a stop may take.
-    { buffered: true },
+    options,
     async (t) => {
       const service = await ServiceProcess.startFor(t, { args: ["serve"], environment });
       const client = new ContractClient(t, service.port);

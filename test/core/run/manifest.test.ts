@@ -1,12 +1,5 @@
 import t from "tap";
-import {
-  FILE_TYPES,
-  FORMAT_TYPES,
-  FRAME_FORMATS,
-  fileNameFault,
-  frameFileName,
-  sweepFileName,
-} from "../../../core/run/manifest.js";
+import { FRAME_FORMATS, fileNameFault, frameFileName } from "../../../core/run/manifest.js";
 
 const ID = "0197a3b2-0000-7abc-8def-000000000001";
 
@@ -51,17 +44,4 @@ t.test("names that it may not", async (t) => {
     ...FRAME_FORMATS.map((format): [string, RegExp] => [frameFileName(ID, format), /captures/]),
   ];
   for (const [name, fault] of cases) t.match(fileNameFault(name), fault, JSON.stringify(name.slice(0, 40)));
-});
-
-t.test("names and types of the service's own entries", async (t) => {
-  t.equal(frameFileName(ID, "raw.ply"), `frame-${ID}.raw.ply`);
-  t.equal(sweepFileName(3), "step-3-cl_sweep.csv");
-  t.same(FORMAT_TYPES, {
-    npy: { type: "array", contentType: "application/octet-stream" },
-    ply: { type: "pointcloud", contentType: "application/x-ply" },
-    "raw.ply": { type: "pointcloud", contentType: "application/x-ply" },
-    png: { type: "image", contentType: "image/png" },
-    "luminance.png": { type: "image", contentType: "image/png" },
-  });
-  t.same(FILE_TYPES, ["pointcloud", "image", "array", "measurement", "report"]);
 });

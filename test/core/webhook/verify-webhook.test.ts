@@ -1,6 +1,5 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { Webhook } from "standardwebhooks";
 import t from "tap";
 import {
   type VerificationFault,
@@ -79,18 +78,6 @@ t.test("the tolerance holds in both directions, to the second", async (t) => {
   t.equal(faultOf(signed({ nowSeconds: AT - 301 })), "timestamp_too_new");
   t.equal(faultOf(signed({ nowSeconds: AT + 11, toleranceSeconds: 10 })), "timestamp_too_old");
   t.equal(faultOf(signed({ nowSeconds: Date.now() / 1000 + 1e9 })), "timestamp_too_old");
-});
-
-t.test("the public standardwebhooks package accepts what we send", async (t) => {
-  const now = Math.floor(Date.now() / 1000);
-  for (const secret of [SECRET, "a plain secret"]) {
-    const headers = signatureHeaders(secret, ID, now, BODY);
-    // For a secret that is not base64, a receiver gives the library the bytes themselves.
-    const webhook = secret.startsWith("whsec_") ? new Webhook(secret) : new Webhook(secret, { format: "raw" });
-    t.same(webhook.verify(BODY.toString(), headers), JSON.parse(BODY.toString()));
-    t.throws(() => webhook.verify(`${BODY} `, headers), "another body");
-    t.throws(() => webhook.verify(BODY.toString(), { ...headers, "webhook-id": "x" }), "another id");
-  }
 });
 
 t.test("the package exports it, and nothing beside it", async (t) => {

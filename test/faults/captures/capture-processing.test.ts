@@ -1,9 +1,6 @@
 /** Processing of captures by the real service, seen from outside: over the cell link, HTTP, and the files of its store. */
-import { readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
-import { capturePath } from "../../../storage/captures/capture-path.js";
 import { readPly } from "../../helpers/captures/ply-reader.js";
 import { readGreyPng } from "../../helpers/captures/png-reader.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
@@ -120,35 +117,4 @@ t.test("kill -9 between a capture and what is made of it: the next start makes i
   t.comment(`${KILLS} kills with ${made.join(", ")} formats there, ${frames.length} frames: all whole`);
   t.match(await cell.service.end(), { code: 0 });
   await assertSound(t, dataDirectory);
-});
-
-t.test("a damaged capture marks its formats failed, in the event log too, and the run ends", async (t) => {
-  const cell = await Cell.start(t);
-  const runId = await cell.startRun();
-  const frameId = await cell.sendLines(runId);
-  const path = join(cell.service.dataDirectory, "captures", capturePath(runId, "capture"));
-  const bytes = readFileSync(path);
-  const place = bytes.length - SURFACE.length + 1_000;
-  bytes.writeUInt8(bytes.readUInt8(place) ^ 1, place);
-  writeFileSync(path, bytes);
-  await cell.producer.accept({ type: "frame.end", id: frameId });
-  await cell.producer.accept({ type: "run.finish", id: runId });
-  await cell.client.until("/runs/{run_id}", ({ status }) => status === "completed", { path: { run_id: runId } });
-  const run = await cell.run(runId);
-  t.same(
-    run.files.map(({ name }) => name),
-    [`frame-${frameId}.luminance.png`],
-  );
-  t.match(
-    run.event_log.map(({ event_type, data }) => [event_type, data.format, data.code]),
-    ["raw.ply", "png", "ply"].map((format) => ["artefact_failed", format, "capture_damaged"]),
-  );
-  for (const format of OFFERED) {
-    const { status } = await cell.client.raw("GET", `/sensor/frames/${frameId}/file.${format}`);
-    t.equal(status, format === "luminance.png" ? 200 : 404, format);
-  }
-  const { components } = await cell.client.get("/health");
-  t.match(components.artefacts, { status: "degraded", detail: String });
-  t.match(await cell.service.end(), { code: 0 });
-  t.match(await runCommand(["check", "--data", cell.service.dataDirectory]), { code: 1, stdout: /capture_damaged/ });
 });

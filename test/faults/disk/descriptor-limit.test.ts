@@ -1,5 +1,6 @@
 import { readdirSync } from "node:fs";
 import { Agent, get } from "node:http";
+import { setTimeout as pause } from "node:timers/promises";
 import t from "tap";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { succeeds } from "../../helpers/disk/small-disk.js";
@@ -87,7 +88,10 @@ t.test("a process that has no descriptor left waits, says so, and goes on", { sk
 
   limit(service.pid, "1024:");
   await Promise.all(deliveries);
-  while (now.components.recorder?.status !== "healthy") now = await health(agent, service.port);
+  while (now.components.recorder?.status !== "healthy") {
+    await pause(20);
+    now = await health(agent, service.port);
+  }
   t.equal(now.components.log?.status, "healthy");
   // Attempts that found none have failed, and are made again.
   await receiver.received(runIds.length);

@@ -60,9 +60,12 @@ async function untilFiles(service: ServiceProcess, runId: string, least: number)
   }
 }
 
+// Side by side: each waits for a look at the disk.
+t.jobs = 2;
+
 t.test(
   "a real process whose files may grow no further (RLIMIT_FSIZE) waits, and goes on when they may",
-  { skip: limitsFiles() },
+  { skip: limitsFiles(), buffered: true },
   async (t) => {
     const service = await ServiceProcess.startFor(t);
     const { producer, runId } = await startRun(t, service);
@@ -90,29 +93,9 @@ t.test(
   },
 );
 
-t.test("a stop while everything waits for room exits 0", { skip: limitsFiles() }, async (t) => {
-  const service = await ServiceProcess.startFor(t);
-  const { producer, runId } = await startRun(t, service);
-  t.ok(succeeds("prlimit", ["--pid", String(service.pid), `--fsize=${2 * MIB}:unlimited`]));
-  let acknowledged = 0;
-  for (let at = 0; at < 6; at++) {
-    const delivery = producer.deliver(filePut(runId, `f${at}`), new Uint8Array(MIB).fill(at));
-    delivery.then(() => acknowledged++).catch(() => {});
-  }
-  await untilDisk(service, "down");
-  t.match(await service.end(), { code: 0 });
-  t.notMatch(service.stderr, /a write or sync failed/);
-  // It would connect to the next service by itself, and deliver what this one did not take.
-  producer.destroy();
-  const again = await ServiceProcess.startFor(t, { dataDirectory: service.dataDirectory });
-  const files = await filesOf(again, runId);
-  t.ok(files >= acknowledged && files < 6, `${files} of 6 files, ${acknowledged} acknowledged: lost 0`);
-  await again.end();
-});
-
 t.test(
   "a real process on a small disk that others fill: captures wait, then all does, then all resumes",
-  { skip: mountsDisks() },
+  { skip: mountsDisks(), buffered: true },
   async (t) => {
     const mount = mountDisk(t, "24m");
     const dataDirectory = join(mount, "data");

@@ -1,8 +1,7 @@
-import { spawn, spawnSync } from "node:child_process";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import t, { type Test } from "tap";
+import t from "tap";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { hasNoCompiler, preloadedLibrary } from "../../helpers/preload/preloaded-library.js";
@@ -13,10 +12,6 @@ const RUNS = 10;
 const ATTEMPTS = 5;
 /** Far more than a busy machine takes for it: a bound for a failure, not a wait. */
 const SHOWN_WITHIN_MS = 20_000;
-
-function isInstalled(command: string): boolean {
-  return spawnSync(command, ["--version"], { stdio: "ignore" }).status === 0;
-}
 
 async function getJson(service: ServiceProcess, path: string) {
   const response = await fetch(`http://127.0.0.1:${service.port}${path}`);
@@ -48,16 +43,10 @@ function createRun(producer: RawProducer, id: string): Promise<unknown> {
   return producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });
 }
 
-/** The means is there, and is not allowed here. */
-class NotAllowedError extends Error {}
-
-/** @param fail has the next sync of the service's process fail, and only that one; @throws NotAllowedError */
-async function judgeFailedSync(
-  t: Test,
-  environment: Record<string, string>,
-  fail: (service: ServiceProcess) => Promise<void>,
-  end: "SIGTERM" | "SIGKILL",
-): Promise<void> {
+t.test("fdatasync of the running service returns EIO, by a preloaded library", { skip: hasNoCompiler }, async (t) => {
+  const library = preloadedLibrary(t, "failing-sync");
+  const order = `${library}.order`;
+  const environment = { LD_PRELOAD: library, FAIL_ONE_SYNC: order };
   const service = await ServiceProcess.startFor(t, { environment });
   const producer = await RawProducer.connect({ path: service.cellSocketPath }, "cell");
   const acknowledged: string[] = [];
@@ -68,7 +57,8 @@ async function judgeFailedSync(
     acknowledged.push(id);
   }
   await untilBallast(service);
-  await fail(service);
+  // The next sync of the service's process fails, and only that one.
+  writeFileSync(order, "");
 
   let acknowledgedAfter = 0;
   const refusals: string[] = [];
@@ -91,11 +81,9 @@ async function judgeFailedSync(
   t.match(health.body, { status: "down", components: { log: { status: "down", detail: /EIO/ } } });
   t.same(await listedRuns(service, acknowledged), acknowledged, "reads go on");
   await producer.close();
-  const ended = await service.end(end);
-  if (end === "SIGTERM") {
-    t.equal(ended.code, 1, "it did not end well, and says so once more");
-    t.match(ended.stderr, /^inspection-service: nothing was recorded since .*EIO/m);
-  }
+  const ended = await service.end();
+  t.equal(ended.code, 1, "it did not end well, and says so once more");
+  t.match(ended.stderr, /^inspection-service: nothing was recorded since .*EIO/m);
 
   const { dataDirectory } = service;
   t.match(await checkDirectory(dataDirectory), { ok: true });
@@ -110,7 +98,7 @@ async function judgeFailedSync(
     `one real EIO after ${acknowledged.length} acknowledgements: ${acknowledgedAfter} acknowledged after it in ${ATTEMPTS} attempts, ` +
       `${lost.length} lost`,
   );
-}
+});
 
 t.test("the demo ends too when its disk has failed", { skip: hasNoCompiler }, async (t) => {
   const library = preloadedLibrary(t, "failing-sync");
@@ -129,44 +117,4 @@ t.test("the demo ends too when its disk has failed", { skip: hasNoCompiler }, as
   const ended = await service.end("SIGTERM");
   t.equal(ended.code, 1);
   t.match(ended.stderr, /EIO/);
-});
-
-const hasStrace = isInstalled("strace") ? false : "no strace";
-t.test("fdatasync of the running service returns EIO, by strace", { skip: hasStrace }, async (t) => {
-  const byStrace = async (service: ServiceProcess): Promise<void> => {
-    // Each thread's first call: the service makes none after the first that fails.
-    const inject = ["-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=1"];
-    const strace = spawn("strace", ["-f", "-p", String(service.pid), "-o", "/dev/null", ...inject], {
-      stdio: ["ignore", "ignore", "pipe"],
-    });
-    const ended = new Promise((resolve) => strace.once("close", resolve));
-    t.teardown(async () => {
-      strace.kill("SIGTERM");
-      await ended;
-    });
-    await new Promise<void>((resolve, reject) => {
-      let text = "";
-      strace.stderr.on("data", (chunk: Buffer) => {
-        text += chunk;
-        if (/attached/.test(text)) resolve();
-      });
-      void ended.then(() => reject(new NotAllowedError(text)));
-    });
-  };
-  const judged = judgeFailedSync(t, {}, byStrace, "SIGKILL");
-  await judged.catch((error: Error) => {
-    if (!(error instanceof NotAllowedError)) throw error;
-    t.pass("not here", { skip: `strace cannot attach: ${error.message.trim()}` });
-  });
-});
-
-t.test("fdatasync of the running service returns EIO, by a preloaded library", { skip: hasNoCompiler }, async (t) => {
-  const library = preloadedLibrary(t, "failing-sync");
-  const order = `${library}.order`;
-  await judgeFailedSync(
-    t,
-    { LD_PRELOAD: library, FAIL_ONE_SYNC: order },
-    async () => writeFileSync(order, ""),
-    "SIGTERM",
-  );
 });

@@ -36,17 +36,6 @@ t.test("a second process is refused and told who holds the directory", async (t)
   t.same(readdirSync(`${path}/lock`), []);
 });
 
-t.test("right after the holder was killed the directory is free, again and again", async (t) => {
-  const path = temporaryDirectory(t);
-  for (let round = 0; round < 4; round++) {
-    const holder = startHelper("disk/lock-holder-process", [path]);
-    t.equal(await holder.line(0), "held", `round ${round}`);
-    await t.rejects(openDataDirectory({ path, creates: true }), { code: "directory_locked" });
-    await holder.end("SIGKILL");
-    await (await openDataDirectory({ path, creates: true })).release();
-  }
-});
-
 t.test("of many that start at once exactly one gets the directory", async (t) => {
   const path = temporaryDirectory(t);
   let held = 0;

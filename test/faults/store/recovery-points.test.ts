@@ -3,7 +3,7 @@ import { createRandom } from "../../../core/random.js";
 import type { SimulationReport } from "../../helpers/store/simulation/simulation-report.js";
 import { simulateStore } from "../../helpers/store/simulation/store-simulation.js";
 import { CRASH_MODES, type CrashMode, type Strike } from "../../helpers/store/simulation/strike.js";
-import { sized } from "../../helpers/test-size.js";
+import { isFullSize, sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
 const SEEDS = sized(1, 2);
@@ -44,11 +44,11 @@ interface Outcome {
  * A first life that ends at one operation after the other; the opening after each end is struck at one operation of its own after the other,
  * until it has no more of them. Then comes a life in which all that was sent is answered, and the store's own check.
  */
-async function strikeOpenings(kind: Strike["kind"]): Promise<Outcome> {
-  const outcome: Outcome = { openings: ENDS.map(() => 0), points: 0, failed: 0, acknowledged: 0, faults: [] };
+async function strikeOpenings(kind: Strike["kind"], tried: readonly End[]): Promise<Outcome> {
+  const outcome: Outcome = { openings: tried.map(() => 0), points: 0, failed: 0, acknowledged: 0, faults: [] };
   const random = createRandom(SEED);
   for (let seed = SEED; seed < SEED + SEEDS; seed++) {
-    for (const [nth, { what, kind: ends, mode, restarts }] of ENDS.entries()) {
+    for (const [nth, { what, kind: ends, mode, restarts }] of tried.entries()) {
       for (let end = random.integer(0, FIRST_ENDS - 1); ; end += END_STRIDE) {
         const before: Strike[] = [{ place: "any", after: end, kind: ends }];
         let last: SimulationReport | null = null;
@@ -75,17 +75,21 @@ async function strikeOpenings(kind: Strike["kind"]): Promise<Outcome> {
 
 t.comment(`TEST_SEED=${SEED}, first lives that end at one operation in ${END_STRIDE}, one in ${STRIDE} of an opening`);
 
-for (const [kind, what, fails] of [
+const STRIKES = [
   ["crash", "a power cut", false],
   ["kill", "the end of the process", false],
   ["sync", "a failed sync", true],
   ["write", "a failed write", true],
   ["full", "a disk that is full", true],
-] as const) {
+] as const;
+
+for (const [at, [kind, what, fails]] of STRIKES.entries()) {
+  // In a commit's size every other end, not the same ones for each kind.
+  const tried = ENDS.filter((_, end) => isFullSize || (end + at) % 2 === 0);
   t.test(`${what} at every operation of an opening that puts right what a crash left`, async (t) => {
-    const { faults, openings, points, failed, acknowledged } = await strikeOpenings(kind);
+    const { faults, openings, points, failed, acknowledged } = await strikeOpenings(kind, tried);
     t.same(faults.slice(0, 5), []);
-    for (const [nth, { what }] of ENDS.entries()) t.ok(openings[nth], `openings after ${what}`);
+    for (const [nth, { what }] of tried.entries()) t.ok(openings[nth], `openings after ${what}`);
     const all = openings.reduce((sum, count) => sum + count, 0);
     t.ok(points > (2 * all) / STRIDE, "an opening has several operations");
     t.equal(failed > 0, fails, "of those that were not ended some do not start");

@@ -12,21 +12,17 @@ const SEED = Number(process.env.TEST_SEED ?? 20_261_123);
 const HISTORIES = sized(15, 500);
 const STEPS = 120;
 const random = createRandom(SEED);
-const bytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text));
 
-async function diskWith(text: string): Promise<{ disk: SimulatedDisk; file: StoreFile }> {
+async function diskWithFile(): Promise<{ disk: SimulatedDisk; file: StoreFile }> {
   const disk = new SimulatedDisk();
   await disk.makeDirectory("/d");
   await disk.syncDirectory("/");
   await disk.syncDirectory("");
   const file = await disk.open("/d/a", "create");
-  await file.write(bytes(text), 0);
   await file.datasync();
   await disk.syncDirectory("/d");
   return { disk, file };
 }
-
-const textOf = (disk: SimulatedDisk, path = "/d/a"): string => Buffer.from(disk.bytesOf(path)).toString();
 
 /** What an operation gave, or the code that it failed with. */
 async function outcomeOf(operation: () => Promise<unknown>): Promise<unknown> {
@@ -104,47 +100,10 @@ t.test("without faults it does what the machine's own file system does", async (
   t.comment(`${HISTORIES} histories, ${operations} operations`);
 });
 
-t.test("a power cut keeps what was synced, and of the rest what its mode says", async (t) => {
-  const { disk, file } = await diskWith("durable");
-  await file.write(bytes("changed"), 0);
-  t.equal(textOf(disk), "changed", "who reads meanwhile sees what was written");
-  t.equal(textOf(disk.fork("drop", random)), "durable");
-  t.equal(textOf(disk.fork("keep", random)), "changed");
-  await file.datasync();
-  t.equal(textOf(disk.fork("drop", random)), "changed");
-  await file.truncate(3);
-  t.equal(textOf(disk.fork("drop", random)), "changed");
-  t.equal(textOf(disk.fork("keep", random)), "cha");
-  const after = disk.crash("drop", random);
-  t.equal(textOf(after), "changed");
-  await t.rejects(file.write(bytes("x"), 0), { code: "EIO" }, "the machine has stopped");
-});
-
-t.test("a name is durable when its folder was synced", async (t) => {
-  const { disk } = await diskWith("a");
-  const made = await disk.open("/d/b", "create");
-  await made.write(bytes("b"), 0);
-  await made.datasync();
-  t.same(disk.fork("drop", random).paths(), ["/d/a"], "its bytes are of no use without it");
-  await disk.rename("/d/b", "/d/c");
-  t.same(disk.fork("keep", random).paths(), ["/d/a", "/d/c"]);
-  await disk.syncDirectory("/d");
-  await disk.unlink("/d/a");
-  t.same(disk.fork("drop", random).paths(), ["/d/a", "/d/c"], "an unlinked one comes back");
-  await disk.makeDirectory("/d/e");
-  const inner = await disk.open("/d/e/f", "create");
-  await inner.datasync();
-  await disk.syncDirectory("/d/e");
-  t.same(disk.fork("drop", random).paths(), ["/d/a", "/d/c"], "what lies in a folder goes with it");
-  await disk.syncDirectory("/d");
-  t.same(disk.fork("drop", random).paths(), ["/d/c", "/d/e/f"]);
-  t.same(disk.kill().paths(), ["/d/c", "/d/e/f"], "the end of a process alone loses nothing");
-});
-
 t.test("a torn write keeps any of its sectors, also older ones over newer ones, as its seed says", async (t) => {
   const sectors = (value: number): Uint8Array => new Uint8Array(4 * 512).fill(value);
   const tear = async (seed: number): Promise<string> => {
-    const { disk, file } = await diskWith("");
+    const { disk, file } = await diskWithFile();
     for (const value of [1, 2]) await file.write(sectors(value), 0);
     const left = disk.crash("tear", createRandom(seed)).bytesOf("/d/a");
     const kept = Array.from({ length: 4 }, (_, at) => left[at * 512] ?? "-");
@@ -165,37 +124,4 @@ t.test("a torn write keeps any of its sectors, also older ones over newer ones, 
     "older beside newer",
   );
   t.ok(found.has("2222") && [...found].some((outcome) => outcome.includes("0")), [...found].join(" "));
-});
-
-t.test("a failed sync leaves in memory what no later sync writes", async (t) => {
-  const { disk, file } = await diskWith("durable");
-  await file.write(bytes("changed"), 0);
-  disk.onOperation = ({ kind }) => (kind === "datasync" ? { error: "EIO" } : undefined);
-  await t.rejects(file.datasync(), { code: "EIO", operation: "fdatasync" });
-  disk.onOperation = () => undefined;
-  await file.datasync();
-  t.equal(textOf(disk), "changed");
-  t.equal(textOf(disk.fork("keep", random)), "durable");
-});
-
-t.test("writes are short and fail on command, and when the disk is full", async (t) => {
-  const { disk, file } = await diskWith("");
-  disk.onOperation = ({ kind }) => (kind === "write" ? { short: 2 } : undefined);
-  t.equal(await file.write(bytes("abcd"), 0), 2);
-  t.equal(textOf(disk), "ab");
-  disk.onOperation = ({ kind }) => (kind === "rename" ? { error: "EIO" } : undefined);
-  await t.rejects(disk.rename("/d/a", "/d/b"), { code: "EIO" });
-  t.ok(disk.has("/d/a") && !disk.has("/d/b"), "and nothing was done");
-  disk.onOperation = () => undefined;
-  disk.limitBytes = disk.usedBytes + 3;
-  t.equal(await file.write(bytes("cdefgh"), 2), 3, "as much as there is room for");
-  await t.rejects(file.write(bytes("x"), 5), { code: "ENOSPC" });
-  await t.rejects(disk.open("/d/b", "create"), { code: "ENOSPC" });
-  t.equal(await file.write(bytes("AB"), 0), 2, "what is there already can be overwritten");
-  t.equal(textOf(disk), "ABcde");
-  disk.onRead = () => "EIO";
-  await t.rejects(file.read(new Uint8Array(1), 0), { code: "EIO" });
-  disk.onOperation = ({ kind }) => (kind === "write" ? { short: 1, dies: true } : undefined);
-  await t.rejects(file.write(bytes("XY"), 0), { code: "EIO" });
-  t.equal(Buffer.from(disk.fork("keep", random).bytesOf("/d/a")).toString(), "XBcde", "the machine stopped within it");
 });

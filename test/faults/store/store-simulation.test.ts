@@ -11,7 +11,7 @@ import { isFullSize, sized } from "../../helpers/test-size.js";
 
 const ONLY_SEED = process.env.TEST_SEED;
 const FIRST_SEED = Number(ONLY_SEED ?? 1);
-const SEEDS = ONLY_SEED === undefined ? sized(30, 20_000) : 1;
+const SEEDS = ONLY_SEED === undefined ? sized(16, 20_000) : 1;
 /**
  * 14438 has a recovery that a kill cut off, and a power cut in the next one, which lost an acknowledged record; the others an opening that
  * failed after it had shown a mark.

@@ -6,9 +6,9 @@ export interface PlyCloud {
   vertices: number[][];
 }
 
-const SIZES: Record<string, number> = { float: 4, float32: 4, uchar: 1, uint8: 1, int: 4, int32: 4 };
+const SIZES: Record<string, number> = { float: 4, uchar: 1 };
 
-/** Reads the vertices of a PLY, ASCII or binary little-endian, and checks that the rest has the size it should. @throws {Error} */
+/** Reads the vertices of a binary PLY, whose only element they are, and checks its size. @throws {Error} */
 export function readPly(bytes: Uint8Array): PlyCloud {
   const file = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
   const end = file.indexOf("end_header\n");
@@ -24,25 +24,18 @@ export function readPly(bytes: Uint8Array): PlyCloud {
     if (word !== "property") break;
     properties.push([type, name]);
   }
-  const others = lines.filter((line) => line.startsWith("element ") && !line.startsWith("element vertex "));
   const body = file.subarray(end + 11);
   const names = properties.map(([, name]) => name);
-  if (format === "format ascii 1.0") {
-    const rows = body.toString("latin1").trim().split("\n").slice(0, count);
-    return { comments, properties: names, vertices: rows.map((row) => row.trim().split(/\s+/).map(Number)) };
-  }
   if (format !== "format binary_little_endian 1.0") throw new Error(`${format}`);
   const size = properties.reduce((sum, [type]) => sum + (SIZES[type] as number), 0);
-  if (others.length === 0 ? body.length !== size * count : body.length < size * count) {
+  if (body.length !== size * count) {
     throw new Error(`${body.length} bytes for ${count} vertices of ${size}`);
   }
   const vertices: number[][] = [];
   for (let vertex = 0, at = 0; vertex < count; vertex++) {
     const row: number[] = [];
     for (const [type] of properties) {
-      row.push(
-        SIZES[type] === 1 ? body.readUInt8(at) : type.startsWith("f") ? body.readFloatLE(at) : body.readInt32LE(at),
-      );
+      row.push(type === "uchar" ? body.readUInt8(at) : body.readFloatLE(at));
       at += SIZES[type] as number;
     }
     vertices.push(row);

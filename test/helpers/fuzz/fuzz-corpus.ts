@@ -3,9 +3,10 @@
  * product judges it. An input is one or more named parts (the files of a log, the sections of a record): a line `; …` says how it came
  * about, a line `== name` begins a part, the others are its bytes in hex, 32 a line.
  *
- * Most entries are made by a generator from the product's own encoders and compared with their files at each run, so that neither can
- * change unnoticed. What is there without a generator was found by fuzzing: it stays as it is, and only its judgement is compared.
- * `CORPUS=write node .ci/test.mjs fuzz` writes the generated inputs and all judgements: read the diff before it is committed.
+ * What the product's own encoders write is made anew and compared with its files at each run, so that neither can change unnoticed. All
+ * other inputs were made once (each kind of damage and of wrong content) or found by fuzzing: they stay as they are, and only their
+ * judgement is compared. `CORPUS=write node .ci/test.mjs fuzz` writes the made inputs and all judgements: read the diff before it is
+ * committed.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,9 +18,6 @@ export interface CorpusEntry {
   about: string;
   parts: Map<string, Uint8Array>;
 }
-
-/** What of a judgement is compared: anything that JSON can hold. */
-export type Judge = (parts: ReadonlyMap<string, Uint8Array>) => unknown;
 
 const FOLDER = "test/fuzz/corpus";
 const LINE_BYTES = 32;

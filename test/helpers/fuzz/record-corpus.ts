@@ -1,18 +1,16 @@
-/** Contents of records to fuzz from: one of each kind of change, as the product encodes it, and what no release writes. */
-import { encode } from "@msgpack/msgpack";
+/** Contents of records to fuzz from: one of each kind of change, as the product encodes it. */
 import type { Change, RunChange } from "../../../core/link/change.js";
 import { foldRun } from "../../../core/run/run-fold.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import { type EncodedRecord, encodeChanges, encodeRefusal } from "../../../storage/records/change-record.js";
-import { RECORD_TYPE } from "../../../storage/records/record-index.js";
 import { encodeWebhookChange } from "../../../storage/records/webhook-record.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
 import { EVENT, webhookChanges } from "../webhooks/webhook-fixtures.js";
 import { type CorpusEntry, corpusEntry } from "./fuzz-corpus.js";
 
-export const PROGRAM_ID = "019bb000-0000-7000-8000-000000000001";
-export const RUN_ID = "019bb000-0000-7000-8000-000000000002";
-export const FRAME_ID = "019bb000-0000-7000-8000-000000000003";
+const PROGRAM_ID = "019bb000-0000-7000-8000-000000000001";
+const RUN_ID = "019bb000-0000-7000-8000-000000000002";
+const FRAME_ID = "019bb000-0000-7000-8000-000000000003";
 const TIME_US = 1_780_000_000_000_000;
 const ORIGIN = { producer: "cell-1", sequence: 7 };
 
@@ -136,158 +134,5 @@ export function recordCorpus(): CorpusEntry[] {
   opening.applyRefusal({ producer: "cell-2", sequence: 3 }, { code: "too_large", message: "m", params: {} }, TIME_US);
   const state = opening.openingState();
   entries.push(recordEntry("01-opening-state", "an opening state", 1, state.index, state.body));
-  return [...entries, ...evilRecords(encodeChanges(ORIGIN, [CREATED], foldRun(undefined, CREATED, TIME_US)).index)];
-}
-
-/** Contents that a right CRC can stand over and that no release wrote. */
-function evilRecords(createdIndex: Uint8Array): CorpusEntry[] {
-  return [...evilIndexes(createdIndex), ...evilBodies(createdIndex), ...EVIL_OPENING_STATES];
-}
-
-/** Of a record without a producer. */
-const NO_ORIGIN = new Uint8Array(9);
-const DELTA = Buffer.concat([NO_ORIGIN, Buffer.from(RUN_ID.replaceAll("-", ""), "hex"), new Uint8Array(18)]);
-
-function evilIndexes(createdIndex: Uint8Array): CorpusEntry[] {
-  const { cellChanges, runCreated, runDelta } = RECORD_TYPE;
-  const indexes = (name: string, about: string, type: number, index: Uint8Array): CorpusEntry =>
-    recordEntry(`evil-${name}`, about, type, index, encode({ changes: [{ kind: "run_started", runId: RUN_ID }] }));
-  const set = (bytes: Uint8Array, at: number, ...values: number[]): Uint8Array => {
-    const copy = bytes.slice();
-    copy.set(values, at);
-    return copy;
-  };
-  const texts = NO_ORIGIN.length + 6 + 81;
-  return [
-    indexes("index-empty", "no byte of an index section", runDelta, new Uint8Array(0)),
-    indexes("index-short", "an index section that ends early", runDelta, DELTA.subarray(0, 20)),
-    indexes("index-long", "bytes behind an index section", runDelta, Buffer.concat([DELTA, NO_ORIGIN])),
-    indexes(
-      "index-events",
-      "four thousand million events",
-      runDelta,
-      Buffer.concat([DELTA, Uint8Array.of(255, 255, 255, 255)]),
-    ),
-    indexes("index-webhook", "a webhook that is not JSON", 21, set(createdIndex, 9, 0x7b)),
-    indexes(
-      "index-webhook-bare",
-      "a webhook of nothing",
-      21,
-      Buffer.concat([NO_ORIGIN, Buffer.from('{"webhook":{}}')]),
-    ),
-    indexes("index-delivery-short", "a delivery that ends early", 22, createdIndex.subarray(0, 9 + 119)),
-    indexes("index-delivery-text", "an error text of other length", 22, createdIndex),
-    indexes("index-name", "a producer's name longer than the section", cellChanges, set(NO_ORIGIN, 0, 255)),
-    indexes("index-status", "a status that there is not", runDelta, set(DELTA, 9 + 16, 6)),
-    indexes("index-change", "a change that there is not", runDelta, set(DELTA, 9 + 17, 200)),
-    indexes(
-      "index-text-length",
-      "a program name of 4 GiB",
-      runCreated,
-      set(createdIndex, texts, 0xfe, 0xff, 0xff, 0xff),
-    ),
-    indexes("index-null-name", "a program name of null", runCreated, set(createdIndex, texts, 0xff, 0xff, 0xff, 0xff)),
-    indexes(
-      "index-frames",
-      "four thousand million frames",
-      runCreated,
-      set(createdIndex, texts + 16, 0xff, 0xff, 0xff, 0xff),
-    ),
-    indexes("index-utf8", "a program name that is not UTF-8", runCreated, set(createdIndex, texts + 20, 0xff)),
-    indexes(
-      "index-metadata",
-      "metadata that is not JSON",
-      runCreated,
-      set(createdIndex, createdIndex.length - 1, 0x7b),
-    ),
-  ];
-}
-
-function evilBodies(createdIndex: Uint8Array): CorpusEntry[] {
-  const { cellChanges, runDelta, runEnded, refusal } = RECORD_TYPE;
-  const bodies = (name: string, about: string, type: number, body: Uint8Array): CorpusEntry => {
-    const index = type === cellChanges ? NO_ORIGIN : type === runDelta ? DELTA : createdIndex;
-    return recordEntry(`evil-${name}`, about, type, index, body);
-  };
-  return [
-    bodies("body-empty", "no byte of a body", runDelta, new Uint8Array(0)),
-    bodies(
-      "body-array-of-4-gib",
-      "an array that claims 2^32 - 1 values",
-      runDelta,
-      Uint8Array.of(0xdd, 255, 255, 255, 255),
-    ),
-    bodies(
-      "body-text-of-4-gib",
-      "a text that claims 2^32 - 1 bytes",
-      runDelta,
-      Uint8Array.of(0x81, 0xdb, 255, 255, 255, 255),
-    ),
-    bodies(
-      "body-nested-claims",
-      "arrays within arrays, each of which claims as many values as there are bytes",
-      runDelta,
-      nestedClaims(60),
-    ),
-    bodies("body-deep", "a thousand arrays within each other", runDelta, new Uint8Array(1000).fill(0x91)),
-    bodies("body-behind", "bytes behind the value", runDelta, Buffer.concat([encode({ changes: [] }), encode(1)])),
-    bodies(
-      "body-proto",
-      "a key __proto__",
-      runDelta,
-      Buffer.concat([Uint8Array.of(0x81, 0xa9), Buffer.from("__proto__"), Uint8Array.of(0x80)]),
-    ),
-    bodies("body-none", "no change", runDelta, encode({ changes: [] })),
-    bodies(
-      "body-other-kind",
-      "a change of another type of record",
-      runDelta,
-      encode({ changes: [{ kind: "cell_put", cell: {} }] }),
-    ),
-    bodies("body-no-run", "a change of no run", runDelta, encode({ changes: [{ kind: "run_started" }] })),
-    bodies(
-      "body-path",
-      "a run whose id is a path",
-      runDelta,
-      encode({ changes: [{ kind: "run_started", runId: "../../../../../../../../etc/passwd/xx" }] }),
-    ),
-    bodies("body-cell-nothing", "a cell_put of nothing", cellChanges, encode({ changes: [{ kind: "cell_put" }] })),
-    bodies(
-      "body-component-nothing",
-      "a component_put of nothing",
-      cellChanges,
-      encode({ changes: [{ kind: "component_put", row: null }] }),
-    ),
-    bodies(
-      "body-program-nothing",
-      "a program_put without steps",
-      cellChanges,
-      encode({ changes: [{ kind: "program_put", program: { id: PROGRAM_ID } }] }),
-    ),
-    bodies("body-ended-bare", "a run's end with nothing but its id", runEnded, encode({ run: { id: RUN_ID } })),
-    bodies("body-refusal-bare", "a refusal without code", refusal, encode({ refusal: {} })),
-  ];
-}
-
-const EVIL_OPENING_STATES: readonly CorpusEntry[] = [
-  recordEntry("evil-opening-null", "an opening state of null", 1, new Uint8Array(0), encode(null)),
-  recordEntry("evil-opening-version", "an opening state of version 2", 1, new Uint8Array(0), encode({ version: 2 })),
-  recordEntry(
-    "evil-opening-producers",
-    "an opening state whose producers are none",
-    1,
-    new Uint8Array(0),
-    encode({ version: 1, lastTimeUs: 1, lastRunId: null, producers: [null] }),
-  ),
-];
-
-/** `depth` array heads, each of which claims as many values as there are bytes in all: quadratic, if room is made for each claim. */
-function nestedClaims(depth: number): Uint8Array {
-  const bytes = new Uint8Array(5 * depth);
-  const view = new DataView(bytes.buffer);
-  for (let at = 0; at < bytes.length; at += 5) {
-    bytes[at] = 0xdd;
-    view.setUint32(at + 1, bytes.length);
-  }
-  return bytes;
+  return entries;
 }

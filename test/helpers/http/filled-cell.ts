@@ -270,59 +270,38 @@ export const links = (runId: string, programId: string) => ({
 
 export const NPY_BYTES = 128 + NPY_BODY.length;
 
+/** A report of the run, unless `fields` say something else. @param path of its href, below the run's files */
+const fileAt = (
+  second: number,
+  path: string,
+  fields: { name: string; content_type: string; size_in_bytes: number },
+) => ({
+  type: "report",
+  description: null as string | null,
+  href: `${BASE}/runs/${RUN}/files/${path}`,
+  step_index: null as number | null,
+  frame_id: null as string | null,
+  created_at: at(second),
+  updated_at: at(second),
+  deleted_at: null,
+  ...fields,
+});
+
+const NPY_NAME = `frame-${FRAME}.npy`;
+
 export const FILES = [
   {
-    name: `frame-${FRAME}.npy`,
-    type: "array",
-    content_type: "application/octet-stream",
-    size_in_bytes: NPY_BYTES,
-    description: null,
-    href: `${BASE}/runs/${RUN}/files/frame-${FRAME}.npy`,
-    step_index: 2,
-    frame_id: FRAME,
-    created_at: at(17),
-    updated_at: at(17),
-    deleted_at: null,
+    ...fileAt(17, NPY_NAME, { name: NPY_NAME, content_type: "application/octet-stream", size_in_bytes: NPY_BYTES }),
+    ...{ type: "array", step_index: 2, frame_id: FRAME },
   },
+  fileAt(23, "Messprotokoll%20100%25%20(%C3%A9).pdf", {
+    ...{ name: ODD_NAME, content_type: "application/pdf", size_in_bytes: REPORT_BYTES.length },
+  }),
   {
-    name: ODD_NAME,
-    type: "report",
-    content_type: "application/pdf",
-    size_in_bytes: REPORT_BYTES.length,
-    description: null,
-    href: `${BASE}/runs/${RUN}/files/Messprotokoll%20100%25%20(%C3%A9).pdf`,
-    step_index: null,
-    frame_id: null,
-    created_at: at(23),
-    updated_at: at(23),
-    deleted_at: null,
+    ...fileAt(24, "empty.txt", { name: "empty.txt", content_type: "text/plain", size_in_bytes: 0 }),
+    ...{ description: "nothing", step_index: 2, frame_id: FRAME },
   },
-  {
-    name: "empty.txt",
-    type: "report",
-    content_type: "text/plain",
-    size_in_bytes: 0,
-    description: "nothing",
-    href: `${BASE}/runs/${RUN}/files/empty.txt`,
-    step_index: 2,
-    frame_id: FRAME,
-    created_at: at(24),
-    updated_at: at(24),
-    deleted_at: null,
-  },
-  {
-    name: "damaged.bin",
-    type: "report",
-    content_type: "a/b",
-    size_in_bytes: 7,
-    description: null,
-    href: `${BASE}/runs/${RUN}/files/damaged.bin`,
-    step_index: null,
-    frame_id: null,
-    created_at: at(25),
-    updated_at: at(25),
-    deleted_at: null,
-  },
+  fileAt(25, "damaged.bin", { name: "damaged.bin", content_type: "a/b", size_in_bytes: 7 }),
 ];
 
 export const CHECKS = [

@@ -8,33 +8,17 @@ import {
   sealRecordHeader,
   writeRecordHeader,
 } from "../../../storage/log/record-format.js";
-import {
-  decodeSegmentHeader,
-  encodeSegmentHeader,
-  SEGMENT_FORMAT_VERSION,
-  SEGMENT_HEADER_BYTES,
-} from "../../../storage/log/segment.js";
+import { encodeSegmentHeader, SEGMENT_FORMAT_VERSION, SEGMENT_HEADER_BYTES } from "../../../storage/log/segment.js";
 
 export interface PlainRecord extends Omit<RecordHeader, "version" | "indexLength" | "bodyLength" | "contentCrc"> {
   index: Uint8Array;
   body: Uint8Array;
 }
 
-export interface PlainSegment {
+interface PlainSegment {
   base: number;
   salt: number;
   records: PlainRecord[];
-}
-
-/** Takes an intact segment apart. */
-export function segmentOf(bytes: Uint8Array): PlainSegment {
-  const { header } = decodeSegmentHeader(bytes);
-  if (header === null) throw new Error("no intact segment");
-  return {
-    base: header.base,
-    salt: header.salt,
-    records: recordOffsets(bytes).map((offset) => recordAt(bytes, offset)),
-  };
 }
 
 /** The record at that offset, going by its lengths. */

@@ -18,7 +18,7 @@ export interface Written extends EncodedRecord {
 
 /** A state that is written to as the recorder does it, and the records of its log. */
 export class StateWriter {
-  readonly state: RecorderState;
+  readonly state = emptyState();
   readonly records: Written[] = [];
   readonly runIds: string[] = [];
   readonly frameIds: string[] = [];
@@ -28,18 +28,6 @@ export class StateWriter {
   #sequences = new Map<string, number>();
   /** From which queue each producer sends now. */
   #instances = new Map<string, string>();
-
-  constructor(state = emptyState()) {
-    this.state = state;
-  }
-
-  /** Another one, which goes on from here with a state of its own. */
-  goingOnWith(state: RecorderState): StateWriter {
-    const writer = new StateWriter(state);
-    writer.#timeUs = this.#timeUs;
-    writer.#sequences = new Map(this.#sequences);
-    return writer;
-  }
 
   write(producer: string, body: object, payloadBytes = 0, instance = this.#instances.get(producer)): void {
     this.messages.push([producer, body, payloadBytes, instance]);

@@ -156,6 +156,7 @@ t.test("a bad value is refused, naming where it stood, what came and what is all
     ["finalize-timeout", "-1", /duration/],
     ["finalize-timeout", "25h25", /duration/],
     ["orphan-timeout", "600h", /24 days/],
+    ["exit-after-failure", "25d", /duration/],
     ["artefact-threads", "0", /1 to 256/],
     ["disk-low-bytes", "100%", /below 100%/],
     ["disk-critical-bytes", "1GB", /1GiB/],

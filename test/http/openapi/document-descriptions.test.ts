@@ -37,69 +37,11 @@ t.test("everything that the document names is described, each value of a closed 
   const document = await servedDocument(t);
   t.strictSame(undescribedParts({ ...document }), []);
   t.ok(JSON.stringify(document).length > 100_000, "it was all of it");
-});
-
-t.test("what is not described is found, wherever it is", async (t) => {
-  const document = await servedDocument(t);
-  const text = JSON.stringify(document);
-  const without = (change: (copy: Document) => void): string[] => {
-    const copy = JSON.parse(text) as Document;
-    change(copy);
-    return undescribedParts({ ...copy });
-  };
-  const run = (copy: Document) => copy.components.schemas.ProgramRunResponse?.properties as Record<string, object>;
-  const list = (copy: Document) => copy.paths["/runs"]?.get as Operation;
-  const status = { type: "string", enum: ["a", "null"], description: "Is:\n\n- `a`: one." };
-  const cases: [string, (copy: Document) => void][] = [
-    [
-      "/components/schemas/ProgramRunResponse/properties/progress: no description",
-      (copy) => {
-        run(copy).progress = { $ref: "#/x" };
-      },
-    ],
-    [
-      "/components/schemas/ProgramRunResponse/properties/added: no description",
-      (copy) => {
-        run(copy).added = {};
-      },
-    ],
-    [
-      "/components/schemas/ProgramRunResponse/properties/status: null is not explained",
-      (copy) => {
-        run(copy).status = status;
-      },
-    ],
-    [
-      "/paths//runs/get/parameters/1: no description",
-      (copy) => {
-        list(copy).parameters[1] = { name: "x", in: "query", required: true };
-      },
-    ],
-    [
-      "/paths//runs/get/responses/200/headers/ETag: no description",
-      (copy) => {
-        (list(copy).responses[200] as { headers: object }).headers = { ETag: {} };
-      },
-    ],
-    [
-      "/paths//runs/get/responses/200: no description",
-      (copy) => {
-        list(copy).responses[200] = {};
-      },
-    ],
-    [
-      "/webhooks/ProgramCompleted/post/parameters/0/schema: running is not explained",
-      (copy) => {
-        copy.webhooks.ProgramCompleted?.post.parameters.unshift({
-          ...{ description: "x", schema: { enum: ["running"] } },
-          name: "h",
-          in: "header",
-          required: true,
-        });
-      },
-    ],
-  ];
-  for (const [fault, change] of cases) t.strictSame(without(change), [fault]);
+  const { ProgramRunResponse: run } = document.components.schemas;
+  Object.assign(run?.properties as object, { added: {}, status: { enum: ["a"], description: "Is one." } });
+  const at = "/components/schemas/ProgramRunResponse/properties";
+  const faults = [`${at}/status: a is not explained`, `${at}/added: no description`];
+  t.strictSame(undescribedParts({ ...document }), faults, "and what is not is found");
 });
 
 /** Every example of a JSON body, with its schema. */

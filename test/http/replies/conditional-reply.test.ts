@@ -3,7 +3,6 @@ import { gunzipSync } from "node:zlib";
 import t from "tap";
 import { accepts } from "../../../http/replies/accepted-coding.js";
 import { parseRange } from "../../../http/replies/byte-range.js";
-import { parseHttpDate } from "../../../http/replies/conditional-reply.js";
 import { downloadReply, jsonBytesReply, jsonReply, storedValidators } from "../../../http/replies/reply.js";
 import { CrossOrigin } from "../../../http/requests/cross-origin.js";
 import { onEveryFront, until } from "../../helpers/http/handler-server.js";
@@ -72,17 +71,6 @@ t.test("which bytes a Range asks for", async (t) => {
     ["bytes=-0000000000000000000000", 10, "unsatisfiable"],
   ];
   for (const [header, total, range] of cases) t.same(parseRange(header, total), range, `${header} of ${total}`);
-});
-
-t.test("which texts are dates", async (t) => {
-  const timeMs = Date.UTC(2026, 0, 31, 12, 0, 0);
-  for (const date of [MODIFIED, "Saturday, 31-Jan-26 12:00:00 GMT", "Sat Jan 31 12:00:00 2026"]) {
-    t.equal(parseHttpDate(date), timeMs, date);
-  }
-  t.equal(parseHttpDate("Sun Feb  1 00:00:00 2026"), Date.UTC(2026, 1, 1));
-  for (const none of ["", "2030", "x 1", "2026-01-31T12:00:00Z", `${MODIFIED}, ${MODIFIED}`, "Sat, 31 Jan 2026"]) {
-    t.ok(Number.isNaN(parseHttpDate(none)), none);
-  }
 });
 
 t.test("who takes gzip", async (t) => {

@@ -58,10 +58,13 @@ const DATES = [
   ["Sat Jan 31 12:00:00 2026", "same"],
   ["Sat, 31 Jan 2026 11:59:59 GMT", "before"],
   ["Thu, 01 Jan 1970 00:00:00 GMT", "before"],
+  ["Sun Feb  1 00:00:00 2026", "after"],
   ["Sat, 31 Jan 2026 12:00:01 GMT", "after"],
   ["Tue, 01 Jan 2030 00:00:00 GMT", "after"],
   ["", "none"],
   ["2026", "none"],
+  ["x 1", "none"],
+  ["Sat, 31 Jan 2026", "none"],
   ["2026-01-31T12:00:00Z", "none"],
   [`${MODIFIED}, ${MODIFIED}`, "none"],
 ] as const;

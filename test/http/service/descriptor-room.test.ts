@@ -1,4 +1,3 @@
-import { spawnSync } from "node:child_process";
 import t from "tap";
 import { connectionBounds, roomForConnections } from "../../../http/service/descriptor-room.js";
 
@@ -14,14 +13,4 @@ t.test("the store's descriptors are kept from clients, whatever the limit", asyn
   t.equal(roomForConnections(null), 10_000);
   t.same(connectionBounds(96), { total: 96, ofOneAddress: 72 });
   t.same(connectionBounds(1), { total: 1, ofOneAddress: 1 });
-});
-
-t.test("the limit is the one that the process was started with", (t) => {
-  const print =
-    'import("./dist/storage/disk/file-system.js").then(({ descriptorLimit }) => console.log(descriptorLimit()))';
-  const [command, ...args] = ["prlimit", "--nofile=777", process.execPath, "-e", print];
-  const said = spawnSync(command as string, args, { encoding: "utf8" });
-  if (said.error !== undefined) t.pass("", { skip: "there is no prlimit here" });
-  else t.equal(said.stdout, "777\n");
-  t.end();
 });

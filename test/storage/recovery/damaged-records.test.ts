@@ -17,6 +17,14 @@ import {
 } from "../../helpers/store/damaged-log.js";
 import { appendAll, createDisk, openLog, QUARANTINE } from "../../helpers/store/log-harness.js";
 
+/** Of five records the third is damaged. */
+const THIRD_LOST: Parameters<typeof recovers>[2] = {
+  cases: ["damage_proven", "tail_marks"],
+  names: ["a", "b", "d", "e"],
+  lost: 1,
+  corruption: 1,
+};
+
 for (const [what, delta] of [
   ["header", 9],
   ["content", 50],
@@ -26,12 +34,7 @@ for (const [what, delta] of [
     const { offset, length } = place(disk, 1, 3);
     const before = disk.bytesOf(pathOf(1));
     flip(disk, 1, offset + delta);
-    const report = await recovers(t, disk, {
-      cases: ["damage_proven", "tail_marks"],
-      names: ["a", "b", "d", "e"],
-      lost: 1,
-      corruption: 1,
-    });
+    const report = await recovers(t, disk, THIRD_LOST);
     t.match(
       report.findings,
       listOf({ code: "record_damaged", offset, lengthBytes: length, firstLost: 3, lastLost: 3 }),
@@ -57,12 +60,7 @@ t.test("damage_proven: in an older segment, also at its end", async (t) => {
 t.test("damage_proven: a record that stands twice, or is stale, is no record the second time", async (t) => {
   const disk = await fiveRecords(true);
   rewrite(disk, 1, place(disk, 1, 3).offset, { sequence: 2 });
-  const report = await recovers(t, disk, {
-    cases: ["damage_proven", "tail_marks"],
-    names: ["a", "b", "d", "e"],
-    lost: 1,
-    corruption: 1,
-  });
+  const report = await recovers(t, disk, THIRD_LOST);
   t.match(report.findings, listOf({ detail: "record 2 follows record 2" }));
 });
 
@@ -78,12 +76,7 @@ t.test("damage_proven: a record of another segment's salt, or copied from anothe
     const bytes = disk.bytesOf(pathOf(1));
     bytes.set(source.bytesOf(pathOf(1)).subarray(from, from + length), offset);
     damaged.setBytes(pathOf(1), bytes);
-    await recovers(t, damaged, {
-      cases: ["damage_proven", "tail_marks"],
-      names: ["a", "b", "d", "e"],
-      lost: 1,
-      corruption: 1,
-    });
+    await recovers(t, damaged, THIRD_LOST);
   }
 });
 

@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { lineBytes } from "../../../core/capture/capture.js";
+import type { JsonObject } from "../../../core/json/json.js";
+import { parseCellMessage } from "../../../core/link/parse-cell-message.js";
 import { FILE_TYPES } from "../../../core/run/manifest.js";
 import { STEP_TYPES } from "../../../core/run/program.js";
 import { qualityReportResponse } from "../../../core/run/run-response.js";
@@ -14,9 +16,9 @@ import { startDemoCell } from "../../../workers/demo-cell/demo-cell-process.js";
 import { demoPrograms } from "../../../workers/demo-cell/demo-programs.js";
 import { readNpy } from "../../../workers/demo-cell/part/npy-reader.js";
 import { batchOf, FURTHER_SCENES, SCENES, sceneOf } from "../../../workers/demo-cell/scenes.js";
-import { DecidingLink } from "../../helpers/link/deciding-link.js";
-import { FakeLinkServer } from "../../helpers/link/fake-link-server.js";
+import { FakeLinkServer, type LinkMessage } from "../../helpers/link/fake-link-server.js";
 import { listOf } from "../../helpers/list-of.js";
+import { PlainWorld } from "../../helpers/recorder/plain-world.js";
 
 const HEIGHTMAPS = "../shared/data/heightmaps";
 const readFile = async (path: string): Promise<Uint8Array> => readFileSync(path);
@@ -26,8 +28,14 @@ const isRunEnded = (report: DemoCellReport) => report.kind === "run_ended";
 async function startLink(t: Test) {
   const directory = mkdtempSync(join(tmpdir(), "demo-cell-"));
   const socketPath = join(directory, "cell.sock");
-  const link = new DecidingLink();
-  const server = new FakeLinkServer({ decide: link.decide });
+  const link = new PlainWorld();
+  const server = new FakeLinkServer({
+    decide({ body, payload }) {
+      const decision = link.send(parseCellMessage(body), payload.length);
+      if (link.runs.get(String(body.id))?.status === "finalizing") link.complete(String(body.id));
+      return "refusal" in decision ? decision.refusal : undefined;
+    },
+  });
   await server.listen(socketPath);
   t.teardown(async () => {
     await server.stop();
@@ -47,6 +55,20 @@ async function produce(t: Test, options: Omit<DemoCellOptions, "socketPath">, on
     reports.push(report);
   });
   return { link, server, reports, runs };
+}
+
+/** Contents of the messages, without ids and times: what the same seed must repeat. */
+function contentOf(messages: readonly LinkMessage[]): JsonObject[] {
+  const text = JSON.stringify(
+    messages.map(({ body, payload }) => ({
+      ...body,
+      payload: Buffer.from(payload).toString("base64").slice(0, 200),
+    })),
+  );
+  const ids = /[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/g;
+  const times = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z/g;
+  const traces = /"trace_id":"[0-9a-f]{32}"/g;
+  return JSON.parse(text.replace(ids, "id").replace(times, "time").replace(traces, '"trace_id":"t"'));
 }
 
 const seed = Number(process.env.TEST_SEED ?? 20261125);
@@ -132,8 +154,8 @@ t.test("fewer runs than scenes show the first of them; after the scenes everythi
   const { server } = await produce(t, { seed: 3, runs: 4 }, "label check");
   const first = server.messages;
   const { server: longer } = await produce(t, { seed: 3, runs: 9 }, "label check");
-  const content = JSON.stringify(DecidingLink.contentOf(first)).slice(0, -1);
-  t.ok(JSON.stringify(DecidingLink.contentOf(longer.messages)).startsWith(content), "the same four, and more");
+  const content = JSON.stringify(contentOf(first)).slice(0, -1);
+  t.ok(JSON.stringify(contentOf(longer.messages)).startsWith(content), "the same four, and more");
   t.equal(sceneOf(ALL_SCENES.length + 1), undefined);
   const units = Array.from({ length: 24 }, (_, at) => batchOf(at + 1).unitSystem[0]).join("");
   t.equal(units, "mmmmmmiiiiiimmmmmmiiiiii");
@@ -157,7 +179,7 @@ t.test("the same seed gives the same content, another seed another", async (t) =
   const contents: string[] = [];
   for (const seed of [3, 3, 4]) {
     const { server } = await produce(t, { seed, runs: 2 });
-    contents.push(JSON.stringify(DecidingLink.contentOf(server.messages)));
+    contents.push(JSON.stringify(contentOf(server.messages)));
   }
   t.ok(contents[0] === contents[1]);
   t.ok(contents[0] !== contents[2]);
@@ -185,7 +207,7 @@ t.test(
     const index = JSON.parse(readFileSync(`${HEIGHTMAPS}/index.json`, "utf8")) as Record<string, unknown>[];
     // Behind the scenes each capture has its turn.
     const runs = ALL_SCENES.length + index.length;
-    const { link, reports } = await produce(t, { seed: 1, runs, capturesDirectory: HEIGHTMAPS });
+    const { link, server, reports } = await produce(t, { seed: 1, runs, capturesDirectory: HEIGHTMAPS });
     t.same(
       reports.filter(({ kind }) => kind === "refused"),
       [],
@@ -199,7 +221,8 @@ t.test(
         const name = String(link.programs.get(run.programId)?.metadata?.capture);
         const entry = index.find((one) => one.name === name) ?? {};
         const bytes = lineBytes(frame.planes, frame.width);
-        const batches = link.frameBatches(run.id, frame.id);
+        const lines = server.messages.filter(({ body }) => body.type === "frame.lines" && body.id === frame.id);
+        const batches = lines.map(({ payload }) => payload);
         const heights = batches.map((batch, i) => batch.subarray(0, (frame.batches[i]?.lineCount ?? 0) * bytes.height));
         const luminances = batches.map((batch, i) => batch.subarray((frame.batches[i]?.lineCount ?? 0) * bytes.height));
         const source = readNpy(readFileSync(`${HEIGHTMAPS}/../${String(entry.height_file)}`));

@@ -1,7 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
 import { PART_KINDS } from "../../../workers/demo-cell/part/demo-parts.js";
-import type { Flaw } from "../../../workers/demo-cell/part/part-flaws.js";
 import { formHeights, type Grid, gridOrigin, type PartForm } from "../../../workers/demo-cell/part/part-form.js";
 import { captureSurface } from "../../../workers/demo-cell/part/surface.js";
 import { batchPayload, type Capture, heightCodes, heightsMm } from "../../../workers/demo-cell/steps/capture.js";
@@ -84,32 +83,6 @@ t.test("a boss throws its shadow away from the camera, as long as its height and
   t.ok(isValid(0, 0) && isValid(0, 4) && isValid(0, -5.5));
   t.notOk(isValid(0, -3.5) || isValid(2, -4.5));
   t.ok(Math.abs((zMm[indexAt(grid, 0, 0)] as number) - 2) < 0.01);
-});
-
-t.test("a flaw is pressed in where it is said to be, and seen in the luminance", async (t) => {
-  const place = { xMm: 5, yMm: -4, zMm: 0, angleRad: 0 };
-  const dent: Flaw = { ...place, type: "dent", lengthMm: 4, widthMm: 3, depthMm: 0.3 };
-  const capture = captureSurface(flat, [dent], grid, quiet, "u16", createRandom(seed));
-  const zMm = heightsMm(capture);
-  const luminance = new Uint16Array((capture.luminance as Uint8Array).buffer);
-  const mean = (xMm: number, yMm: number): number => {
-    let sum = 0;
-    for (let n = -3; n <= 3; n++) sum += luminance[indexAt(grid, xMm, yMm) + n] as number;
-    return sum / 7;
-  };
-  t.ok(Math.abs((zMm[indexAt(grid, 5, -4)] as number) + 0.3) < 0.02);
-  t.ok(Math.abs(zMm[indexAt(grid, -10, 8)] as number) < 0.02);
-  t.ok(mean(5, -4) < 0.75 * mean(-10, 8), "a dent is darker");
-});
-
-t.test("deterministic in its seed", async (t) => {
-  const kind = PART_KINDS.connectorTray;
-  const make = (of: number): Capture => {
-    const random = createRandom(of);
-    return captureSurface(kind.draw(random), [], kind.grid, kind.sensor, kind.encoding, random);
-  };
-  t.ok(Buffer.from(make(seed).height).equals(make(seed).height));
-  t.notOk(Buffer.from(make(seed).height).equals(make(seed + 1).height));
 });
 
 t.test("a batch is its height rows, then its luminance rows", async (t) => {

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { type HeightDtype, itemBytes } from "../../../../core/capture/capture.js";
@@ -245,28 +245,6 @@ t.test("any lines joined are the whole", async (t) => {
   }
   t.ok(Buffer.concat(parts).equals(whole));
 });
-
-const ASCII = "../shared/data/formats/ply";
-
-t.test(
-  "the reader of these tests reads tinyply's two forms of one shape alike",
-  {
-    skip: existsSync(ASCII) ? false : "the conformance files are not there",
-  },
-  (t) => {
-    const [ascii, binary] = ["icosahedron_ascii.ply", "icosahedron.ply"].map((name) =>
-      readPly(readFileSync(join(ASCII, name))),
-    );
-    t.same(ascii?.properties, binary?.properties);
-    t.equal(ascii?.vertices.length, binary?.vertices.length);
-    for (const [nth, row] of (ascii?.vertices ?? []).entries()) {
-      for (const [column, value] of row.entries()) {
-        if (Math.abs(value - (binary?.vertices[nth]?.[column] as number)) > 1e-5) t.fail(`vertex ${nth}`);
-      }
-    }
-    t.end();
-  },
-);
 
 /** As expectedVertices, in one array a property: a row for each of a million points would take seconds. */
 function expectedColumns(frame: MadeFrame, mask: Uint8Array | null): { xyz: Float32Array; intensity: Uint8Array } {

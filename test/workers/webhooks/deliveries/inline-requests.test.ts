@@ -2,7 +2,7 @@ import t from "tap";
 import { ServiceError } from "../../../../core/service-errors.js";
 import type { InlineAnswer } from "../../../../workers/webhooks/deliveries/tracked-delivery.js";
 import { listOf } from "../../../helpers/list-of.js";
-import { countedId, SchedulerBench, webhookOf } from "../../../helpers/webhooks/scheduler-bench.js";
+import { SchedulerBench, webhookOf } from "../../../helpers/webhooks/scheduler-bench.js";
 
 /** What a retry was answered: its delivery or the error's code; `waiting` before it is. */
 function retried(one: SchedulerBench, id: string) {
@@ -42,39 +42,6 @@ t.test(
       error: { data: { code: "webhook_not_found", params: { field: "webhook_id", value: webhook.id } } },
     });
     t.equal(one.jobs.size, 0);
-  },
-);
-
-t.test(
-  "a retry of what cannot be read is an internal error and changes nothing; unknown is what is not there",
-  async (t) => {
-    const webhook = webhookOf(1);
-    const first = SchedulerBench.serving(webhook);
-    const [failed] = failedOnes(first, webhook, 1) as [string];
-    const pending = first.emit([webhook]).deliveries[0]?.id as string;
-    first.settle();
-    const again = new SchedulerBench(first.records);
-    again.isUnreadable = () => true;
-    again.scheduler.serving(1);
-    again.answerAllContent();
-    const count = again.records.length;
-    for (const id of [failed, pending]) {
-      const { seen } = retried(again, id);
-      again.answerAllContent();
-      t.equal(seen.answer, "internal_error", id);
-    }
-    t.match(again.scheduler.fault, /1 delivery waits/, "of the failed one nothing is to be done");
-    t.equal(again.records.length, count);
-    again.isUnreadable = () => false;
-    const { seen } = retried(again, pending);
-    again.answerAllContent();
-    t.equal(again.scheduler.fault, null);
-    again.attempt(pending, true);
-    again.settle();
-    t.equal(seen.answer, pending);
-    const unknown = retried(again, countedId(77));
-    again.answerAllContent();
-    t.equal(unknown.seen.answer, "delivery_not_found");
   },
 );
 

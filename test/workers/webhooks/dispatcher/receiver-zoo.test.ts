@@ -45,22 +45,6 @@ t.test("a receiver that takes it gets the frozen bytes with every header", async
   t.equal(fine.requests[1]?.path, "/");
 });
 
-t.test("each attempt is signed anew, at its own time, over the same bytes", async (t) => {
-  const { deliver, end } = startTestDispatcher(t);
-  const refusing = await receiver(t, (_, response) => response.writeHead(503).end());
-  for (const attemptNumber of [1, 2]) {
-    const attempt = await end(deliver(refusing.url, { attemptNumber, secret: "s" }));
-    t.match(attempt, { attemptNumber, statusCode: 503, error: "the receiver answered 503" });
-    // The next one begins in another second.
-    const signedAt = Number(refusing.requests.at(-1)?.headers["webhook-timestamp"]);
-    while (Date.now() < (signedAt + 1) * 1000) await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  const [first, second] = refusing.requests;
-  t.same(first?.body, second?.body);
-  t.not(first?.headers["x-service-signature"], second?.headers["x-service-signature"]);
-  for (const request of refusing.requests) verifyWebhook({ secret: "s", headers: request.headers, body: request.body });
-});
-
 t.test("statuses: 2xx is success, everything else is not", async (t) => {
   const { deliver, end } = startTestDispatcher(t);
   const target = await receiver(t);
@@ -178,13 +162,6 @@ t.test("the fast one is served while every slow one is held open", async (t) => 
   t.comment(`100 delivered beside ${slow.length} that never answer`);
 });
 
-t.test("one that never answers times out", async (t) => {
-  const { deliver, end } = startTestDispatcher(t);
-  const url = await rawReceiver(t, () => {});
-  const attempt = await end(deliver(url, { timeoutMs: 200 }));
-  t.match(attempt, { statusCode: null, error: "no answer within 0.2 s" });
-});
-
 t.test("addresses that are never allowed, and the lists", async (t) => {
   const { handle, deliver, end } = startTestDispatcher(t, { deny: ["127.0.0.7/32"] });
   const fine = await receiver(t);
@@ -202,20 +179,6 @@ t.test("addresses that are never allowed, and the lists", async (t) => {
   t.match(await narrow.end(narrow.deliver(fine.url)), { error: /--webhook-allow/ });
   const wide = startTestDispatcher(t, { allow: ["127.0.0.0/8"] });
   t.match(await wide.end(wide.deliver(fine.url)), { error: null });
-});
-
-t.test("stopping waits for the attempt under way", async (t) => {
-  const { handle, deliver, end } = startTestDispatcher(t);
-  let answer = (): void => {};
-  const slow = await receiver(t, (_, response) => {
-    answer = () => response.end();
-  });
-  const id = deliver(slow.url);
-  await slow.received(1);
-  const stopped = handle.stop(5000);
-  answer();
-  await stopped;
-  t.match(await end(id), { error: null });
 });
 
 t.test(
