@@ -57,7 +57,7 @@ export const ERROR_CATALOGUE = {
   upgrade_required: {
     status: 426,
     retryable: false,
-    summary: "This path opens a WebSocket, and the request is not such a handshake of version 13.",
+    summary: "This path opens a WebSocket, and the request is no WebSocket handshake of version 13.",
   },
   internal_error: { status: 500, retryable: true, summary: "The service failed; its log has the trace id." },
   unavailable: { status: 503, retryable: true, summary: "The service cannot answer this now." },

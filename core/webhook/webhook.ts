@@ -7,7 +7,7 @@ export const EVENT_MEANINGS = {
   ProgramFailed: "a run broke off with an error.",
   ProgramCancelled: "a run was stopped on purpose.",
   WebhookTest:
-    "somebody tests a webhook; no run stands behind it. A test is sent whether or not the webhook subscribes to it.",
+    "somebody tests a webhook; the event is about no run. A test is sent whether or not the webhook subscribes to it.",
 } as const;
 export type EventName = keyof typeof EVENT_MEANINGS;
 export const EVENT_NAMES = valuesOf(EVENT_MEANINGS);

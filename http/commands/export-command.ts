@@ -156,7 +156,7 @@ function plainNames(entries: readonly { name: string; isPut: boolean }[]): strin
     // The cell link refuses such names; here one could write outside of the folder.
     const fault = isPut ? fileNameFault(name) : undefined;
     if (fault !== undefined)
-      throw new ExportError(`the manifest has a file named ${JSON.stringify(name)}; allowed is: ${fault}`);
+      throw new ExportError(`the manifest has a file named ${JSON.stringify(name)}; the name must be: ${fault}`);
     if (Buffer.byteLength(name) <= MAXIMUM_NAME_BYTES) return name;
     let plain = `file-${at + 1}`;
     while (taken.has(plain)) plain += "-";

@@ -3,8 +3,9 @@ import { ServiceError } from "../../core/service-errors.js";
 import type { ThreadSlices } from "./thread-slices.js";
 
 /**
- * Limit of all work that is running or waiting, in source bytes: some twenty of the largest documents, ten seconds of work. A client can fill it by
- * asking for many runs, pages or Hosts. Then others get 503 for seconds. But most of what they ask for is small or kept, and needs no room here.
+ * Limit of the work that one `SharedWork` runs and holds, in source bytes: some twenty of the largest documents, ten seconds of work. Each kind of
+ * answer has its own: single deliveries and pages of them, for example, have 256 MiB each. A client can fill one by asking for many runs, pages or
+ * Hosts. Then others get 503 for this kind for seconds. But most of what they ask for is small or kept, and needs no room here.
  */
 const LIMIT_BYTES = 256 * 1024 * 1024;
 

@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
 import { LIMITS } from "../../core/limits.js";
 import { ServiceError } from "../../core/service-errors.js";
+import { SYSTEM_TIMERS, type Timers } from "../../core/timers.js";
 import { SentMessages } from "./sent-messages.js";
 
 /** `changes`: a stream of changed runs; `run`: the WebSocket of one run. */
@@ -24,8 +25,8 @@ const BEAT_MS = 15_000;
 export interface LiveClientsOptions {
   /** Most clients at a time, of all kinds together. */
   limit: number;
-  /** Interval of beats; for tests. */
-  beatMs?: number;
+  /** Of beats; for tests. */
+  timers?: Timers;
   /** Default `LIMITS.liveSentBytes`; for tests. */
   sentBytes?: number;
 }
@@ -42,17 +43,17 @@ export class LiveClients {
   beats = 0;
   readonly sent: SentMessages;
   readonly #limit: number;
-  readonly #beatMs: number;
+  readonly #timers: Timers;
   readonly #clients = new Set<LiveClient>();
   readonly #cut = new AbortController();
   #wakeTimer: NodeJS.Timeout | undefined;
-  #beatTimer: NodeJS.Timeout | undefined;
+  #beatTimer: unknown;
   #lastWakeMs = Number.NEGATIVE_INFINITY;
 
-  constructor({ limit, beatMs = BEAT_MS, sentBytes = LIMITS.liveSentBytes }: LiveClientsOptions) {
+  constructor({ limit, timers = SYSTEM_TIMERS, sentBytes = LIMITS.liveSentBytes }: LiveClientsOptions) {
     this.sent = new SentMessages(sentBytes);
     this.#limit = limit;
-    this.#beatMs = beatMs;
+    this.#timers = timers;
     // Each client listens.
     setMaxListeners(0, this.#cut.signal);
   }
@@ -72,7 +73,7 @@ export class LiveClients {
     }
     const client = new LiveClient(this, this.figures[kind], () => this.#remove(client));
     this.#clients.add(client);
-    this.#beatTimer ??= setInterval(() => this.#beat(), this.#beatMs);
+    if (this.#beatTimer === undefined) this.#beatLater();
     return client;
   }
 
@@ -103,15 +104,18 @@ export class LiveClients {
     for (const client of this.#clients) client.wake();
   }
 
-  #beat(): void {
-    this.beats++;
-    for (const client of this.#clients) client.wake();
+  #beatLater(): void {
+    this.#beatTimer = this.#timers.set(() => {
+      this.beats++;
+      for (const client of this.#clients) client.wake();
+      this.#beatLater();
+    }, BEAT_MS);
   }
 
   #remove(client: LiveClient): void {
     this.#clients.delete(client);
     if (this.#clients.size > 0) return;
-    clearInterval(this.#beatTimer);
+    this.#timers.clear(this.#beatTimer);
     this.#beatTimer = undefined;
   }
 }

@@ -18,7 +18,7 @@ export function overviewRoute(requireFrame: RequireFrame, downloads: RunDownload
     points: {
       type: "integer",
       ...LIMITS.overviewPoints,
-      description: "Most points of the answer. The stride is the smallest one that keeps to it.",
+      description: "Maximum number of points in the answer. The stride is the smallest that keeps to it.",
     },
   } as const;
   const reply = async (request: HandlerRequest<typeof query>): Promise<Reply> => {

@@ -137,7 +137,7 @@ class Connections {
     this.#options = options;
     this.#held = new HeldBodies(options.heldBodyBytes);
     this.#writer = new NodeWriter(options.stallClock);
-    this.sockets = new NodeSockets(options.pingMs);
+    this.sockets = new NodeSockets(options.pingTimers);
   }
 
   figures(): FrontFigures {

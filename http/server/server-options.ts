@@ -1,3 +1,4 @@
+import type { Timers } from "../../core/timers.js";
 import type { ServiceLog } from "../log/service-log.js";
 import type { RequestPipeline } from "../requests/request-pipeline.js";
 import type { FrontFigures } from "../service/metrics.js";
@@ -17,8 +18,8 @@ export interface HttpServerOptions {
   heldBodyBytes?: number;
   /** The package to take uWebSockets.js from; for tests. */
   uwsPackage?: string | undefined;
-  /** Interval of pings to WebSockets; for tests. */
-  pingMs?: number;
+  /** Of pings to WebSockets; for tests. */
+  pingTimers?: Timers;
   /** Clock that cuts off stalled clients; for tests. */
   stallClock?: StallClock;
 }

@@ -137,7 +137,7 @@ class Sender {
     this.#options = options;
     this.held = new HeldBodies(options.heldBodyBytes);
     this.#stalled = new StalledClients(options.stallClock);
-    this.sockets = new UwsSockets(options.pingMs);
+    this.sockets = new UwsSockets(options.pingTimers);
   }
 
   /** From now on every answer closes its connection. */

@@ -111,7 +111,7 @@ const RECORDER_GAUGES: readonly Row<RecorderFigures>[] = [
   ],
   [
     "inspection_webhook_postponed",
-    "Deliveries that wait because their stored data cannot be read, or no connection can be made.",
+    "Deliveries that wait because their stored data cannot be read, or because the machine lacks what a connection needs.",
     (of) => of.deliveries?.postponed,
   ],
   [

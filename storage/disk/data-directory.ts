@@ -22,7 +22,7 @@ import { readWholeFile, replaceFile, TEMPORARY_SUFFIX } from "./whole-files.js";
 
 /** Format of the directory as a whole. It is raised when earlier releases could not read it any more. */
 export const DATA_FORMAT = 1;
-/** The first release of this format. Stores that were written before do not name one. */
+/** The release whose format this is. Until it is out, the service calls itself 0.2.0 and writes this too. Older stores name no release. */
 const RELEASE = "1.0";
 
 export const FORMAT_FILE = "format.json";
@@ -221,8 +221,8 @@ async function checkFormat(fileSystem: FileSystem, path: string): Promise<boolea
   if (format === DATA_FORMAT) {
     throw new StorageError(
       "format_unsupported",
-      `the store in ${path} was written before release ${RELEASE}, and this release does not read its format: ` +
-        "open it with the release that wrote it, or give the service another folder",
+      `the store in ${path} is older than the format of release ${RELEASE}, the only one that this version reads: ` +
+        "open it with the version that wrote it, or give the service another folder",
       { path, format, readable: DATA_FORMAT },
     );
   }

@@ -93,7 +93,7 @@ export type BadFrame = Refusal<"bad_frame">;
 export function badFrame(field: string, value: string | number, allowed: string): BadFrame {
   return {
     code: "bad_frame",
-    message: `${field} of a frame is ${value}: allowed is ${allowed}`,
+    message: `${field} of a frame is ${value}, but must be ${allowed}`,
     params: { field, value, allowed },
   };
 }

@@ -142,7 +142,7 @@ function heightDtype({ descr }: NpyArray, path: string): HeightDtype {
   const dtype = HEIGHT_DTYPE[descr];
   if (dtype !== undefined) return dtype;
   const allowed = Object.keys(HEIGHT_DTYPE);
-  const message = `${path} holds values of type ${descr}: allowed are ${allowed.join(", ")}`;
+  const message = `${path} holds values of type ${descr}: it must be one of ${allowed.join(", ")}`;
   throw new CollectionError(message, { path, value: descr, allowed });
 }
 
@@ -150,7 +150,7 @@ function heightDtype({ descr }: NpyArray, path: string): HeightDtype {
 function luminancePlane(array: NpyArray, path: string): NonNullable<Planes["luminance"]> {
   if (array.descr === "|u1") return { dtype: "u8", bits: 8 };
   if (array.descr !== "<u2") {
-    const message = `${path} holds values of type ${array.descr}: allowed are |u1, <u2`;
+    const message = `${path} holds values of type ${array.descr}: it must be one of |u1, <u2`;
     throw new CollectionError(message, { path, value: array.descr, allowed: ["|u1", "<u2"] });
   }
   let greatest = 0;

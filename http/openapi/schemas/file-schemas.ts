@@ -39,7 +39,7 @@ export const FILE_SCHEMAS = {
       id: uuid("Id of the frame. The cell makes it."),
       session_id: SESSION_ID,
       sequence_number: integer(
-        "Number of the frame in its session, as the cell counts; or else its place in the run, counted from 1.",
+        "Number of the frame in its session, as the cell counts. If the cell gave none, its place in the run, counted from 1.",
       ),
       frame_type: text("Kind of frame, as the cell calls it, such as height_map."),
       file_path: text(

@@ -1,4 +1,5 @@
 import { LIMITS } from "../../../core/limits.js";
+import { SYSTEM_TIMERS, type Timers } from "../../../core/timers.js";
 import type { LiveSocket, MessagePart, Reply } from "../../replies/reply.js";
 
 /** A WebSocket, independent of the library. */
@@ -24,12 +25,13 @@ const CLOSE_MS = 1_000;
 
 /** The open WebSockets of a server. */
 export class LiveSockets {
-  readonly #pingMs: number;
+  readonly #timers: Timers;
   readonly #sockets = new Set<OpenSocket>();
-  #timer: NodeJS.Timeout | undefined;
+  #timer: unknown;
 
-  constructor(pingMs = PING_MS) {
-    this.#pingMs = pingMs;
+  /** @param timers of pings */
+  constructor(timers: Timers = SYSTEM_TIMERS) {
+    this.#timers = timers;
   }
 
   get size(): number {
@@ -40,7 +42,7 @@ export class LiveSockets {
   open(native: NativeSocket, live: LiveSocket, onFailure: OnFailure): OpenSocket {
     const socket = new OpenSocket(native, live, onFailure, () => this.#remove(socket));
     this.#sockets.add(socket);
-    this.#timer ??= setInterval(() => this.#ping(), this.#pingMs);
+    if (this.#timer === undefined) this.#pingLater();
     void socket.run();
     return socket;
   }
@@ -49,14 +51,18 @@ export class LiveSockets {
     for (const socket of [...this.#sockets]) socket.drop();
   }
 
-  #ping(): void {
-    for (const socket of [...this.#sockets]) socket.ping();
+  #pingLater(): void {
+    this.#timer = this.#timers.set(() => {
+      this.#pingLater();
+      // It may drop the last one.
+      for (const socket of [...this.#sockets]) socket.ping();
+    }, PING_MS);
   }
 
   #remove(socket: OpenSocket): void {
     this.#sockets.delete(socket);
     if (this.#sockets.size > 0) return;
-    clearInterval(this.#timer);
+    this.#timers.clear(this.#timer);
     this.#timer = undefined;
   }
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { WebSocketServer } from "ws";
 import { LIMITS } from "../../../core/limits.js";
+import type { Timers } from "../../../core/timers.js";
 import { selectedProtocol } from "../../live/socket-handshake.js";
 import type { LiveSocket, LiveStream } from "../../replies/reply.js";
 import type { Exchange } from "../node-exchange.js";
@@ -69,8 +70,8 @@ export class NodeSockets {
   });
   readonly #traceIds = new WeakMap<IncomingMessage, string>();
 
-  constructor(pingMs: number | undefined) {
-    this.sockets = new LiveSockets(pingMs);
+  constructor(pingTimers: Timers | undefined) {
+    this.sockets = new LiveSockets(pingTimers);
     this.#ws.on("headers", (lines, request) => lines.push(`X-Trace-ID: ${this.#traceIds.get(request)}`));
   }
 

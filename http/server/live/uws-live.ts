@@ -1,4 +1,5 @@
 import { LIMITS } from "../../../core/limits.js";
+import type { Timers } from "../../../core/timers.js";
 import { selectedProtocol } from "../../live/socket-handshake.js";
 import type { LiveSocket, LiveStream, MessagePart, Reply } from "../../replies/reply.js";
 import type { StalledClients, WaitingClient } from "../stalled-clients.js";
@@ -125,8 +126,8 @@ const LIBRARY_MESSAGE_BYTES = 128 * 1024;
 export class UwsSockets {
   readonly sockets: LiveSockets;
 
-  constructor(pingMs: number | undefined) {
-    this.sockets = new LiveSockets(pingMs);
+  constructor(pingTimers: Timers | undefined) {
+    this.sockets = new LiveSockets(pingTimers);
   }
 
   /** @param path as routes are declared @param onUpgrade serves the request, and may call `accept` */

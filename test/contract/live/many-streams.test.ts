@@ -32,7 +32,10 @@ interface Row {
 }
 type Filter = { program_id?: string; status?: string; serial_number?: string };
 
-const shown = ({ id, status, updated_at }: Row) => `${id} ${status} ${updated_at}`;
+/** All fields: a row that comes by a stream is the row of the list. */
+const shown = (row: Row) => JSON.stringify(row);
+/** Else the links in a row would tell the port, which is another one after a kill. */
+const SERVE = ["serve", "--base-url", "http://cell"];
 
 function matches(row: Row, filter: Filter): boolean {
   return Object.entries(filter).every(([name, value]) => row[name as keyof Row] === value);
@@ -149,7 +152,8 @@ async function produce(producer: ProducerClient, random: Random): Promise<void> 
 async function endWithTheRows(t: Test, environment: Record<string, string>): Promise<void> {
   const random = createRandom(seed);
   const dataDirectory = temporaryDirectory(t);
-  const start = () => ServiceProcess.startFor(t, { dataDirectory, environment });
+  const options = { args: SERVE, dataDirectory, environment, descriptorLimit: "2048" };
+  const start = () => ServiceProcess.startFor(t, options);
   const service = await start();
   const place = { service, client: new ContractClient(quietAssert(t), service.port) };
   const producer = service.producerFor(t);

@@ -12,7 +12,10 @@ for (const { name, environment } of someFronts(t)) {
     const file = join(temporaryDirectory(t), "keys.json");
     const addKey = async () => (await runCommand(["keys", "add", "--file", file])).stdout.trim();
     const [removed, valid] = [await addKey(), await addKey()];
-    const service = await ServiceProcess.startFor(t, { args: ["serve", "--api-keys", file], environment });
+    const service = await ServiceProcess.startFor(t, {
+      args: ["serve", "--api-keys", file, "--live-streams", "3"],
+      environment,
+    });
     const producer = service.producerFor(t);
     await producer.deliver(programPut());
     const id = producer.nextRunId();
@@ -22,6 +25,7 @@ for (const { name, environment } of someFronts(t)) {
     const streams = await Promise.all([removed, valid].map(follow));
     const socket = new RunSocketClient(service.port, id, [], { headers: headersOf(removed) });
     await socket.until(({ messages }) => messages.length === 1);
+    t.equal((await follow(valid)).response.statusCode, 503, "--live-streams is the limit");
 
     const command = ["keys", "remove", "--file", file, "--id", removed.slice(4, 16)];
     t.match(await runCommand(command), { code: 0 });

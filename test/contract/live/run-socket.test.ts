@@ -14,6 +14,7 @@ import { listOf } from "../../helpers/list-of.js";
 import { ChangingCell } from "../../helpers/live/changing-cell.js";
 import { EventStream } from "../../helpers/live/event-stream.js";
 import { RunSocketClient } from "../../helpers/live/run-socket-client.js";
+import { ManualTimers } from "../../helpers/recorder/manual-timers.js";
 
 interface Place {
   cell: ChangingCell;
@@ -208,18 +209,35 @@ onEveryFront("what a client sends is ignored, up to 1 KiB", async (t, { cell, op
   t.equal((await quiet.end()).code, 1000, "a client that closes is answered");
 });
 
+const pingTimers = new ManualTimers();
+
+/** Then each side has what the other sent before. */
+async function roundTrip(client: RunSocketClient): Promise<void> {
+  const { length } = client.pongs;
+  client.ws.ping();
+  await client.until(({ pongs }) => pongs.length > length);
+}
+
 onEveryFront(
-  "the service pings, and drops who does not answer",
+  "the service pings every 30 s, and drops who does not answer",
   async (t, { cell, open }) => {
     const id = cell.create();
     const answers = open(id);
     const silent = open(id, [], { autoPong: false });
+    const clients = [answers, silent];
+    await Promise.all(clients.map((client) => client.until(({ messages }) => messages.length === 1)));
+    pingTimers.advance(29_999);
+    await roundTrip(answers);
+    t.equal(answers.pings, 0);
+    pingTimers.advance(1);
+    await Promise.all(clients.map((client) => client.until(({ pings }) => pings === 1)));
+    await roundTrip(answers);
+    pingTimers.advance(30_000);
     t.equal((await silent.end()).code, 1006);
     t.equal(silent.pings, 1);
-    const { pings } = answers;
-    await answers.until((client) => client.pings >= pings + 2);
+    await answers.until(({ pings }) => pings === 2);
   },
-  { pingMs: 200 },
+  { pingTimers },
 );
 
 onEveryFront(

@@ -12,6 +12,7 @@ import { certificateFiles, TEST_CERTIFICATE } from "../../helpers/http/test-cert
 import { listOf } from "../../helpers/list-of.js";
 import { ChangingCell, PROGRAMS } from "../../helpers/live/changing-cell.js";
 import { EventStream } from "../../helpers/live/event-stream.js";
+import { ManualTimers } from "../../helpers/recorder/manual-timers.js";
 
 interface Place {
   cell: ChangingCell;
@@ -219,14 +220,22 @@ onEveryFront("a page of another origin opens none", async (t, { port }) => {
   }
 });
 
+const timers = new ManualTimers();
+
 onEveryFront(
-  "comment lines keep a silent stream open",
-  async (t, { open }) => {
+  "a comment line every 15 s keeps a silent stream open",
+  async (t, { cell, open }) => {
     const stream = await open();
-    await stream.until(({ comments }) => comments.length >= 3);
+    await stream.until(({ events }) => events.length === 1);
+    for (let beat = 1; beat <= 3; beat++) {
+      timers.advance(14_999);
+      t.equal(cell.live.beats, beat - 1);
+      timers.advance(1);
+      await stream.until(({ comments }) => comments.length === beat);
+    }
     t.equal(names(stream), "ready");
   },
-  { limit: 512, beatMs: 5 },
+  { limit: 512, timers },
 );
 
 onEveryFront("at a stop all streams end at once, one that reads nothing too", async (t, { cell, open }) => {

@@ -124,10 +124,7 @@ t.test("a store of a newer format, of another service, or of a segment of a newe
     ],
     ['{"format": 1, "service": "another-service"}', /another-service/],
     // As development versions wrote it.
-    [
-      '{"format":1,"service":"inspection-results-service"}',
-      /was written before release 1\.0, and this release does not/,
-    ],
+    ['{"format":1,"service":"inspection-results-service"}', /is older than the format of release 1\.0, the only one/],
     ["nonsense", /should name .* but holds "nonsense"\. Put that file back .*"release":"1\.0"/],
   ];
   for (const [content, message] of formats) {

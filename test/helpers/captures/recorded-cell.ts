@@ -4,6 +4,7 @@ import type { Change, RunChange, RunEnded } from "../../../core/link/change.js";
 import { endRun, type RunEnding } from "../../../core/run/run-end.js";
 import { foldRun } from "../../../core/run/run-fold.js";
 import type { RunState } from "../../../core/run/run-state.js";
+import type { Timers } from "../../../core/timers.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import { LargeDocuments } from "../../../http/documents/large-documents.js";
 import { MadeFiles, type MakeArtefact } from "../../../http/downloads/made-files.js";
@@ -45,7 +46,7 @@ export interface ListenOptions {
   keptBytes?: number;
   apiKeys?: ApiKeys;
   crossOrigin?: CrossOrigin;
-  pingMs?: number;
+  pingTimers?: Timers;
 }
 
 /**
@@ -194,7 +195,7 @@ export class RecordedCell {
       receiverPolicy: () => ({ allow: null, deny: [], own: [], ownPort: null }),
       request: (request, gone) => this.request(request, gone),
     });
-    const { baseUrl, apiKeys, crossOrigin, pingMs } = options;
+    const { baseUrl, apiKeys, crossOrigin, pingTimers } = options;
     const pipeline = new RequestPipeline({
       ...{ routes, baseUrl, log, apiKeys },
       ...(crossOrigin !== undefined && { crossOrigin }),
@@ -207,7 +208,7 @@ export class RecordedCell {
       pipeline,
       log,
       uwsPackage,
-      ...(pingMs !== undefined && { pingMs }),
+      ...(pingTimers !== undefined && { pingTimers }),
     });
     this.#servers.push(server);
     return server.port;

@@ -15,7 +15,7 @@ export function receiverRanges(lists?: { allow: readonly string[]; deny: readonl
 
 function rangeOf(text: string): AddressRange {
   const range = parseAddressRange(text);
-  if (range === undefined) throw new Error(`${text} is not an address range: allowed are CIDR ranges`);
+  if (range === undefined) throw new Error(`${text} must be an IP address or a CIDR range`);
   return range;
 }
 
