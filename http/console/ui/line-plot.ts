@@ -50,7 +50,8 @@ function optionsOf(box: HTMLElement, labels: readonly string[], height: number, 
     cursor: { drag: { x: true, y: false } },
     axes: [axis(30, (_, values) => values.map((value) => `${value} s`)), axis(60)],
     series: [
-      { label: "Time", value: (_, value) => (value === null ? "–" : `${value.toFixed(3)} s`) },
+      // Series are timed in microseconds.
+      { label: "Time", value: (_, value) => (value === null ? "–" : `${value.toFixed(6)} s`) },
       ...labels.map((label, at) => ({
         label,
         stroke: (isDark ? DARK : LIGHT)[at % DARK.length] as string,
