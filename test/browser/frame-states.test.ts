@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import t, { type Test } from "tap";
-import { IN_3D, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { IN_3D, inBrowser, openPage, startBrowser, untilTrue } from "../helpers/browser/console-browser.js";
 import { FrameCell, madeCapture, type TakenFrame } from "../helpers/browser/frame-cell.js";
 import { FrameView } from "../helpers/browser/frame-view.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
@@ -71,6 +71,7 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
   await withoutLuminance(t, browser, first, damaged.frameId);
   await withoutHeights(t, browser, first, empty);
   await previewShape(t, browser, first, damaged.runId);
+  await manyPreviews(t, browser, first, damaged);
   await first.end();
 
   damageCapture(first.dataDirectory, damaged.runId);
@@ -119,6 +120,47 @@ async function previewShape(t: Test, browser: Browser, service: ServiceProcess, 
   t.ok(Math.abs(width / height - 0.75) < 0.02, `${width} x ${height}`);
   const { width: fieldWidth = 0, height: fieldHeight = 0 } = (await page.locator(".preview").boundingBox()) ?? {};
   t.ok(width <= fieldWidth && Math.abs(height - fieldHeight) < 1, "it fills its field");
+  t.same(faults, []);
+  await page.context().close();
+}
+
+/** More pictures than are kept: each that is shown can be drawn again, and what is not shown takes no memory. */
+async function manyPreviews(
+  t: Test,
+  browser: Browser,
+  service: ServiceProcess,
+  { runId, frameId }: TakenFrame,
+): Promise<void> {
+  const base = `http://127.0.0.1:${service.port}`;
+  const { page, faults } = await openPage(browser, `${base}/console/runs`, {}, [/ERR_FILE_NOT_FOUND/]);
+  const run = (await (await fetch(`${base}/runs/${runId}`)).json()) as { results: object; files: object[] };
+  const png = Buffer.from(await (await fetch(`${base}/sensor/frames/${frameId}/preview.png`)).arrayBuffer());
+  const ids = Array.from({ length: 210 }, (_, at) => `made-${at}`);
+  const files = ids.map((id) => ({ ...run.files[0], name: `frame-${id}.png`, frame_id: id }));
+  const json = { ...run, files, results: { ...run.results, frame_ids: ids } };
+  await page.route(new RegExp(`/runs/${runId}$`), (route) =>
+    route.request().resourceType() === "document" ? route.continue() : route.fulfill({ json }),
+  );
+  await page.route(/preview\.png$/, (route) => route.fulfill({ body: png, contentType: "image/png" }));
+  await page.setViewportSize({ width: 1280, height: 24_000 });
+  await page.goto(`/console/runs/${runId}`);
+  await page.locator(".frame-list li").nth(209).waitFor();
+  await page.evaluate("document.querySelector('.frame-list').style.maxHeight = 'none'");
+  const pictures = "[...document.querySelectorAll('.preview img')]";
+  await untilTrue(page, `${pictures}.filter((image) => image.complete && image.naturalWidth > 0).length === 210`);
+  const url = await page.evaluate<string>(`${pictures}[0].src`);
+  const isThere = () =>
+    page.evaluate<boolean>(`new Promise((resolve) => {
+      const image = new Image();
+      image.onload = () => resolve(true);
+      image.onerror = () => resolve(false);
+      image.src = ${JSON.stringify(url)};
+    })`);
+  t.equal(await isThere(), true);
+  await page.getByRole("link", { name: "System" }).click();
+  await page.getByText("dispatcher").first().waitFor();
+  // The browser lets go of it a little later than it is told to.
+  while (await isThere()) await page.waitForURL(/system/);
   t.same(faults, []);
   await page.context().close();
 }
