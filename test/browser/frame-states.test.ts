@@ -72,12 +72,15 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
   await withoutHeights(t, browser, first, empty);
   await previewShape(t, browser, first, damaged.runId);
   await manyPreviews(t, browser, first, damaged);
+  await compareInVain(t, browser, first, damaged, empty);
   await first.end();
 
   damageCapture(first.dataDirectory, damaged.runId);
   const second = await ServiceProcess.startFor(t, { dataDirectory: first.dataDirectory });
   const broken = [refused(damaged.frameId, "(?:500|ERR_)", HEIGHTS)];
   t.match(await shown(second, damaged.frameId, broken), /damaged/);
+  const beside = `?view=difference&with=${damaged.frameId}`;
+  t.match(await shown(second, empty.frameId, broken, beside), /^The other frame cannot be shown\. .*data are damaged/);
   await second.end();
 
   const retention = ["serve", "--retain-bytes", "1"];
@@ -161,6 +164,54 @@ async function manyPreviews(
   await page.getByText("dispatcher").first().waitFor();
   // The browser lets go of it a little later than it is told to.
   while (await isThere()) await page.waitForURL(/system/);
+  t.same(faults, []);
+  await page.context().close();
+}
+
+/** What the panel says when the other run, its frame, or the list cannot be read. */
+async function compareInVain(
+  t: Test,
+  browser: Browser,
+  service: ServiceProcess,
+  here: TakenFrame,
+  other: TakenFrame,
+): Promise<void> {
+  const url = `http://127.0.0.1:${service.port}/console/frames/${here.frameId}?view=difference`;
+  const { page, faults } = await openPage(browser, url, {}, [/ERR_FAILED/, /404/]);
+  const panel = page.getByRole("region", { name: "Comparison" });
+  const choice = page.getByLabel("Another run of the program");
+  const name = panel.locator("option", { hasText: "SN-EMPTY" });
+  await name.waitFor({ state: "attached" });
+  const label = (await name.textContent()) ?? "";
+  const run = new RegExp(`/runs/${other.runId}$`);
+  const refusal = { code: "run_not_found", message: "no such run", params: {}, retryable: false };
+  await page.route(run, (route) => route.abort());
+  await choice.selectOption({ label });
+  await panel.getByText("The service does not answer.").waitFor();
+  await page.unroute(run);
+  await page.route(run, (route) => route.fulfill({ status: 404, json: refusal }));
+  await choice.selectOption("");
+  await choice.selectOption({ label });
+  await panel.getByText("There is no run with this id.").waitFor();
+  await page.unroute(run);
+
+  // Retention removes the other capture between the list and the choice.
+  const absent = { code: "format_not_available", message: "no npy", params: {}, retryable: false };
+  await page.route(new RegExp(`${other.frameId}${HEIGHTS}`), (route) => route.fulfill({ status: 404, json: absent }));
+  await page.route(new RegExp(`/runs/${other.runId}/files$`), async (route) => {
+    const files = (await (await route.fetch()).json()) as object[];
+    await route.fulfill({ json: files.map((file) => ({ ...file, deleted_at: "2026-11-20T10:00:00Z" })) });
+  });
+  await choice.selectOption("");
+  await choice.selectOption({ label });
+  const removal = /^The other frame cannot be shown\. Retention removed this capture at/;
+  await panel.getByText(removal).waitFor();
+  await page.locator(".map").getByText(removal).waitFor();
+
+  const list = /\/programs\/.*\/runs\?/;
+  await page.route(list, (route) => route.abort());
+  await page.goto(`/console/frames/${here.frameId}?view=side`);
+  await panel.getByText("The service does not answer.").waitFor();
   t.same(faults, []);
   await page.context().close();
 }

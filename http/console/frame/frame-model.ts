@@ -98,6 +98,11 @@ export class FrameModel {
     else this.#addressTimer = window.setTimeout(() => this.#writeAddress(true), ADDRESS_MS);
   }
 
+  readonly otherProblem = computed(() => {
+    const { problem } = this.other.value;
+    return problem && `The other frame cannot be shown. ${problem}`;
+  });
+
   /** Why the frames cannot be subtracted, or what people must know about their difference. */
   readonly comparison = computed((): { field?: DifferenceField; note?: string } => {
     const [here, other] = [this.here.value.value?.field, this.other.value.value?.field];
