@@ -73,6 +73,7 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
   await previewShape(t, browser, first, damaged.runId);
   await manyPreviews(t, browser, first, damaged);
   await compareInVain(t, browser, first, damaged, empty);
+  await followScheme(t, browser, first, damaged.frameId);
   await first.end();
 
   damageCapture(first.dataDirectory, damaged.runId);
@@ -212,6 +213,31 @@ async function compareInVain(
   await page.route(list, (route) => route.abort());
   await page.goto(`/console/frames/${here.frameId}?view=side`);
   await panel.getByText("The service does not answer.").waitFor();
+  t.same(faults, []);
+  await page.context().close();
+}
+
+/** The system turns to dark in the evening: what is drawn on a canvas follows. */
+async function followScheme(t: Test, browser: Browser, service: ServiceProcess, frameId: string): Promise<void> {
+  const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}?cut=10,10,50,50`;
+  const { page, faults } = await openPage(browser, url);
+  await page.waitForSelector(".profile-plot canvas");
+  const drawn = (selector: string) => `(() => {
+    const canvas = document.querySelector("${selector}");
+    const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+    copy.drawImage(canvas, 0, 0);
+    const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+    const [red, green, blue] = getComputedStyle(document.querySelector(".legend-bar")).color.match(/\\d+/g).map(Number);
+    for (let at = 0; at < data.length; at += 4) {
+      if (data[at] === red && data[at + 1] === green && data[at + 2] === blue && data[at + 3] === 255) return true;
+    }
+    return false;
+  })()`;
+  for (const colorScheme of ["light", "dark", "light"] as const) {
+    await page.emulateMedia({ colorScheme });
+    // Bars and axes have the colour of soft ink.
+    for (const selector of [".legend-bar", ".profile-plot canvas"]) await untilTrue(page, drawn(selector));
+  }
   t.same(faults, []);
   await page.context().close();
 }

@@ -1,6 +1,7 @@
 import { effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { fixed, inUnit, signed, unit } from "../../data/units.js";
+import { isDark } from "../../scheme.js";
 import type { FrameModel } from "../frame-model.js";
 import { type FrameGrid, xMm, yMm } from "../heights/frame-grid.js";
 import { type Profile, profileCsv, stepBetween } from "../measure/cut-line.js";
@@ -53,6 +54,7 @@ function ProfileOf({ model, profile, grid, decimals }: ProfileProps) {
     observer.observe(element);
     const stop = effect(() => {
       model.state.value.cursors;
+      isDark.value;
       plot.redraw();
     });
     return () => {
