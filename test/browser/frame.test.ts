@@ -282,6 +282,9 @@ async function drawCut(t: Test, view: FrameView, { frameId }: TakenFrame): Promi
     .split("\n")
     .slice(1);
   t.ok(rows.length > 100, `${rows.length} samples`);
+  const [, , , , column, line] = (rows[Math.round((rows.length - 1) / 4)] as string).split(",").map(Number);
+  const cursor = await view.screenPlace(SMALL, column as number, line as number);
+  t.same(await colourAt(page, ...cursor, ".map canvas + canvas"), [255, 93, 143], "cursor A is on the map too");
   if (numpy === undefined) {
     t.pass("the profile", { skip: "numpy is not there: not compared with it" });
     return;
