@@ -7,9 +7,10 @@ import {
   openPage,
   overflowPx,
   startBrowser,
+  untilTrue,
 } from "../helpers/browser/console-browser.js";
 import { bump, FrameCell, madeCapture, SMALL, surface, withOutliers } from "../helpers/browser/frame-cell.js";
-import { FrameView, near, numberIn, text } from "../helpers/browser/frame-view.js";
+import { colourAt, FrameView, near, numberIn, text } from "../helpers/browser/frame-view.js";
 import { readPly } from "../helpers/captures/ply-reader.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 
@@ -21,7 +22,14 @@ t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => 
   const cell = await FrameCell.start(service);
   t.teardown(() => cell.close());
   const small = await cell.take("SN-1", madeCapture(SMALL, withOutliers), (frameId) => [
-    { type: HOSTILE, description: LONG, region_2d: { file: `frame-${frameId}.png`, bbox: [30, 30, 50, 50] } },
+    {
+      ...{ type: HOSTILE, description: LONG, region_2d: { file: `frame-${frameId}.png`, bbox: [30, 30, 50, 50] } },
+      // Turned by 30 degrees about z.
+      region_3d: {
+        ...{ file: `frame-${frameId}.ply`, location: [-8.025, 8.95, 0.031], extents: [1, 2, 0.5] },
+        orientation: [0, 0, Math.sin(Math.PI / 12), Math.cos(Math.PI / 12)],
+      },
+    },
   ]);
   const again = await cell.take("SN-1", madeCapture(SMALL, bump));
   const other = await cell.take("SN-2", madeCapture({ ...SMALL, width: 310, hasLuminance: false }, surface));
@@ -102,7 +110,36 @@ async function goTwice(t: Test, view: FrameView, place: readonly [x: number, y: 
   await press("1");
   t.notOk(await isThere(), "the view from above shows all");
   await view.page.locator(".defects button").click();
-  t.ok(await isThere());
+  await view.page.getByRole("button", { name: "all", exact: true }).click();
+  await view.page.waitForURL(/range=/);
+  t.ok(await isThere(), "other colours leave the camera where it is");
+}
+
+/** A link to a defect opens the cloud there. @param place in the scene */
+async function openAtDefect(
+  t: Test,
+  view: FrameView,
+  frameId: string,
+  place: readonly [number, number],
+): Promise<void> {
+  await view.open(frameId, "view=cloud&defect=0");
+  await view.page.waitForURL(/camera=/);
+  const [, , , x = 0, y = 0] = view.address().get("camera")?.split(",").map(Number) ?? [];
+  t.ok(Math.hypot(x - place[0], y - place[1]) < 0.3, `looks at ${x}, ${y}; the defect is at ${place}`);
+}
+
+/** The first picked point is behind the camera: the second one keeps its own name. */
+async function nameInView(t: Test, view: FrameView, frameId: string): Promise<void> {
+  const { page } = view;
+  await page.addInitScript(`window.written = new Set();
+    const { fillText } = CanvasRenderingContext2D.prototype;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+      window.written.add(text);
+      return fillText.call(this, text, ...at);
+    };`);
+  await view.open(frameId, "view=cloud&picks=100,40000&camera=0,3,2,0,-5,0");
+  await untilTrue(page, "window.written.has('P2')");
+  t.equal(await page.evaluate("window.written.has('P1')"), false);
 }
 
 /** The program has more runs than are listed, and the one that is compared with is not among them. Then that frame alone, without luminance. */
@@ -193,25 +230,33 @@ async function pickPoints(t: Test, view: FrameView, cell: FrameCell, frameId: st
   await page.keyboard.press("1");
   await page.keyboard.press("p");
   await page.waitForURL(/picks=\d+(&|$)/);
-  const place = Number(view.address().get("picks"));
-  const [x, y] = filtered[place] as [number, number];
+  const [x, y] = filtered[Number(view.address().get("picks"))] as [number, number];
   const middle = [-10 + 149.5 * SMALL.xPitchMm, 5 + 99.5 * SMALL.yPitchMm] as const;
   t.ok(Math.abs(x - middle[0]) < 0.3 && Math.abs(y - middle[1]) < 0.3, `picked ${x}, ${y}; the middle is ${middle}`);
 
-  // The number of the defect stands 22 pixels above the middle of its box: in the picture at (40, 40), on a surface of 0 to 0.062 mm.
+  // The number of the defect stands 22 pixels above the middle of its box.
   const box = (await page.locator(".cloud").boundingBox()) as { x: number; y: number; width: number; height: number };
   const scale = pixelsPerMm(filtered, box.height, 0.031, 7);
   const defect = [-10 + 39.5 * SMALL.xPitchMm, 5 + 39.5 * SMALL.yPitchMm] as const;
   const offset = [(defect[0] - middle[0]) * scale, (defect[1] - middle[1]) * scale] as const;
+  // The middle of an upper edge: 1 mm along the box's own y, and 0.25 mm up.
+  const edge = [defect[0] - Math.sin(Math.PI / 6), defect[1] + Math.cos(Math.PI / 6)] as const;
+  const edgeScale = pixelsPerMm(filtered, box.height, 0.281, 7);
+  const [edgeX, edgeY] = [(edge[0] - middle[0]) * edgeScale, (edge[1] - middle[1]) * edgeScale];
+  const overlay = [box.x + box.width / 2 + edgeX, box.y + box.height / 2 + edgeY, ".map canvas + canvas"] as const;
+  t.ok(Math.min(...(await colourAt(page, ...overlay))) > 150, "its box is drawn in white over the points");
   await page.mouse.click(box.x + box.width / 2 + offset[0], box.y + box.height / 2 + offset[1] - 22);
   await page.waitForURL(/defect=0/);
-  await goTwice(t, view, [defect[0] - middle[0], middle[1] - defect[1]]);
+  const place = [defect[0] - middle[0], middle[1] - defect[1]] as const;
+  await goTwice(t, view, place);
+  await openAtDefect(t, view, frameId, place);
 
   await page.getByLabel("Coloured by").selectOption("removed");
   await page.getByText(/The filter removed/).waitFor();
   const count = numberIn((await text(page, ".note:has-text('The filter removed')")).replaceAll(",", ""));
   t.equal(count, raw.length - filtered.length);
   t.ok(count >= 20, "the flying points are among them");
+  await nameInView(t, view, frameId);
 }
 
 async function compare(t: Test, view: FrameView, small: string, again: string, other: string): Promise<void> {

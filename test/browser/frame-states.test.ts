@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import t, { type Test } from "tap";
-import { IN_3D, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { IN_3D, inBrowser, openPage, startBrowser, untilTrue } from "../helpers/browser/console-browser.js";
 import { FrameCell, madeCapture, type TakenFrame } from "../helpers/browser/frame-cell.js";
 import { FrameView } from "../helpers/browser/frame-view.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
@@ -71,12 +71,17 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
   await withoutLuminance(t, browser, first, damaged.frameId);
   await withoutHeights(t, browser, first, empty);
   await previewShape(t, browser, first, damaged.runId);
+  await manyPreviews(t, browser, first, damaged);
+  await compareInVain(t, browser, first, damaged, empty);
+  await followScheme(t, browser, first, damaged.frameId);
   await first.end();
 
   damageCapture(first.dataDirectory, damaged.runId);
   const second = await ServiceProcess.startFor(t, { dataDirectory: first.dataDirectory });
   const broken = [refused(damaged.frameId, "(?:500|ERR_)", HEIGHTS)];
   t.match(await shown(second, damaged.frameId, broken), /damaged/);
+  const beside = `?view=difference&with=${damaged.frameId}`;
+  t.match(await shown(second, empty.frameId, broken, beside), /^The other frame cannot be shown\. .*data are damaged/);
   await second.end();
 
   const retention = ["serve", "--retain-bytes", "1"];
@@ -119,6 +124,120 @@ async function previewShape(t: Test, browser: Browser, service: ServiceProcess, 
   t.ok(Math.abs(width / height - 0.75) < 0.02, `${width} x ${height}`);
   const { width: fieldWidth = 0, height: fieldHeight = 0 } = (await page.locator(".preview").boundingBox()) ?? {};
   t.ok(width <= fieldWidth && Math.abs(height - fieldHeight) < 1, "it fills its field");
+  t.same(faults, []);
+  await page.context().close();
+}
+
+/** More pictures than are kept: each that is shown can be drawn again, and what is not shown takes no memory. */
+async function manyPreviews(
+  t: Test,
+  browser: Browser,
+  service: ServiceProcess,
+  { runId, frameId }: TakenFrame,
+): Promise<void> {
+  const base = `http://127.0.0.1:${service.port}`;
+  const { page, faults } = await openPage(browser, `${base}/console/runs`, {}, [/ERR_FILE_NOT_FOUND/]);
+  const run = (await (await fetch(`${base}/runs/${runId}`)).json()) as { results: object; files: object[] };
+  const png = Buffer.from(await (await fetch(`${base}/sensor/frames/${frameId}/preview.png`)).arrayBuffer());
+  const ids = Array.from({ length: 210 }, (_, at) => `made-${at}`);
+  const files = ids.map((id) => ({ ...run.files[0], name: `frame-${id}.png`, frame_id: id }));
+  const json = { ...run, files, results: { ...run.results, frame_ids: ids } };
+  await page.route(new RegExp(`/runs/${runId}$`), (route) =>
+    route.request().resourceType() === "document" ? route.continue() : route.fulfill({ json }),
+  );
+  await page.route(/preview\.png$/, (route) => route.fulfill({ body: png, contentType: "image/png" }));
+  await page.setViewportSize({ width: 1280, height: 24_000 });
+  await page.goto(`/console/runs/${runId}`);
+  await page.locator(".frame-list li").nth(209).waitFor();
+  await page.evaluate("document.querySelector('.frame-list').style.maxHeight = 'none'");
+  const pictures = "[...document.querySelectorAll('.preview img')]";
+  await untilTrue(page, `${pictures}.filter((image) => image.complete && image.naturalWidth > 0).length === 210`);
+  const url = await page.evaluate<string>(`${pictures}[0].src`);
+  const isThere = () =>
+    page.evaluate<boolean>(`new Promise((resolve) => {
+      const image = new Image();
+      image.onload = () => resolve(true);
+      image.onerror = () => resolve(false);
+      image.src = ${JSON.stringify(url)};
+    })`);
+  t.equal(await isThere(), true);
+  await page.getByRole("link", { name: "System" }).click();
+  await page.getByText("dispatcher").first().waitFor();
+  // The browser lets go of it a little later than it is told to.
+  while (await isThere()) await page.waitForURL(/system/);
+  t.same(faults, []);
+  await page.context().close();
+}
+
+/** What the panel says when the other run, its frame, or the list cannot be read. */
+async function compareInVain(
+  t: Test,
+  browser: Browser,
+  service: ServiceProcess,
+  here: TakenFrame,
+  other: TakenFrame,
+): Promise<void> {
+  const url = `http://127.0.0.1:${service.port}/console/frames/${here.frameId}?view=difference`;
+  const { page, faults } = await openPage(browser, url, {}, [/ERR_FAILED/, /404/]);
+  const panel = page.getByRole("region", { name: "Comparison" });
+  const choice = page.getByLabel("Another run of the program");
+  const name = panel.locator("option", { hasText: "SN-EMPTY" });
+  await name.waitFor({ state: "attached" });
+  const label = (await name.textContent()) ?? "";
+  const run = new RegExp(`/runs/${other.runId}$`);
+  const refusal = { code: "run_not_found", message: "no such run", params: {}, retryable: false };
+  await page.route(run, (route) => route.abort());
+  await choice.selectOption({ label });
+  await panel.getByText("The service does not answer.").waitFor();
+  await page.unroute(run);
+  await page.route(run, (route) => route.fulfill({ status: 404, json: refusal }));
+  await choice.selectOption("");
+  await choice.selectOption({ label });
+  await panel.getByText("There is no run with this id.").waitFor();
+  await page.unroute(run);
+
+  // Retention removes the other capture between the list and the choice.
+  const absent = { code: "format_not_available", message: "no npy", params: {}, retryable: false };
+  await page.route(new RegExp(`${other.frameId}${HEIGHTS}`), (route) => route.fulfill({ status: 404, json: absent }));
+  await page.route(new RegExp(`/runs/${other.runId}/files$`), async (route) => {
+    const files = (await (await route.fetch()).json()) as object[];
+    await route.fulfill({ json: files.map((file) => ({ ...file, deleted_at: "2026-11-20T10:00:00Z" })) });
+  });
+  await choice.selectOption("");
+  await choice.selectOption({ label });
+  const removal = /^The other frame cannot be shown\. Retention removed this capture at/;
+  await panel.getByText(removal).waitFor();
+  await page.locator(".map").getByText(removal).waitFor();
+
+  const list = /\/programs\/.*\/runs\?/;
+  await page.route(list, (route) => route.abort());
+  await page.goto(`/console/frames/${here.frameId}?view=side`);
+  await panel.getByText("The service does not answer.").waitFor();
+  t.same(faults, []);
+  await page.context().close();
+}
+
+/** The system turns to dark in the evening: what is drawn on a canvas follows. */
+async function followScheme(t: Test, browser: Browser, service: ServiceProcess, frameId: string): Promise<void> {
+  const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}?cut=10,10,50,50`;
+  const { page, faults } = await openPage(browser, url);
+  await page.waitForSelector(".profile-plot canvas");
+  const drawn = (selector: string) => `(() => {
+    const canvas = document.querySelector("${selector}");
+    const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d", { willReadFrequently: true });
+    copy.drawImage(canvas, 0, 0);
+    const { data } = copy.getImageData(0, 0, canvas.width, canvas.height);
+    const [red, green, blue] = getComputedStyle(document.querySelector(".legend-bar")).color.match(/\\d+/g).map(Number);
+    for (let at = 0; at < data.length; at += 4) {
+      if (data[at] === red && data[at + 1] === green && data[at + 2] === blue && data[at + 3] === 255) return true;
+    }
+    return false;
+  })()`;
+  for (const colorScheme of ["light", "dark", "light"] as const) {
+    await page.emulateMedia({ colorScheme });
+    // Bars and axes have the colour of soft ink.
+    for (const selector of [".legend-bar", ".profile-plot canvas"]) await untilTrue(page, drawn(selector));
+  }
   t.same(faults, []);
   await page.context().close();
 }

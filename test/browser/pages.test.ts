@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import type { Page } from "playwright-core";
 import t, { type Test } from "tap";
 import {
   axeFindings,
@@ -101,6 +102,7 @@ t.test("the console", inBrowser, async (t) => {
     t.match(saved.suggestedFilename(), /cl_sweep\.csv$/);
     const csv = await (await fetch(`http://127.0.0.1:${service.port}/runs/${runs.passed}/steps/2/cl_sweep.csv`)).text();
     t.equal(readFileSync(await saved.path(), "utf8"), csv);
+    await pointAtSeries(t, page, csv);
     t.same(faults, []);
     await page.context().close();
   });
@@ -296,6 +298,16 @@ async function sortChecks(t: Test, open: OpenPage, runId: string): Promise<void>
   t.match(zone, /left: 88\.1%/, "0.0762 of 0.05 allowed: 1.524 of a quarter beyond the middle");
   t.same(faults, []);
   await page.context().close();
+}
+
+async function pointAtSeries(t: Test, page: Page, csv: string): Promise<void> {
+  await page.locator(".plot .u-over").hover();
+  await page.locator(".plot .u-value", { hasText: " s" }).waitFor();
+  const [time = "", ...values] = await page.locator(".plot .u-value").allTextContents();
+  // The samples are 0.1 ms apart.
+  const sample = Math.round(Number.parseFloat(time) * 10_000);
+  t.equal(time, `${(sample / 10_000).toFixed(6)} s`);
+  t.same(values, csv.split("\n")[sample + 1]?.split(",").slice(1), "the values of that time");
 }
 
 async function unitsAndCounts(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {

@@ -1,8 +1,8 @@
-/** Preview pictures of frames, as blob: URLs: an <img> could not send the key. */
+/** Preview pictures of frames, read by `fetch`: an <img> could not send the key. */
 import { ApiError, apiFetch, getJson, type RunFile } from "./api.js";
 
 export interface Preview {
-  readonly url: string;
+  readonly png: Blob;
   /** Millimetres across by millimetres down: a pixel need not be square. */
   readonly shape: number;
   /** Nothing was measured: it is transparent everywhere. */
@@ -51,7 +51,8 @@ function picture(frameId: string): Promise<Preview | "removed"> {
     (found) => found === "removed" && pictures.delete(frameId),
     () => pictures.delete(frameId),
   );
-  if (pictures.size > KEPT) dropOldest();
+  const [oldest] = pictures.keys();
+  if (oldest !== undefined && pictures.size > KEPT) pictures.delete(oldest);
   return read;
 }
 
@@ -59,23 +60,16 @@ async function readPreview(frameId: string): Promise<Preview | "removed"> {
   try {
     const response = await apiFetch(`/sensor/frames/${encodeURIComponent(frameId)}/preview.png`);
     const png = await response.blob();
-    return { url: URL.createObjectURL(png), ...factsOf(new DataView(await png.arrayBuffer())) };
+    return { png, ...factsOf(new DataView(await png.arrayBuffer())) };
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return "removed";
     throw error;
   }
 }
 
-function dropOldest(): void {
-  const [oldest] = pictures;
-  if (oldest === undefined) return;
-  pictures.delete(oldest[0]);
-  void oldest[1].then((found) => found !== "removed" && URL.revokeObjectURL(found.url)).catch(() => {});
-}
-
 /** Forgets all pictures. */
 export function forgetPreviews(): void {
-  while (pictures.size > 0) dropOldest();
+  pictures.clear();
 }
 
 async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {

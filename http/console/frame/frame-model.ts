@@ -1,5 +1,5 @@
 /** What the page of a frame knows: its settings, which are in the address, and what it has read. */
-import { computed, effect, type Signal, signal, untracked } from "@preact/signals";
+import { batch, computed, effect, type Signal, signal, untracked } from "@preact/signals";
 import { apiFetch } from "../data/api.js";
 import { unit } from "../data/units.js";
 import { place, setQuery } from "../router.js";
@@ -98,6 +98,11 @@ export class FrameModel {
     else this.#addressTimer = window.setTimeout(() => this.#writeAddress(true), ADDRESS_MS);
   }
 
+  readonly otherProblem = computed(() => {
+    const { problem } = this.other.value;
+    return problem && `The other frame cannot be shown. ${problem}`;
+  });
+
   /** Why the frames cannot be subtracted, or what people must know about their difference. */
   readonly comparison = computed((): { field?: DifferenceField; note?: string } => {
     const [here, other] = [this.here.value.value?.field, this.other.value.value?.field];
@@ -107,20 +112,26 @@ export class FrameModel {
     return { field: new DifferenceField(here, other), note: originDifference(here.grid, other.grid) };
   });
 
+  readonly #isDifference = computed(() => this.state.value.view === "difference");
+
   /** The heights that are shown and measured: the frame's, or the difference. */
   readonly field = computed((): HeightField | undefined =>
-    this.state.value.view === "difference" ? this.comparison.value.field : this.here.value.value?.field,
+    this.#isDifference.value ? this.comparison.value.field : this.here.value.value?.field,
   );
 
   readonly sorted = computed(() => sortedHeights(this.field.value?.overview.zMm ?? new Float32Array(0)));
 
-  /** Bounds of the colours; undefined if nothing was measured. */
-  readonly range = computed((): HeightRange | undefined => {
-    const { range, view } = this.state.value;
-    if (this.sorted.value.length === 0) return undefined;
-    if (range !== undefined) return range;
-    return (view === "difference" ? symmetricRange : percentileRange)(this.sorted.value, RANGE_PERCENT);
-  });
+  readonly #usualRange = computed(() =>
+    (this.#isDifference.value ? symmetricRange : percentileRange)(this.sorted.value, RANGE_PERCENT),
+  );
+
+  /**
+   * Bounds of the colours; undefined if nothing was measured. The same object until they change: what is coloured by them is drawn anew then,
+   * and a cloud has millions of points.
+   */
+  readonly range = computed(
+    (): HeightRange | undefined => this.#usualRange.value && (this.state.value.range ?? this.#usualRange.value),
+  );
 
   /** Decimals of the lengths that are shown. An inch needs one more. */
   readonly decimals = computed(
@@ -216,9 +227,11 @@ export class FrameModel {
     const query = frameQuery(this.state.value);
     const names = new Set([...untracked(() => place.value.query).keys(), ...query.keys()]);
     const changes = Object.fromEntries([...names].map((name) => [name, query.get(name) ?? undefined]));
-    this.#written = String(query);
-    setQuery(changes, replaces);
-    this.#written = String(untracked(() => place.value.query));
+    batch(() => {
+      setQuery(changes, replaces);
+      // In the order of the address: it was not changed by somebody else.
+      this.#written = String(untracked(() => place.value.query));
+    });
   }
 }
 

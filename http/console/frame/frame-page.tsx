@@ -197,7 +197,7 @@ function Maps({ model, open, defects, isCutting }: MapsProps) {
       <div class="maps">
         <OneMap {...shared} layer={heights(open.field)} label="Heights of this frame" defects={defects} />
         <OneMap {...shared} layer={there} label="Heights of the other frame" defects={NONE} isOther>
-          {other === undefined ? "Choose a run to compare with." : (model.other.value.problem ?? "Reading …")}
+          {other === undefined ? "Choose a run to compare with." : (model.otherProblem.value ?? "Reading …")}
         </OneMap>
       </div>
     );
@@ -211,7 +211,7 @@ function Maps({ model, open, defects, isCutting }: MapsProps) {
     >
       {other === undefined
         ? "Choose a run to compare with."
-        : (model.comparison.value.note ?? model.other.value.problem ?? "Reading …")}
+        : (model.comparison.value.note ?? model.otherProblem.value ?? "Reading …")}
     </OneMap>
   );
 }

@@ -1,6 +1,8 @@
 /** Lines over an axis, by uPlot. */
+import { effect } from "@preact/signals";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { isDark } from "../scheme.js";
 
 /** They differ in lightness too, for people who do not see the colours. */
 const LIGHT = ["#0b5c94", "#b4530a", "#12693c", "#7a3e9d", "#8a6d00", "#ad1a22", "#00747a", "#4c5b66"];
@@ -16,19 +18,16 @@ export function drawLines(
   labels: readonly string[],
   height: number,
 ): () => void {
-  const scheme = matchMedia("(prefers-color-scheme: dark)");
   let plot: uPlot | undefined;
-  const draw = (): void => {
+  const stop = effect(() => {
     plot?.destroy();
-    plot = new uPlot(optionsOf(box, labels, height, scheme.matches), columns as unknown as uPlot.AlignedData, box);
-  };
-  draw();
+    plot = new uPlot(optionsOf(box, labels, height, isDark.value), columns as unknown as uPlot.AlignedData, box);
+  });
   const resized = new ResizeObserver(() => plot?.setSize({ width: box.clientWidth, height }));
   resized.observe(box);
-  scheme.addEventListener("change", draw);
   return () => {
     resized.disconnect();
-    scheme.removeEventListener("change", draw);
+    stop();
     plot?.destroy();
   };
 }
@@ -50,7 +49,8 @@ function optionsOf(box: HTMLElement, labels: readonly string[], height: number, 
     cursor: { drag: { x: true, y: false } },
     axes: [axis(30, (_, values) => values.map((value) => `${value} s`)), axis(60)],
     series: [
-      { label: "Time", value: (_, value) => (value === null ? "–" : `${value.toFixed(3)} s`) },
+      // Series are timed in microseconds.
+      { label: "Time", value: (_, value) => (value === null ? "–" : `${value.toFixed(6)} s`) },
       ...labels.map((label, at) => ({
         label,
         stroke: (isDark ? DARK : LIGHT)[at % DARK.length] as string,

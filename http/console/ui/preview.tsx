@@ -51,13 +51,22 @@ function Picture({ of, read }: { of: string; read: () => Promise<Preview | NoPre
   );
 }
 
-/** The picture has no text of its own: the text of the link beside it says the same. */
 function Shown({ of }: { of: Preview | NoPreview }) {
   if (of === "none") return <>No frame</>;
   if (of === "removed") return <>Removed by retention</>;
-  const { url, shape, isEmpty } = of;
-  if (isEmpty) return <>Nothing was measured</>;
+  return of.isEmpty ? <>Nothing was measured</> : <Measured {...of} />;
+}
+
+/** The picture has no text of its own: the text of the link beside it says the same. */
+function Measured({ png, shape }: Preview) {
+  const image = useRef<HTMLImageElement>(null);
+  useEffect(() => {
+    // The URL lasts as long as the picture is shown.
+    const url = URL.createObjectURL(png);
+    (image.current as HTMLImageElement).src = url;
+    return () => URL.revokeObjectURL(url);
+  }, [png]);
   // The picture is as wide as the field, or as high.
   const style = { aspectRatio: String(shape), width: `min(100cqw, ${100 * shape}cqh)` };
-  return <img src={url} alt="" decoding="async" style={style} />;
+  return <img ref={image} alt="" decoding="async" style={style} />;
 }

@@ -24,6 +24,13 @@ export class FrameView {
     await this.page.waitForSelector("canvas[data-painted]");
   }
 
+  /** Loads the page anew. @returns how long it took until the map was on the screen */
+  async reloadMs(): Promise<number> {
+    await this.page.reload();
+    await this.untilPainted();
+    return this.page.evaluate<number>('performance.getEntriesByName("frame-painted")[0].startTime');
+  }
+
   /** Where a point of the frame is on the screen when the map shows all of it. Fails like the page, if that is wrong. */
   async screenPlace(
     frame: { width: number; lines: number; xPitchMm: number; yPitchMm: number },

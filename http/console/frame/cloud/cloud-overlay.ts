@@ -1,16 +1,12 @@
 import { fixed, inUnit, unit } from "../../data/units.js";
 import type { FrameModel } from "../frame-model.js";
-import { distance, type Point2, type Point3 } from "../measure/oriented-box.js";
-import type { CloudScene } from "./cloud-scene.js";
+import { MARKS } from "../measure/colour-map.js";
+import { BOX_EDGES, distance, type Point2, type Point3 } from "../measure/oriented-box.js";
+import type { CloudScene, SceneBox } from "./cloud-scene.js";
 
-const AXES = [
-  ["x", "#ff8787"],
-  ["y", "#8ce99a"],
-  ["z", "#74c0fc"],
-] as const;
+const AXES = ["x", "y", "z"] as const;
 const AXIS_PIXELS = 34;
 const FONT = "600 12px system-ui, sans-serif";
-const EDGE = "rgb(0 0 0 / 80%)";
 
 /** x, y and z in mm of the picked points, as in the PLY. */
 export function pickedPoints(model: FrameModel): Point3[] {
@@ -20,7 +16,7 @@ export function pickedPoints(model: FrameModel): Point3[] {
     .map((place) => [...positions.subarray(3 * place, 3 * place + 3)] as unknown as Point3);
 }
 
-/** Axes in the corner, picked points, and the distance between two of them. */
+/** Axes in the corner, boxes, picked points, and the distance between two of them. Boxes and points lie in the surface: it must not hide them. */
 export function drawCloudOverlay(canvas: HTMLCanvasElement, scene: CloudScene, model: FrameModel): void {
   const { clientWidth: width, clientHeight: height } = canvas;
   const density = devicePixelRatio || 1;
@@ -34,29 +30,28 @@ export function drawCloudOverlay(canvas: HTMLCanvasElement, scene: CloudScene, m
   context.font = FONT;
   context.textBaseline = "middle";
   drawAxes(context, scene, [AXIS_PIXELS + 22, height - AXIS_PIXELS - 22]);
+  for (const box of scene.boxes) drawBox(context, scene, box);
   for (const label of scene.labels()) drawLabel(context, label);
   const points = pickedPoints(model);
-  const places = points.flatMap((point) => scene.screenPlace(point) ?? []) as unknown as number[];
-  const onScreen: Point2[] = points.flatMap((_, at) => {
-    const [x, y] = [places[2 * at], places[2 * at + 1]];
-    return x === undefined || y === undefined ? [] : [[x, y] as const];
-  });
-  const [first, second] = onScreen;
-  if (first && second) {
-    stroke(context, first, second, "#ffffff");
-    const [from, to] = points as [Point3, Point3];
-    const text = `${fixed(inUnit(distance(from, to)), model.decimals.value)} ${unit.value}`;
-    write(context, text, [(first[0] + second[0]) / 2 + 8, (first[1] + second[1]) / 2], "#ffffff");
-  }
-  for (const [at, [x, y]] of onScreen.entries()) {
+  const places = points.map((point) => scene.screenPlace(point));
+  const [first, second] = places;
+  if (first && second) stroke(context, [[first, second]], MARKS.line);
+  for (const [at, place] of places.entries()) {
+    if (place === undefined) continue;
+    const [x, y] = place;
     context.beginPath();
     context.arc(x, y, 5, 0, 2 * Math.PI);
-    context.fillStyle = "#ffd60a";
-    context.strokeStyle = EDGE;
+    context.fillStyle = MARKS.chosen;
+    context.strokeStyle = MARKS.edge;
     context.lineWidth = 2;
     context.stroke();
     context.fill();
-    write(context, `P${at + 1}`, [x + 9, y - 9], "#ffd60a");
+    write(context, `P${at + 1}`, [x + 9, y - 9], MARKS.chosen);
+  }
+  if (first && second) {
+    const [from, to] = points as [Point3, Point3];
+    const text = `${fixed(inUnit(distance(from, to)), model.decimals.value)} ${unit.value}`;
+    write(context, text, [(first[0] + second[0]) / 2 + 8, (first[1] + second[1]) / 2], MARKS.line);
   }
 }
 
@@ -71,9 +66,18 @@ export function labelAt(labels: readonly Label[], [x, y]: Point2): number | unde
   return labels.findLast(isHit)?.index;
 }
 
+function drawBox(context: CanvasRenderingContext2D, scene: CloudScene, { corners, colour }: SceneBox): void {
+  const places = corners.map((corner) => scene.screenPlace(corner));
+  const edges = BOX_EDGES.flatMap(([from, to]): Line[] => {
+    const [start, end] = [places[from], places[to]];
+    return start && end ? [[start, end]] : [];
+  });
+  stroke(context, edges, colour);
+}
+
 function drawLabel(context: CanvasRenderingContext2D, { index, at: [x, y], colour }: Label): void {
   context.fillStyle = colour;
-  context.strokeStyle = EDGE;
+  context.strokeStyle = MARKS.edge;
   context.lineWidth = 1;
   const corner = [x - LABEL_PIXELS, y - LABEL_PIXELS, 2 * LABEL_PIXELS, 2 * LABEL_PIXELS] as const;
   context.fillRect(...corner);
@@ -86,21 +90,25 @@ function drawLabel(context: CanvasRenderingContext2D, { index, at: [x, y], colou
 
 function drawAxes(context: CanvasRenderingContext2D, scene: CloudScene, [x, y]: Point2): void {
   for (const [at, [dx, dy]] of scene.axes().entries()) {
-    const [name, colour] = AXES[at] as (typeof AXES)[number];
+    const [name, colour] = [AXES[at] as string, MARKS.axes[at] as string];
     const end: Point2 = [x + dx * AXIS_PIXELS, y + dy * AXIS_PIXELS];
-    stroke(context, [x, y], end, colour);
+    stroke(context, [[[x, y], end]], colour);
     write(context, name, [x + dx * (AXIS_PIXELS + 12) - 3, y + dy * (AXIS_PIXELS + 12)], colour);
   }
 }
 
-function stroke(context: CanvasRenderingContext2D, from: Point2, to: Point2, colour: string): void {
-  for (const [style, width] of [
-    [EDGE, 4],
-    [colour, 1.75],
-  ] as const) {
-    context.beginPath();
+type Line = readonly [from: Point2, to: Point2];
+
+function stroke(context: CanvasRenderingContext2D, lines: readonly Line[], colour: string): void {
+  context.beginPath();
+  for (const [from, to] of lines) {
     context.moveTo(...from);
     context.lineTo(...to);
+  }
+  for (const [style, width] of [
+    [MARKS.edge, 4],
+    [colour, 1.75],
+  ] as const) {
     context.strokeStyle = style;
     context.lineWidth = width;
     context.stroke();
@@ -108,7 +116,7 @@ function stroke(context: CanvasRenderingContext2D, from: Point2, to: Point2, col
 }
 
 function write(context: CanvasRenderingContext2D, text: string, at: Point2, colour: string): void {
-  context.strokeStyle = EDGE;
+  context.strokeStyle = MARKS.edge;
   context.lineWidth = 3;
   context.strokeText(text, ...at);
   context.fillStyle = colour;

@@ -5,8 +5,6 @@ import {
   Color,
   Group,
   LinearSRGBColorSpace,
-  LineBasicMaterial,
-  LineSegments,
   Matrix4,
   PerspectiveCamera,
   Points,
@@ -39,12 +37,11 @@ const DIRECTIONS: Readonly<Record<CloudView, readonly [polar: number, azimuth: n
 export interface SceneBox {
   readonly index: number;
   readonly centre: Point3;
-  /** Ends of its edges, two points each. */
-  readonly edges: readonly Point3[];
+  readonly corners: readonly Point3[];
   readonly colour: string;
 }
 
-/** Draws points and boxes, and turns them. Coordinates of callers are those of the PLY, in mm. */
+/** Draws points, and turns them. Coordinates of callers are those of the PLY, in mm. */
 export class CloudScene {
   readonly #renderer: WebGLRenderer;
   readonly #scene = new Scene();
@@ -59,8 +56,7 @@ export class CloudScene {
     new BufferGeometry(),
     new PointsMaterial({ vertexColors: true, sizeAttenuation: false }),
   );
-  readonly #boxes = new Group();
-  #labels: readonly Omit<SceneBox, "edges">[] = [];
+  #boxes: readonly SceneBox[] = [];
   #middle = new Vector3();
   #halfSize = new Vector3(1, 1, 1);
   #frame = 0;
@@ -77,7 +73,7 @@ export class CloudScene {
     this.#controls.zoomToCursor = true;
     this.#controls.addEventListener("change", () => this.draw());
     this.#controls.addEventListener("end", onCamera);
-    this.#group.add(this.#points, this.#boxes);
+    this.#group.add(this.#points);
     this.#points.frustumCulled = false;
     this.#scene.add(this.#group);
     this.#onDrawn = onDrawn;
@@ -85,8 +81,8 @@ export class CloudScene {
 
   readonly #onDrawn: () => void;
 
-  /** @param positions x, y, z of each point. @param colours red, green, blue of each, 0 to 255 */
-  setPoints(positions: Float32Array, colours: Uint8Array): void {
+  /** @param positions x, y, z of each point. Its colours must follow. */
+  setPoints(positions: Float32Array): void {
     const [least, most] = bounds(positions);
     this.#middle = least.clone().add(most).multiplyScalar(0.5);
     this.#halfSize = most.clone().sub(least).multiplyScalar(0.5);
@@ -98,9 +94,9 @@ export class CloudScene {
     this.#points.geometry.dispose();
     this.#points.geometry = new BufferGeometry();
     this.#points.geometry.setAttribute("position", new BufferAttribute(centred, 3));
-    this.setColours(colours);
   }
 
+  /** @param colours red, green, blue of each point, 0 to 255 */
   setColours(colours: Uint8Array): void {
     this.#points.geometry.setAttribute("color", new BufferAttribute(colours, 3, true));
     this.draw();
@@ -113,23 +109,13 @@ export class CloudScene {
   }
 
   setBoxes(boxes: readonly SceneBox[]): void {
-    this.#labels = boxes.map(({ index, centre, colour }) => ({ index, centre, colour }));
-    for (const box of this.#boxes.children as LineSegments<BufferGeometry, LineBasicMaterial>[]) {
-      box.geometry.dispose();
-      box.material.dispose();
-    }
-    this.#boxes.clear();
-    for (const { edges, colour } of boxes) {
-      const corners = edges.map(([x, y, z]) => new Vector3(x, y, z).sub(this.#middle));
-      const geometry = new BufferGeometry().setFromPoints(corners);
-      // A box lies in the surface: it is drawn over the points, or they would hide it.
-      const color = new Color().setStyle(colour, LinearSRGBColorSpace);
-      const material = new LineBasicMaterial({ color, depthTest: false, transparent: true });
-      const lines = new LineSegments(geometry, material);
-      lines.renderOrder = 1;
-      this.#boxes.add(lines);
-    }
+    this.#boxes = boxes;
     this.draw();
+  }
+
+  /** What lies over the points. `onDrawn` draws it. */
+  get boxes(): readonly SceneBox[] {
+    return this.#boxes;
   }
 
   /** Position and target of the camera, from the middle of the cloud, in mm. */
@@ -176,7 +162,7 @@ export class CloudScene {
 
   /** Where the numbers of the boxes are on the screen. */
   labels(): { index: number; at: Point2; colour: string }[] {
-    return this.#labels.flatMap(({ index, centre, colour }) => {
+    return this.#boxes.flatMap(({ index, centre, colour }) => {
       const at = this.screenPlace(centre);
       return at === undefined ? [] : [{ index, at: [at[0], at[1] - LABEL_ABOVE_PIXELS] as const, colour }];
     });
@@ -221,7 +207,6 @@ export class CloudScene {
   }
 
   end(): void {
-    this.setBoxes([]);
     cancelAnimationFrame(this.#frame);
     this.#controls.dispose();
     this.#points.geometry.dispose();

@@ -1,10 +1,10 @@
-import { effect, type ReadonlySignal, type Signal, useComputed, useSignal } from "@preact/signals";
+import { effect, type ReadonlySignal, type Signal, untracked, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { FrameModel } from "../frame-model.js";
-import type { CloudColour } from "../frame-state.js";
 import { goToDefect } from "../map/go-to-defect.js";
+import { MARKS } from "../measure/colour-map.js";
 import { boxOverPixels, type FrameDefect } from "../measure/frame-defects.js";
-import { BOX_EDGES, boxCorners, type OrientedBox, type Point3 } from "../measure/oriented-box.js";
+import { boxCorners, type OrientedBox } from "../measure/oriented-box.js";
 import { cloudColours } from "./cloud-colours.js";
 import { cloudKey } from "./cloud-keys.js";
 import { drawCloudOverlay, labelAt } from "./cloud-overlay.js";
@@ -13,8 +13,6 @@ import { drawnPoints } from "./ply-cloud.js";
 
 /** More points make the turning slow on the graphics of an office computer. */
 const MAX_DRAWN = 2_000_000;
-const BOX_COLOUR = "#ffffff";
-const CHOSEN_COLOUR = "#ffd60a";
 const CLICK_PIXELS = 4;
 /** Pause before the 3D code is loaded again after a failure. */
 const RETRY_MS = 2_000;
@@ -91,12 +89,23 @@ function useScene(
 ): void {
   // Each has a computed value of its own: a turn of the camera changes the settings too, but none of these.
   const colour = useComputed(() => model.state.value.cloud.colour);
+  const camera = useComputed(() => model.state.value.cloud.camera);
   const chosen = useComputed(() => model.state.value.defect);
-  const going = useComputed(() => `${chosen.value} ${model.goings.value}`);
   useEffect(
     () =>
       effect(() => {
-        if (scene.value && drawn.value) showPoints(scene.value, model, drawn.value, colour.value);
+        if (scene.value && drawn.value) scene.value.setPoints(positionsOf(drawn.value));
+      }),
+    [scene, drawn],
+  );
+  useEffect(
+    () =>
+      effect(() => {
+        if (!scene.value || !drawn.value) return;
+        const { cloud, removed, places } = drawn.value;
+        scene.value.setColours(
+          cloudColours(cloud, places, { colour: colour.value, range: model.range.value, removed }),
+        );
       }),
     [model, scene, drawn, colour],
   );
@@ -109,18 +118,29 @@ function useScene(
       }),
     [model, scene],
   );
-  const gone = useRef(model.state.peek().cloud.camera === undefined ? undefined : going.peek());
+  useEffect(
+    () =>
+      effect(() => {
+        if (!scene.value || !drawn.value) return;
+        if (camera.value === undefined) scene.value.look("home");
+        else scene.value.camera = camera.value;
+      }),
+    [scene, drawn, camera],
+  );
+  const gone = useRef(camera.peek() === undefined ? undefined : model.goings.peek());
   useEffect(
     () =>
       effect(() => {
         if (!scene.value || !drawn.value) return;
         const target = showBoxes(scene.value, model, defects, chosen.value);
-        if (target !== undefined && gone.current !== going.value) {
+        const going = model.goings.value;
+        if (target !== undefined && gone.current !== going) {
           scene.value.goTo(target.centre, Math.hypot(...target.extents));
+          untracked(() => saveCamera(model, scene.value));
         }
-        gone.current = going.value;
+        gone.current = going;
       }),
-    [model, scene, drawn, defects, chosen, going],
+    [model, scene, drawn, defects, chosen],
   );
 }
 
@@ -197,19 +217,13 @@ function saveCamera(model: FrameModel, scene: CloudScene | undefined): void {
   model.change({ cloud: { ...cloud, camera: scene.camera } });
 }
 
-/** The camera stays where it is when other points of the same frame come. */
-function showPoints(scene: CloudScene, model: FrameModel, drawn: Drawn, colour: CloudColour): void {
-  const { cloud, removed, places } = drawn;
+function positionsOf({ cloud, places }: Drawn): Float32Array {
   const positions = new Float32Array(3 * places.length);
   for (let at = 0; at < places.length; at++) {
     const from = 3 * (places[at] as number);
     for (let axis = 0; axis < 3; axis++) positions[3 * at + axis] = cloud.positions[from + axis] as number;
   }
-  const range = model.range.value;
-  scene.setPoints(positions, cloudColours(cloud, places, { colour, range, removed }));
-  const { camera } = model.state.peek().cloud;
-  if (camera === undefined) scene.look("home");
-  else scene.camera = camera;
+  return positions;
 }
 
 function boxOf({ box2d, box3d }: FrameDefect, model: FrameModel): OrientedBox | undefined {
@@ -229,10 +243,9 @@ function showBoxes(
     const box = boxOf(defect, model);
     if (box === undefined) return [];
     const corners = boxCorners(box);
-    const edges = BOX_EDGES.flatMap(([from, to]) => [corners[from] as Point3, corners[to] as Point3]);
     const isChosen = defect.index === chosen;
-    const colour = isChosen ? CHOSEN_COLOUR : BOX_COLOUR;
-    return [{ index: defect.index, centre: box.centre, edges, colour, box, isChosen }];
+    const colour = isChosen ? MARKS.chosen : MARKS.line;
+    return [{ index: defect.index, centre: box.centre, corners, colour, box, isChosen }];
   });
   scene.setBoxes(boxes);
   return boxes.find(({ isChosen }) => isChosen)?.box;

@@ -4,6 +4,7 @@ import { useResource } from "../../data/resource.js";
 import { localTime } from "../../data/times.js";
 import { pageHref } from "../../router.js";
 import type { FrameModel } from "../frame-model.js";
+import { problemOf } from "../heights/frame-problem.js";
 import { sameStepFrame } from "./same-step.js";
 
 const LISTED_RUNS = 100;
@@ -22,10 +23,14 @@ export function ComparePanel({ model, run }: { model: FrameModel; run: Run | und
     note.value = undefined;
     const frame = model.here.value.value?.frame;
     if (frame === undefined || run === undefined || id === "") return;
-    const chosen = await getJson<Run>(`/runs/${id}`).catch(() => undefined);
-    const frameId = chosen && sameStepFrame(frame, run.files ?? [], chosen.files ?? []);
-    if (frameId === undefined) note.value = "That run has no frame of this step, or retention removed it.";
-    else model.change({ other: frameId, range: undefined }, true);
+    try {
+      const chosen = await getJson<Run>(`/runs/${id}`);
+      const frameId = sameStepFrame(frame, run.files ?? [], chosen.files ?? []);
+      if (frameId === undefined) note.value = "That run has no frame of this step, or retention removed it.";
+      else model.change({ other: frameId, range: undefined }, true);
+    } catch (error) {
+      note.value = problemOf(error, "that run").message;
+    }
   };
   return (
     <section class="panel" aria-label="Comparison">
@@ -44,6 +49,9 @@ export function ComparePanel({ model, run }: { model: FrameModel; run: Run | und
           )}
         </select>
       </label>
+      {list.data.value === undefined && list.error.value !== undefined && (
+        <p role="alert">{problemOf(list.error.value, "the runs").message}</p>
+      )}
       {(list.data.value?.total ?? 0) > LISTED_RUNS && <p class="note">The newest {LISTED_RUNS} runs are listed.</p>}
       {others.length === 0 && list.data.value !== undefined && (
         <p class="note">No other run of this program is completed.</p>
@@ -61,7 +69,8 @@ function runName({ serial_number: serial, revision, created_at: at, quality_stat
 }
 
 function OtherState({ model }: { model: FrameModel }) {
-  const { value, problem } = model.other.value;
+  const { value } = model.other.value;
+  const problem = model.otherProblem.value;
   if (problem !== undefined) return <p role="alert">{problem}</p>;
   if (value === undefined) return <p class="note">Reading the other frame …</p>;
   const { note } = model.comparison.value;

@@ -1,4 +1,5 @@
 import type { FrameGrid } from "../heights/frame-grid.js";
+import { MARKS } from "../measure/colour-map.js";
 import type { CutLine, GridPoint } from "../measure/cut-line.js";
 import { type FrameDefect, footprintInPixels } from "../measure/frame-defects.js";
 import type { Point2 } from "../measure/oriented-box.js";
@@ -16,11 +17,6 @@ export interface Overlay {
   readonly scale: { readonly pixels: number; readonly text: string } | undefined;
 }
 
-/** Light lines on a dark edge are seen on every colour. */
-const EDGE = "rgb(0 0 0 / 75%)";
-const LINE = "#ffffff";
-const CHOSEN = "#ffd60a";
-const CURSORS = ["#ff5d8f", "#5ad1ff"] as const;
 const LABEL_FONT = "600 12px system-ui, sans-serif";
 
 export function drawOverlay(
@@ -37,10 +33,11 @@ export function drawOverlay(
   for (const defect of overlay.defects) drawDefect(context, defect, defect.index === overlay.chosen, grid, screen);
   if (overlay.cut !== undefined) {
     const ends = [onGrid(overlay.cut.from), onGrid(overlay.cut.to)] as const;
-    stroked(context, ends, LINE, 1.5);
-    for (const end of ends) dot(context, end, LINE, 3.5);
+    stroked(context, ends, MARKS.line, 1.5);
+    for (const end of ends) dot(context, end, MARKS.line, 3.5);
   }
-  for (const [at, cursor] of overlay.cursors.entries()) dot(context, onGrid(cursor), CURSORS[at] ?? LINE, 5);
+  for (const [at, cursor] of overlay.cursors.entries())
+    dot(context, onGrid(cursor), MARKS.cursors[at] ?? MARKS.line, 5);
   if (overlay.probe !== undefined) crosshair(context, onGrid(overlay.probe));
   if (overlay.scale !== undefined) drawScale(context, overlay.scale, size);
 }
@@ -52,7 +49,7 @@ function drawDefect(
   grid: FrameGrid,
   screen: (point: Point2) => Point2,
 ): void {
-  const colour = isChosen ? CHOSEN : LINE;
+  const colour = isChosen ? MARKS.chosen : MARKS.line;
   const width = isChosen ? 2.5 : 1.5;
   let corner: Point2 | undefined;
   if (box3d !== undefined) {
@@ -85,7 +82,7 @@ function stroked(
   context.beginPath();
   for (const [at, [x, y]] of points.entries()) at === 0 ? context.moveTo(x, y) : context.lineTo(x, y);
   context.setLineDash([]);
-  context.strokeStyle = EDGE;
+  context.strokeStyle = MARKS.edge;
   context.lineWidth = width + 2.5;
   context.stroke();
   context.setLineDash(dash);
@@ -99,7 +96,7 @@ function dot(context: CanvasRenderingContext2D, [x, y]: Point2, colour: string, 
   context.beginPath();
   context.arc(x, y, radius, 0, 2 * Math.PI);
   context.fillStyle = colour;
-  context.strokeStyle = EDGE;
+  context.strokeStyle = MARKS.edge;
   context.lineWidth = 2;
   context.stroke();
   context.fill();
@@ -113,7 +110,7 @@ function crosshair(context: CanvasRenderingContext2D, [x, y]: Point2): void {
     [0, -1],
   ] as const) {
     const from: Point2 = [x + 4 * dx, y + 4 * dy];
-    stroked(context, [from, [x + 14 * dx, y + 14 * dy]], LINE, 1.5);
+    stroked(context, [from, [x + 14 * dx, y + 14 * dy]], MARKS.line, 1.5);
   }
 }
 
@@ -143,14 +140,14 @@ function drawScale(
       [14 + pixels, y],
       [14 + pixels, y - 4],
     ],
-    LINE,
+    MARKS.line,
     1.5,
   );
   context.font = LABEL_FONT;
   context.textBaseline = "alphabetic";
   context.lineWidth = 3;
-  context.strokeStyle = EDGE;
+  context.strokeStyle = MARKS.edge;
   context.strokeText(text, 20, y - 6);
-  context.fillStyle = LINE;
+  context.fillStyle = MARKS.line;
   context.fillText(text, 20, y - 6);
 }

@@ -16,6 +16,6 @@ export function goToDefect(model: FrameModel, defect: FrameDefect, isStep = fals
   const { centre, pixelsPerMm } = fit(grid, model.mapSize, around);
   const isAll = pixelsPerMm <= fit(grid, model.mapSize).pixelsPerMm;
   model.change({ defect: defect.index, place: isAll ? undefined : [...centre, pixelsPerMm] }, isStep);
-  // Last: the change alone leaves the cloud where it is, or brings it back there.
+  // Last: the cloud then saves its camera beside the chosen defect.
   model.goings.value++;
 }

@@ -1,6 +1,6 @@
 import type { FrameModel } from "../frame-model.js";
 import { columnAt, lineAt, xMm, yMm } from "../heights/frame-grid.js";
-import type { CutLine, GridPoint } from "../measure/cut-line.js";
+import { type CutLine, cursorsOn, type GridPoint } from "../measure/cut-line.js";
 import { defectBounds, type FrameDefect } from "../measure/frame-defects.js";
 import type { Point2 } from "../measure/oriented-box.js";
 import { goToDefect } from "./go-to-defect.js";
@@ -37,7 +37,7 @@ export class MapControl implements MapGestures {
   picture() {
     const { model, layer, defects, isOther } = this.#props();
     const { cut, defect, cursors } = model.state.value;
-    const profile = model.profile.value.value;
+    const profile = isOther === true || cut === undefined ? undefined : model.profile.value.value;
     const pointed = model.pointed.value;
     return {
       layer,
@@ -45,10 +45,10 @@ export class MapControl implements MapGestures {
       defects,
       chosen: defect,
       cut: isOther === true ? undefined : cut,
-      cursors: (isOther !== true && cut && profile && cursors ? cursors : []).flatMap((sample) => {
-        const [column, line] = [profile?.columns[sample], profile?.lines[sample]];
-        return column === undefined || line === undefined ? [] : [{ column, line }];
-      }),
+      cursors: (profile === undefined ? [] : cursorsOn(profile, cursors)).map((sample) => ({
+        column: profile?.columns[sample] as number,
+        line: profile?.lines[sample] as number,
+      })),
       probe: pointed && this.#onLayer(pointed),
     };
   }

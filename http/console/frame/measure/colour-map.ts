@@ -9,6 +9,15 @@ export function packed(red: number, green: number, blue: number): number {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
+/** What is drawn over a surface. These light colours on a dark edge are seen on every colour. */
+export const MARKS = {
+  edge: "rgb(0 0 0 / 80%)",
+  line: "#ffffff",
+  chosen: "#ffd60a",
+  cursors: ["#ff5d8f", "#5ad1ff"],
+  axes: ["#ff8787", "#8ce99a", "#74c0fc"],
+} as const;
+
 /** From blue over white to red, for differences: white is none. */
 const DIVERGING = [
   [33, 102, 172],

@@ -23,6 +23,13 @@ export interface Profile {
   readonly zMm: Float64Array;
 }
 
+/** The samples at which the two cursors are; at first a quarter of the line from its ends. */
+export function cursorsOn({ zMm }: Profile, cursors: readonly [number, number] | undefined): readonly [number, number] {
+  const last = zMm.length - 1;
+  const [first, second] = cursors ?? [Math.round(last / 4), Math.round((3 * last) / 4)];
+  return [Math.min(first, last), Math.min(second, last)];
+}
+
 /** The most samples: those of a line from corner to corner of the largest frame. */
 const MAX_SAMPLES = 300_000;
 

@@ -1,6 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useEditedInput } from "../../data/edited-input.js";
 import { fixed, inUnit, unit } from "../../data/units.js";
+import { isDark } from "../../scheme.js";
 import type { FrameModel } from "../frame-model.js";
 import { NO_MEASUREMENT } from "../map/draw-heights.js";
 import { diverging, type Palette, viridis } from "../measure/colour-map.js";
@@ -26,11 +27,11 @@ export function LegendPanel({ model, decimals }: { model: FrameModel; decimals: 
   const palette = paletteOf(model);
   const bar = useRef<HTMLCanvasElement>(null);
   const sorted = model.sorted.value;
-  const unitNow = unit.value;
+  const isDarkNow = isDark.value;
   const [isRefused, setIsRefused] = useState(false);
   useEffect(() => {
     if (range !== undefined) drawBar(bar.current as HTMLCanvasElement, palette, sorted, range);
-  }, [palette, sorted, range, unitNow]);
+  }, [palette, sorted, range, isDarkNow]);
   if (range === undefined) return null;
   const isDifference = model.state.value.view === "difference";
   const set = (next: HeightRange | undefined): void => {

@@ -1,9 +1,10 @@
 import { effect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import { fixed, inUnit, signed, unit } from "../../data/units.js";
+import { isDark } from "../../scheme.js";
 import type { FrameModel } from "../frame-model.js";
 import { type FrameGrid, xMm, yMm } from "../heights/frame-grid.js";
-import { type Profile, profileCsv, stepBetween } from "../measure/cut-line.js";
+import { cursorsOn, type Profile, profileCsv, stepBetween } from "../measure/cut-line.js";
 import { ProfilePlot } from "./profile-plot.js";
 
 const CURSOR_NAMES = ["A", "B"] as const;
@@ -26,9 +27,7 @@ export function ProfilePanel({ model, decimals }: { model: FrameModel; decimals:
 }
 
 function cursorsOf(model: FrameModel, profile: Profile): readonly [number, number] {
-  const last = profile.zMm.length - 1;
-  const [first, second] = model.state.value.cursors ?? [Math.round(last / 4), Math.round((3 * last) / 4)];
-  return [Math.min(first, last), Math.min(second, last)];
+  return cursorsOn(profile, model.state.value.cursors);
 }
 
 interface ProfileProps {
@@ -53,6 +52,7 @@ function ProfileOf({ model, profile, grid, decimals }: ProfileProps) {
     observer.observe(element);
     const stop = effect(() => {
       model.state.value.cursors;
+      isDark.value;
       plot.redraw();
     });
     return () => {

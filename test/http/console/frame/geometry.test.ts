@@ -5,7 +5,13 @@ import { pickPoint } from "../../../../http/console/frame/cloud/pick-point.js";
 import { type Cloud, drawnPoints, readCloud, removedPoints } from "../../../../http/console/frame/cloud/ply-cloud.js";
 import { type FrameGrid, gridDifference, originDifference } from "../../../../http/console/frame/heights/frame-grid.js";
 import { fit, panned, toMap, toScreen, zoomed } from "../../../../http/console/frame/map/viewport.js";
-import { boxOverPixels, defectBounds, frameDefects } from "../../../../http/console/frame/measure/frame-defects.js";
+import { diverging, MARKS, viridis } from "../../../../http/console/frame/measure/colour-map.js";
+import {
+  boxOverPixels,
+  defectBounds,
+  footprintInPixels,
+  frameDefects,
+} from "../../../../http/console/frame/measure/frame-defects.js";
 import {
   BOX_EDGES,
   boxCorners,
@@ -34,6 +40,55 @@ t.test("a box is turned by its quaternion; its footprint is the hull of its corn
     [6, 4],
     [6, 8],
   ]);
+});
+
+t.test("a box on a slant has the corners of its rotation matrix", async (t) => {
+  const [x, y, z, w] = [0.1, -0.5, 0.3, Math.sqrt(0.65)] as const;
+  const matrix = [
+    [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+    [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+    [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+  ];
+  const [centre, extents] = [[5, -6, 7] as const, [4, 2, 1] as const];
+  const expected = [0, 1, 2, 3, 4, 5, 6, 7].map((corner) => {
+    const half = extents.map((extent, axis) => ((corner >> (2 - axis)) & 1 ? extent : -extent) / 2);
+    return matrix.map((row, at) =>
+      row.reduce((sum, cell, axis) => sum + cell * (half[axis] as number), centre[at] ?? 0),
+    );
+  });
+  const corners = boxCorners({ centre, extents, orientation: [x, y, z, w] });
+  t.same(corners.map(rounded), expected.map(rounded));
+});
+
+t.test("a turned box has its true shape on a map whose points are twice as far apart in y as in x", async (t) => {
+  // 30 degrees about z. Its corners are at +-2 and +-1 along its own axes.
+  const [cos, sin] = [Math.sqrt(3) / 2, 0.5];
+  const orientation = [0, 0, Math.sin(Math.PI / 12), Math.cos(Math.PI / 12)] as const;
+  const pixels = footprintInPixels({ centre: [0, 10, 3], extents: [4, 2, 0.5], orientation }, GRID);
+  const expected = [-2, 2].flatMap((a) =>
+    [-1, 1].map((b) => [(a * cos - b * sin + 10) / 0.1 + 0.5, (10 + a * sin + b * cos - 1) / 0.2 + 0.5]),
+  );
+  t.same(pixels.map(rounded).sort(), expected.map(rounded).sort());
+});
+
+t.test("what is drawn over a surface stands out from every colour of it", async (t) => {
+  const bytes = (packed: number): number[] => [packed & 255, (packed >> 8) & 255, (packed >> 16) & 255];
+  const hex = (colour: string): number[] => bytes(Number.parseInt(colour.slice(1), 16)).reverse();
+  const greys = Array.from({ length: 256 }, (_, grey) => [grey, grey, grey]);
+  const alpha = Number(/\/ (\d+)%/.exec(MARKS.edge)?.[1]) / 100;
+  // WCAG 2.2: contrast of a colour to the dark edge that surrounds it. The brightest edge is the worst one.
+  const luminance = (colour: number[]): number => {
+    const [red = 0, green = 0, blue = 0] = colour.map((byte) =>
+      byte <= 10 ? byte / 255 / 12.92 : ((byte / 255 + 0.055) / 1.055) ** 2.4,
+    );
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const surface = [...[...viridis, ...diverging].map(bytes), ...greys];
+  const brightest = Math.max(...surface.map((colour) => luminance(colour.map((byte) => byte * (1 - alpha)))));
+  const { line, chosen, cursors, axes } = MARKS;
+  const contrast = (colour: string): number => (luminance(hex(colour)) + 0.05) / (brightest + 0.05);
+  for (const text of [line, chosen, ...axes]) t.ok(contrast(text) >= 4.5, `${text}: ${contrast(text)}`);
+  for (const dot of cursors) t.ok(contrast(dot) >= 3, `${dot}: ${contrast(dot)}`);
 });
 
 const FRAME = "019b76da-a800-7000-8000-000000000001";

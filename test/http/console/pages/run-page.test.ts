@@ -20,6 +20,15 @@ t.test("a series has its times from the first one on, and gaps where nothing was
       ],
     });
   }
+  const quick = ["timestamp,channel_1", "2026-01-02T03:04:05.999950Z,1", "2026-01-02T03:04:06.000075Z,2"];
+  t.same(
+    parseSeries(quick.join("\n")).columns,
+    [
+      [0, 0.000125],
+      [1, 2],
+    ],
+    "microseconds count",
+  );
   t.same(parseSeries("timestamp,channel_1\n"), { channels: ["channel_1"], columns: [[], []] });
 });
 
