@@ -1,5 +1,5 @@
 import { Writable } from "node:stream";
-import { setImmediate as eventLoopTurn } from "node:timers/promises";
+import { setImmediate as eventLoopTurn, setTimeout as pause } from "node:timers/promises";
 import pino from "pino";
 import type { Test } from "tap";
 import type { Reply } from "../../../http/replies/reply.js";
@@ -116,7 +116,10 @@ export function onEveryFront(
   }
 }
 
+/** Turns in which a condition mostly comes. Who waits longer leaves the core to others. */
+const TURNS = 100;
+
 /** Waits for a condition, turn by turn of the event loop; the test's own time limit bounds it. */
 export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await eventLoopTurn();
+  for (let turn = 0; !condition(); turn++) await (turn < TURNS ? eventLoopTurn() : pause(1));
 }
