@@ -31,7 +31,7 @@ export class BufferPool {
    */
   take(lengthBytes: number): Buffer<ArrayBuffer> {
     const capacity = this.#capacityOf(lengthBytes);
-    const at = this.#kept.findLastIndex(({ byteLength }) => byteLength === capacity);
+    const at = capacity === 0 ? -1 : this.#kept.findLastIndex(({ byteLength }) => byteLength === capacity);
     if (at >= 0) {
       const [kept] = this.#kept.splice(at, 1) as [ArrayBuffer];
       this.#keptBytes -= capacity;

@@ -31,6 +31,14 @@ export class ShortMemory {
         globals[name] = type;
       });
     }
+    const { allocUnsafeSlow } = Buffer;
+    Buffer.allocUnsafeSlow = (bytes) => {
+      this.#refuse(bytes);
+      return allocUnsafeSlow(bytes);
+    };
+    t.teardown(() => {
+      Buffer.allocUnsafeSlow = allocUnsafeSlow;
+    });
   }
 
   #refuse(bytes: number): void {

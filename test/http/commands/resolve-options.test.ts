@@ -139,7 +139,7 @@ t.test("a bad value is refused, naming where it stood, what came and what is all
     ["base-url", "ftp://x", /http or https URL/],
     ["base-url", "http://u:p@x", /without user/],
     ["base-url", "http://x?y", /query/],
-    ["allowed-host", "", /host names without a port/],
+    ["allowed-host", "", /host names such as cell-7.factory, without a port/],
     ["allowed-host", "cell:8000", /without a port/],
     ["allowed-host", "http://cell", /without a port/],
     ["allowed-host", "*", /without a port/],
