@@ -73,6 +73,7 @@ export class OpenSocket {
   readonly #onFailure: OnFailure;
   readonly #remove: () => void;
   #isAnswered = true;
+  #isSending = false;
   #isClosing = false;
   #isGone = false;
   #closeTimer: NodeJS.Timeout | undefined;
@@ -91,9 +92,9 @@ export class OpenSocket {
     live.cut.addEventListener("abort", onCut, { once: true });
     try {
       for (let part = await live.next(); part !== undefined && !this.#isClosing; part = await live.next()) {
+        this.#isSending = true;
         await this.#native.send(part);
-        // A slow client comes to the ping only after everything that was sent before it.
-        this.#isAnswered = true;
+        this.#isSending = false;
       }
       this.close(live.ending.code, live.ending.reason);
     } catch (error) {
@@ -108,6 +109,11 @@ export class OpenSocket {
 
   ping(): void {
     if (this.#isClosing) return;
+    // A slow client comes to a ping only after what was sent before it. The server itself ends one that takes nothing.
+    if (this.#isSending) {
+      this.#isAnswered = true;
+      return;
+    }
     if (!this.#isAnswered) {
       this.drop();
       return;

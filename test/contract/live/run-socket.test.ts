@@ -232,6 +232,9 @@ onEveryFront(
     pingTimers.advance(1);
     await Promise.all(clients.map((client) => client.until(({ pings }) => pings === 1)));
     await roundTrip(answers);
+    // That it is sent something is no answer of it.
+    cell.start(id);
+    await Promise.all(clients.map((client) => client.until(({ messages }) => messages.length === 2)));
     pingTimers.advance(30_000);
     t.equal((await silent.end()).code, 1006);
     t.equal(silent.pings, 1);
