@@ -22,7 +22,7 @@ import { listOf } from "./helpers/list-of.js";
 const ENTRY_POINTS = {
   "http/main.ts": "package.json's bin, and npm start",
   "http/console/main.tsx": "index.html beside it",
-  "http/client/service-client.ts": "what browsers load",
+  "http/client/service-client.ts": "for programs outside",
   "core/webhook/verify-webhook.ts": "package.json's exports, for receivers of webhooks",
 };
 

@@ -38,8 +38,11 @@ export async function removeKey({ file, id }: KeysRemoveOptions): Promise<void> 
   );
 }
 
-function needed(value: string | null, option: string): string {
-  if (value === null) throw new UsageError(`--${option} is required: see keys --help`);
+function needed(value: string | null, option: "file" | "id"): string {
+  if (value === null)
+    throw new UsageError(
+      `--${option} is required: ${option === "file" ? "the file of the API keys" : "the id of the key to remove"}`,
+    );
   return value;
 }
 

@@ -16,7 +16,7 @@ export async function listProducers({ data }: ProducersListOptions): Promise<voi
 
 /** `producers remove`: the sequence numbers of the name start again. */
 export async function removeProducer({ data, name }: ProducersRemoveOptions): Promise<void> {
-  if (name === null) throw new UsageError("--name is required");
+  if (name === null) throw new UsageError("--name is required: the name of the producer to remove");
   const { removed } = await withStore(data, [name]);
   if (removed.length === 0) throw new UsageError(`--name: ${data} has no producer ${name}`);
 }

@@ -11,7 +11,7 @@ starts and cancels them. Webhooks send the same results to other systems. **Sche
    each entry under its \`id\`. Then replace the mark by the latest \`updated_at\` of the first page. If that page was empty, keep the old mark.
 
 No two runs share an \`updated_at\`. A run that changes while you read the pages gets a later one than your new mark, so the next round brings
-it. Webhooks tell you sooner, but an event can be lost. Here nothing is. If a mark is later than your own clock, the cell's clock was once
+it. Webhooks tell you sooner, but an event can be lost. This way you miss no run. If a mark is later than your own clock, the cell's clock was once
 ahead: take the latest \`updated_at\` that is not in the future.
 
 ### Find what failed

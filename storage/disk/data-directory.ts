@@ -22,7 +22,7 @@ import { readWholeFile, replaceFile, TEMPORARY_SUFFIX } from "./whole-files.js";
 
 /** Format of the directory as a whole. It is raised when earlier releases could not read it any more. */
 export const DATA_FORMAT = 1;
-/** The release whose format this is. Until it is out, the service calls itself 0.2.0 and writes this too. Older stores name no release. */
+/** The release whose format this is. Older stores name no release. */
 const RELEASE = "1.0";
 
 export const FORMAT_FILE = "format.json";
@@ -193,7 +193,7 @@ const UNUSABLE: Readonly<Record<string, string>> = {
   EPERM: "may not be read and written by this account",
   EEXIST: "is a symbolic link whose target does not exist: mount the target, or remove the link",
   ELOOP: "leads through a loop of symbolic links",
-  ENOENT: "cannot be made: the folder above it must exist and take a new folder",
+  ENOENT: "cannot be made at this place; give another folder",
 };
 
 /**

@@ -216,7 +216,8 @@ export class LinkSession {
       return;
     }
     if (fault !== undefined) this.refuseConnection(fault);
-    else if (this.#payloadBeforeHello) this.refuseConnection(badFrame("kind", "message", "hello first"));
+    else if (this.#payloadBeforeHello)
+      this.refuseConnection(badFrame("kind", "message", "hello, the first frame of a connection"));
     this.flush();
     if (this.#phase !== "closing" && this.#phase !== "closed") this.#memory.limit(this.#parser.isHeld);
   }
@@ -224,7 +225,7 @@ export class LinkSession {
   #receive(frame: Frame): void {
     if (this.#phase === "hello") {
       if (frame.kind === "hello") this.#receiveHello(frame.body);
-      else this.refuseConnection(badFrame("kind", frame.kind, "hello first"));
+      else this.refuseConnection(badFrame("kind", frame.kind, "hello, the first frame of a connection"));
       return;
     }
     switch (frame.kind) {
