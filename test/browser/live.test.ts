@@ -108,7 +108,9 @@ async function hearLate(t: Test, browser: Browser): Promise<void> {
     hearWhenSeen(t, cell, browser, url),
   );
 
-  t.test("a delivery that fails later is told, though no run changes", (t) => hearOfDelivery(t, cell, browser, url));
+  t.test("a delivery that fails later, and a new day, are told, though no run changes", (t) =>
+    hearOfDelivery(t, cell, browser, url),
+  );
 }
 
 async function hearWhileReading(t: Test, cell: ConsoleCell, browser: Browser, url: string): Promise<void> {
@@ -176,6 +178,11 @@ async function hearOfDelivery(t: Test, cell: ConsoleCell, browser: Browser, url:
   const { page, faults } = await openPage(browser, `${url}/console/`, {}, [/ERR_FAILED.*\/test/]);
   await page.clock.install();
   await degrade(t, page, cell);
+  const today = page.getByLabel("Yield today");
+  await today.getByText("100 %").waitFor();
+  await page.clock.setSystemTime(new Date().setHours(24, 0, 0, 0));
+  await page.clock.fastForward(1_000);
+  await today.getByText("–", { exact: true }).waitFor();
   await page.goto("/console/webhooks");
   await page.getByText("none fails").waitFor();
   const json = [{ status: "failed", created_at: "2026-01-01T00:00:00Z", last_error: "refused" }];
