@@ -182,6 +182,8 @@ async function filterRuns(t: Test, cell: ConsoleCell, open: OpenPage, activeId: 
   const parts = () => page.locator(".runs-table tbody .part a").allTextContents();
   const untilCount = (text: string) =>
     page.locator(".card-head .count", { hasText: new RegExp(`^${text}$`) }).waitFor();
+  await page.locator(".tile").last().waitFor();
+  t.equal(await page.locator(".tile").count(), 50, "the last of them");
   await page.locator(".now-counts div", { hasText: "failed" }).getByRole("link").click();
   await untilCount("1");
   t.same(await parts(), ["SN-1"], "what failed today");
@@ -215,6 +217,7 @@ async function filterRuns(t: Test, cell: ConsoleCell, open: OpenPage, activeId: 
   await page.getByLabel("Serial number").fill("SN-1");
   await page.getByLabel("Serial number").press("Enter");
   await page.getByText("2 inspections").waitFor();
+  await page.locator(".runs-table tbody .part a").first().waitFor();
   t.same(await parts(), ["SN-1"], "side by side are all of them, however the list is filtered");
   await page.getByRole("button", { name: "Clear" }).click();
   await page.getByLabel("Program").selectOption({ label: PROGRAM_NAME });
@@ -282,8 +285,10 @@ async function changeWebhooks(
   t.equal((await cell.get<unknown[]>("/webhooks")).length, 2, "Enter keeps it");
   await page.getByRole("button", { name: "Delete" }).click();
   await page.getByRole("button", { name: "Delete it" }).click();
-  await page.getByRole("link", { name: "MES" }).waitFor();
+  await page.getByRole("link", { name: "MES" }).click();
   t.equal((await cell.get<unknown[]>("/webhooks")).length, 1);
+  await page.getByRole("button", { name: "Retry" }).first().click();
+  await page.getByRole("button", { name: "3 attempts" }).waitFor();
   await page.goto(`/console/runs/${runId}`);
   await page.getByRole("button", { name: "2 attempts" }).waitFor();
   await page.getByRole("button", { name: "Retry" }).click();
