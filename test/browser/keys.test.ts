@@ -1,8 +1,10 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import t from "tap";
+import type { Page } from "playwright-core";
+import t, { type Test } from "tap";
 import { axeFindings, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { ConsoleCell } from "../helpers/browser/console-cell.js";
 import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
 
 async function makeKey(file: string, scope: string): Promise<string> {
@@ -19,6 +21,10 @@ t.test("where keys are needed the page asks for one, keeps it in the tab, and fo
   const file = join(folder, "keys.json");
   const key = await makeKey(file, "read");
   const service = await ServiceProcess.startFor(t, { args: ["serve", "--api-keys", file] });
+  const cell = await ConsoleCell.start(service);
+  t.teardown(() => cell.close());
+  const runId = await cell.play({ withCaptures: true, end: "none" });
+  await cell.say("run.finish", { id: runId });
   const url = `http://127.0.0.1:${service.port}/console/webhooks`;
   const { page, faults } = await openPage(browser, url, {}, [/\b40[134]\b/]);
   const urls: string[] = [];
@@ -37,9 +43,13 @@ t.test("where keys are needed the page asks for one, keeps it in the tab, and fo
   }
   await page.getByLabel("Key", { exact: true }).fill(key);
   await page.getByRole("button", { name: "Unlock" }).click();
+  await page.locator(".live").getByText("Live", { exact: true }).waitFor();
   await page.getByText("Nobody is told of events.").waitFor();
   await page.reload();
   await page.getByText("Nobody is told of events.").waitFor();
+
+  await readRun(t, page, `http://127.0.0.1:${service.port}/runs/${runId}`, key);
+  await page.goto(url);
 
   await page.getByRole("button", { name: "New webhook" }).click();
   await page.getByLabel("Name").fill("MES");
@@ -66,3 +76,17 @@ t.test("where keys are needed the page asks for one, keeps it in the tab, and fo
   );
   t.same(faults, []);
 });
+
+/** What a page reads by other ways than the answers it lists: pictures, a plot, a file to save, parts of a frame. */
+async function readRun(t: Test, page: Page, runUrl: string, key: string): Promise<void> {
+  await page.getByRole("link", { name: "Now", exact: true }).click();
+  await page.locator(".preview img").waitFor();
+  await page.locator(".tile a").click();
+  await page.locator(".plot canvas").waitFor();
+  const saving = page.waitForEvent("download");
+  await page.getByRole("button", { name: "cl_sweep.csv" }).click();
+  const answer = await fetch(`${runUrl}/steps/2/cl_sweep.csv`, { headers: { Authorization: `Bearer ${key}` } });
+  t.equal(readFileSync(await (await saving).path(), "utf8"), await answer.text());
+  await page.locator(".files-table td a").first().click();
+  await page.waitForSelector("canvas[data-painted]");
+}

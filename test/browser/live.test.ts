@@ -30,7 +30,7 @@ async function heal(t: Test, browser: Browser): Promise<void> {
   await followRun(cell, id, now.page, runs.page, one.page);
   await first.end("SIGKILL");
   await loseConnection(t, now.page, runs.page, one.page);
-  await ServiceProcess.startFor(t, { args, dataDirectory });
+  const second = await ServiceProcess.startFor(t, { args, dataDirectory });
   // The cell is as quick as the page: some of these are made before the page is back.
   for (let n = 2; n < 8; n++) await cell.play({ serialNumber: `SN-${n}`, checks: [check("depth", "passed", 10)] });
   await isLive(now.page);
@@ -49,7 +49,11 @@ async function heal(t: Test, browser: Browser): Promise<void> {
   t.same(await runs.page.locator(".runs-table tbody .part a").allTextContents(), serials);
   t.same(await now.page.locator(".tile-name bdi").allTextContents(), serials);
   await one.page.getByText("Nobody is told of events.").waitFor();
+  await second.end("SIGKILL");
+  await ServiceProcess.startFor(t, { args });
   for (const { page, faults } of [now, runs]) {
+    // The new service has another, empty store.
+    await page.getByText("No run yet.").waitFor();
     t.equal(await page.evaluate("window.isTheSame"), true, "never loaded anew");
     t.same(faults, []);
   }
@@ -67,6 +71,7 @@ async function followRun(cell: ConsoleCell, id: string, now: Page, runs: Page, o
   await cell.say("step.finish", { run_id: id, index: 1, status: "completed" });
   await cell.say("step.start", { run_id: id, index: 2 });
   await step.getByText("Sweep").waitFor();
+  await now.locator(".now-steps", { hasText: "✓Completed: Scan face▸Running: Sweep…Pending: Park" }).waitFor();
   await one.locator(".steps-table").getByText("Running").waitFor();
   await cell.say("check.add", { run_id: id, check: check("width", "failed", 11) });
   await one.getByText("width").waitFor();
@@ -108,7 +113,9 @@ async function hearLate(t: Test, browser: Browser): Promise<void> {
     hearWhenSeen(t, cell, browser, url),
   );
 
-  t.test("a delivery that fails later is told, though no run changes", (t) => hearOfDelivery(t, cell, browser, url));
+  t.test("a delivery that fails later, and a new day, are told, though no run changes", (t) =>
+    hearOfDelivery(t, cell, browser, url),
+  );
 }
 
 async function hearWhileReading(t: Test, cell: ConsoleCell, browser: Browser, url: string): Promise<void> {
@@ -176,6 +183,11 @@ async function hearOfDelivery(t: Test, cell: ConsoleCell, browser: Browser, url:
   const { page, faults } = await openPage(browser, `${url}/console/`, {}, [/ERR_FAILED.*\/test/]);
   await page.clock.install();
   await degrade(t, page, cell);
+  const today = page.getByLabel("Yield today");
+  await today.getByText("100 %").waitFor();
+  await page.clock.setSystemTime(new Date().setHours(24, 0, 0, 0));
+  await page.clock.fastForward(1_000);
+  await today.getByText("–", { exact: true }).waitFor();
   await page.goto("/console/webhooks");
   await page.getByText("none fails").waitFor();
   const json = [{ status: "failed", created_at: "2026-01-01T00:00:00Z", last_error: "refused" }];

@@ -82,8 +82,7 @@ t.test("the console", inBrowser, async (t) => {
   );
 
   t.test("times: in the viewer's zone, UTC when pointed at", async (t) => {
-    const options = { timezoneId: "Asia/Tokyo", locale: "en-GB" };
-    const { page } = await open(`/console/runs/${runs.failed}`, options);
+    const { page } = await open(`/console/runs/${runs.failed}`, { timezoneId: "Asia/Tokyo", locale: "en-GB" });
     const time = page.locator(".run-head time").first();
     await time.waitFor();
     const iso = (await time.getAttribute("datetime")) as string;
@@ -107,6 +106,7 @@ t.test("the console", inBrowser, async (t) => {
     await page.context().close();
   });
 
+  t.test("what is drawn is what the interface tells", (t) => compareWithData(t, cell, open, runs.passed));
   t.test("runs: every filter, the pages, and a step back", (t) => filterRuns(t, cell, open, runs.active));
 
   t.test("the first picture waits for no other run's files", (t) => firstPicture(t, cell, open));
@@ -142,12 +142,48 @@ async function showEach(t: Test, open: OpenPage, pages: readonly PageTexts[]): P
   await page.context().close();
 }
 
+async function compareWithData(t: Test, cell: ConsoleCell, open: OpenPage, runId: string): Promise<void> {
+  const { page, faults } = await open(`/console/programs/${PROGRAM}`);
+  const depth = page.locator(".trend", { hasText: "depth" });
+  await depth.getByText("10.0000").waitFor();
+  t.same(await depth.locator(".trend-line > span").allTextContents(), ["10.0000 mm", "mean 10.0287"]);
+  const line = await depth.locator(".spark-line").getAttribute("d");
+  t.equal(line, "M5.0 29.1L120.0 5.0L235.0 32.8", "10.01, 10.0762 and 10, from 9.95 at the bottom");
+
+  await page.goto(`/console/runs/${runId}`);
+  const bars = page.locator(".axis-bar:visible");
+  await bars.first().waitFor();
+  const { steps } = await cell.get<{ steps: { completed: { started_at: string; completed_at: string }[] } }>(
+    `/runs/${runId}`,
+  );
+  const spans = steps.completed.map((step) => [Date.parse(step.started_at), Date.parse(step.completed_at)] as const);
+  const [begin = 0] = spans[0] ?? [];
+  const percent = (ms: number) => Number(((ms / ((spans.at(-1)?.[1] ?? 0) - begin)) * 100).toFixed(2));
+  const drawn = await bars.evaluateAll((all: { style: { left: string; width: string } }[]) =>
+    all.map(({ style }) => [Number.parseFloat(style.left), Number.parseFloat(style.width)]),
+  );
+  t.same(
+    drawn,
+    spans.map(([from, to]) => [percent(from - begin), percent(to - from)]),
+  );
+
+  await page.goto("/console/system");
+  const { "service-version": version } = await cell.get<{ "service-version": string }>("/system/version");
+  await page.locator(".figures div", { hasText: "Version" }).getByText(version, { exact: true }).waitFor();
+  t.same(faults, []);
+  await page.getByRole("link", { name: "/docs" }).click();
+  await page.getByRole("heading", { name: "Inspection Results Service" }).waitFor();
+  await page.context().close();
+}
+
 async function filterRuns(t: Test, cell: ConsoleCell, open: OpenPage, activeId: string): Promise<void> {
   for (let n = 0; n < 60; n++) await cell.play({ serialNumber: `LOT-${n}`, end: n % 2 === 0 ? "finish" : "cancel" });
   const { page, faults } = await open("/");
   const parts = () => page.locator(".runs-table tbody .part a").allTextContents();
   const untilCount = (text: string) =>
     page.locator(".card-head .count", { hasText: new RegExp(`^${text}$`) }).waitFor();
+  await page.locator(".tile").last().waitFor();
+  t.equal(await page.locator(".tile").count(), 50, "the last of them");
   await page.locator(".now-counts div", { hasText: "failed" }).getByRole("link").click();
   await untilCount("1");
   t.same(await parts(), ["SN-1"], "what failed today");
@@ -181,6 +217,7 @@ async function filterRuns(t: Test, cell: ConsoleCell, open: OpenPage, activeId: 
   await page.getByLabel("Serial number").fill("SN-1");
   await page.getByLabel("Serial number").press("Enter");
   await page.getByText("2 inspections").waitFor();
+  await page.locator(".runs-table tbody .part a").first().waitFor();
   t.same(await parts(), ["SN-1"], "side by side are all of them, however the list is filtered");
   await page.getByRole("button", { name: "Clear" }).click();
   await page.getByLabel("Program").selectOption({ label: PROGRAM_NAME });
@@ -248,8 +285,10 @@ async function changeWebhooks(
   t.equal((await cell.get<unknown[]>("/webhooks")).length, 2, "Enter keeps it");
   await page.getByRole("button", { name: "Delete" }).click();
   await page.getByRole("button", { name: "Delete it" }).click();
-  await page.getByRole("link", { name: "MES" }).waitFor();
+  await page.getByRole("link", { name: "MES" }).click();
   t.equal((await cell.get<unknown[]>("/webhooks")).length, 1);
+  await page.getByRole("button", { name: "Retry" }).first().click();
+  await page.getByRole("button", { name: "3 attempts" }).waitFor();
   await page.goto(`/console/runs/${runId}`);
   await page.getByRole("button", { name: "2 attempts" }).waitFor();
   await page.getByRole("button", { name: "Retry" }).click();

@@ -1,4 +1,5 @@
 /** What the cell is doing now, and what came out lately. */
+import { useEffect, useState } from "preact/hooks";
 import type { ActiveRun, RunList, RunSummary } from "../data/api.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { useResource } from "../data/resource.js";
@@ -15,11 +16,17 @@ import { HealthPanel } from "./now/health-panel.js";
 import { LastPanel, YieldPanel } from "./now/today-panels.js";
 
 const SHOWN_RUNS = 50;
+/** A page that is open over midnight goes on with the new day within this time. */
+const DAY_LOOK_MS = 1_000;
 
 export function NowPage() {
   const active = useResource<ActiveRun>("/runs/active");
   const runs = useResource<RunList>(`/runs?limit=${SHOWN_RUNS}`);
-  const since = startOfToday();
+  const [since, setSince] = useState(startOfToday);
+  useEffect(() => {
+    const timer = setInterval(() => setSince(startOfToday()), DAY_LOOK_MS);
+    return () => clearInterval(timer);
+  }, []);
   const today = useResource<DayCounts>(`count since ${since}`, (signal) => countDay(since, signal));
   useReloadOnChange(active);
   useReloadOnChange(runs);

@@ -113,6 +113,7 @@ t.test("produces runs that the domain accepts whole, of every kind it has", asyn
   t.same([...dtypes].sort(), ["f32", "i32", "u16"]);
   const series = new Set(all.flatMap((run) => run.series.flatMap((one) => one.appends.map((append) => append.dtype))));
   t.same([...series].sort(), ["f32", "i32"]);
+  t.ok(all.some((run) => run.series.some(({ channels }) => channels >= 3)));
   t.ok(all.some((run) => run.frames.some((frame) => frame.width === 3200 && frame.lines >= 300)));
   t.ok(all.some((run) => run.defects.some((defect) => defect.region_2d && defect.region_3d)));
   t.ok(all.every((run) => run.files.every((file) => FILE_TYPES.includes(file.type))));

@@ -73,7 +73,7 @@ function TrendTile({ trend }: { trend: Trend }) {
         <span>
           <strong>{number(last?.check.value)}</strong> <span class="unit">{values.length > 0 && unitOf(isLength)}</span>
         </span>
-        <span class="note">{values.length > 0 && `mean ${number(Number(mean.toPrecision(5)))}`}</span>
+        <span class="note">{values.length > 0 && `mean ${number(mean)}`}</span>
         {failures === 0 || lastFailed === undefined ? (
           <span class="note">none of {points.length} failed</span>
         ) : (
