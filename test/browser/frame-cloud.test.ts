@@ -10,7 +10,7 @@ import {
   untilTrue,
 } from "../helpers/browser/console-browser.js";
 import { bump, FrameCell, madeCapture, SMALL, surface, withOutliers } from "../helpers/browser/frame-cell.js";
-import { colourAt, FrameView, near, numberIn, text } from "../helpers/browser/frame-view.js";
+import { colourAt, FrameView, near, numberIn, screenColours, text } from "../helpers/browser/frame-view.js";
 import { readPly } from "../helpers/captures/ply-reader.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 
@@ -30,6 +30,7 @@ t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => 
         orientation: [0, 0, Math.sin(Math.PI / 12), Math.cos(Math.PI / 12)],
       },
     },
+    { type: "flat", region_2d: { file: `frame-${frameId}.png`, bbox: [200, 20, 220, 40] } },
   ]);
   const again = await cell.take("SN-1", madeCapture(SMALL, bump));
   const other = await cell.take("SN-2", madeCapture({ ...SMALL, width: 310, hasLuminance: false }, surface));
@@ -47,6 +48,8 @@ t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => 
     useControls(t, view, small.frameId, readPly(raw).vertices.length),
   );
 
+  await t.test("the screen shows the points", (t) => lookAtPoints(t, view, small.frameId));
+
   await t.test("two frames side by side, and their difference", (t) =>
     compare(t, view, small.frameId, again.frameId, other.frameId),
   );
@@ -54,14 +57,18 @@ t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => 
   await t.test("on a narrow screen all of the cloud is in view", (t) => fitNarrow(t, view, small.frameId));
 
   await t.test("it is usable without a mouse and on a narrow screen", async (t) => {
-    for (const query of ["cut=20,20,200,100", "view=luminance", "view=cloud", `view=side&with=${again.frameId}`]) {
+    const both = ["side", "difference"].map((name) => `view=${name}&with=${again.frameId}`);
+    for (const query of ["cut=20,20,200,100", "view=luminance", "view=cloud", ...both]) {
       await view.open(small.frameId, query);
       await page.waitForSelector(query.includes("cloud") ? ".cloud[data-points]" : "canvas[data-painted]");
-      t.same(await axeFindings(page), [], query);
+      for (const colorScheme of ["dark", "light"] as const) {
+        await page.emulateMedia({ colorScheme });
+        t.same(await axeFindings(page), [], `${query}, ${colorScheme}`);
+      }
       t.equal(await page.locator(".defects bdi", { hasText: HOSTILE }).count(), 1, "what a producer writes is text");
       t.ok((await text(page, ".defects")).length < 1_000, "and is cut where nobody would read on");
       t.match(await text(page, ".defects b bdi"), /\u2066.*\u2069$/, "what it leaves open ends with it");
-      for (const width of [320, 1920]) {
+      for (const width of [320, 768, 1920]) {
         await page.setViewportSize({ width, height: 900 });
         t.ok((await overflowPx(page)) <= 0, `${query}: ${width} pixels wide`);
       }
@@ -109,7 +116,7 @@ async function goTwice(t: Test, view: FrameView, place: readonly [x: number, y: 
   t.ok(await isThere());
   await press("1");
   t.notOk(await isThere(), "the view from above shows all");
-  await view.page.locator(".defects button").click();
+  await view.page.locator(".defects button").first().click();
   await view.page.getByRole("button", { name: "all", exact: true }).click();
   await view.page.waitForURL(/range=/);
   t.ok(await isThere(), "other colours leave the camera where it is");
@@ -233,6 +240,7 @@ async function pickPoints(t: Test, view: FrameView, cell: FrameCell, frameId: st
   const [x, y] = filtered[Number(view.address().get("picks"))] as [number, number];
   const middle = [-10 + 149.5 * SMALL.xPitchMm, 5 + 99.5 * SMALL.yPitchMm] as const;
   t.ok(Math.abs(x - middle[0]) < 0.3 && Math.abs(y - middle[1]) < 0.3, `picked ${x}, ${y}; the middle is ${middle}`);
+  await pickBeside(t, view, filtered);
 
   // The number of the defect stands 22 pixels above the middle of its box.
   const box = (await page.locator(".cloud").boundingBox()) as { x: number; y: number; width: number; height: number };
@@ -241,10 +249,18 @@ async function pickPoints(t: Test, view: FrameView, cell: FrameCell, frameId: st
   const offset = [(defect[0] - middle[0]) * scale, (defect[1] - middle[1]) * scale] as const;
   // The middle of an upper edge: 1 mm along the box's own y, and 0.25 mm up.
   const edge = [defect[0] - Math.sin(Math.PI / 6), defect[1] + Math.cos(Math.PI / 6)] as const;
-  const edgeScale = pixelsPerMm(filtered, box.height, 0.281, 7);
-  const [edgeX, edgeY] = [(edge[0] - middle[0]) * edgeScale, (edge[1] - middle[1]) * edgeScale];
-  const overlay = [box.x + box.width / 2 + edgeX, box.y + box.height / 2 + edgeY, ".map canvas + canvas"] as const;
-  t.ok(Math.min(...(await colourAt(page, ...overlay))) > 150, "its box is drawn in white over the points");
+  // And the middle of the upper left edge of the one without a place in space, which stands on its pixels up to the highest point.
+  const flatEdge = [-10 + 199.5 * SMALL.xPitchMm, 5 + 29.5 * SMALL.yPitchMm] as const;
+  for (const [[edgeX, edgeY], zMm] of [
+    [edge, 0.281],
+    [flatEdge, 2.062],
+  ] as const) {
+    const edgeScale = pixelsPerMm(filtered, box.height, zMm, 7);
+    const overlayX = box.x + box.width / 2 + (edgeX - middle[0]) * edgeScale;
+    const overlayY = box.y + box.height / 2 + (edgeY - middle[1]) * edgeScale;
+    const colour = await colourAt(page, overlayX, overlayY, ".map canvas + canvas");
+    t.ok(Math.min(...colour) > 150, `its box is drawn in white over the points: ${colour}`);
+  }
   await page.mouse.click(box.x + box.width / 2 + offset[0], box.y + box.height / 2 + offset[1] - 22);
   await page.waitForURL(/defect=0/);
   const place = [defect[0] - middle[0], middle[1] - defect[1]] as const;
@@ -257,6 +273,54 @@ async function pickPoints(t: Test, view: FrameView, cell: FrameCell, frameId: st
   t.equal(count, raw.length - filtered.length);
   t.ok(count >= 20, "the flying points are among them");
   await nameInView(t, view, frameId);
+}
+
+/** One point is picked already, in the middle of the view. A second one is picked beside it, without the mouse. */
+async function pickBeside(t: Test, view: FrameView, vertices: readonly number[][]): Promise<void> {
+  const { page } = view;
+  await page.keyboard.press("Shift+ArrowRight");
+  await page.keyboard.press("p");
+  await page.waitForURL(/picks=\d+(,|%2C)\d+/);
+  const picks = view.address().get("picks")?.split(",").map(Number) ?? [];
+  const [from, to] = picks.map((place) => vertices[place]) as [number[], number[]];
+  const [x, y, z] = [0, 1, 2].map((axis) => (to[axis] as number) - (from[axis] as number)) as [number, number, number];
+  const { height = 0 } = (await page.locator(".cloud").boundingBox()) ?? {};
+  // 80 pixels, at the middle of all heights.
+  const expected = 80 / pixelsPerMm(vertices, height, 1.031, 7);
+  t.ok(Math.abs(x - expected) < 0.3 && Math.abs(y) < 0.3, `${x}, ${y} beside it; the key moves by ${expected} mm`);
+  near(t, numberIn(await text(page, ".distance output")), Math.hypot(x, y, z), "distance");
+  await cameraAfter(view, () => page.keyboard.press("1"));
+}
+
+/** From above, the left half is lower than the right one by 2 mm. */
+async function lookAtPoints(t: Test, view: FrameView, frameId: string): Promise<void> {
+  const { page } = view;
+  await view.open(frameId, "view=cloud&size=1");
+  await page.waitForSelector(".cloud[data-points]");
+  await cameraAfter(view, () => page.getByRole("button", { name: "Top", exact: true }).click());
+  const box = (await page.locator(".cloud").boundingBox()) as { x: number; y: number; width: number; height: number };
+  const [x, y] = [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)];
+  const left = { x: x - 60, y: y - 20, width: 40, height: 40 };
+  const right = { ...left, x: x + 20 };
+  const isLit = ([red = 0, green = 0, blue = 0]: readonly number[]) => Math.hypot(red - 20, green - 24, blue - 27) > 5;
+  const share = (colours: readonly number[][], isSo: (colour: readonly number[]) => boolean): number =>
+    colours.filter(isSo).length / colours.length;
+  const small = share(await screenColours(page, left), isLit);
+  await page.getByLabel("Point size").fill("5");
+  await page.waitForURL(/size=5/);
+  const large = share(await screenColours(page, left), isLit);
+  t.ok(
+    small > 0.1 && small < 0.9 && large > 0.99,
+    `of the pixels ${small} show points of 1 px, ${large} those of 5 px`,
+  );
+  const isBlue = ([red = 0, , blue = 0]: readonly number[]) => blue > red + 10;
+  const isYellow = ([red = 0, , blue = 0]: readonly number[]) => red > blue + 100;
+  t.ok(share(await screenColours(page, left), isBlue) > 0.99, "low points are blue");
+  t.ok(share(await screenColours(page, right), isYellow) > 0.99, "high ones yellow");
+  await page.getByLabel("Coloured by").selectOption("luminance");
+  await page.waitForURL(/colour=luminance/);
+  const isGrey = (colour: readonly number[]) => Math.max(...colour) - Math.min(...colour) < 3;
+  t.ok(share(await screenColours(page, right), isGrey) > 0.99, "with luminance they are grey");
 }
 
 async function compare(t: Test, view: FrameView, small: string, again: string, other: string): Promise<void> {

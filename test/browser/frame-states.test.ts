@@ -40,8 +40,8 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
     madeCapture(SIZE, () => Number.NaN),
   );
   const unfinished = await cell.breakOff(wave);
-  await cell.close();
   const browser = await startBrowser(t, IN_3D);
+  await followRun(t, browser, first, cell).finally(() => cell.close());
   /** @param expected what the browser's log may tell */
   const shown = async (
     service: ServiceProcess,
@@ -91,6 +91,26 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
   const removal = await shown(third, empty.frameId, removed, "", `runs/${empty.runId}`);
   t.match(removal, "Retention removed this capture at ");
 });
+
+/** The page is opened while the run goes on. */
+async function followRun(t: Test, browser: Browser, service: ServiceProcess, cell: FrameCell): Promise<void> {
+  const flat = madeCapture(SIZE, () => 1);
+  const { runId, frameId } = await cell.begin("SN-OPEN", flat);
+  const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}?view=difference`;
+  const { page, faults } = await openPage(browser, url);
+  await page.getByText("The run has no defect that lies in this frame.").waitFor();
+  await page.getByRole("heading", { name: "Frame of step 1" }).waitFor();
+  await cell.say("step.finish", { run_id: runId, index: 1, status: "completed", result: { frame_id: frameId } });
+  await page.getByRole("heading", { name: "Scan face" }).waitFor();
+  const defect = { type: "dent", region_2d: { file: `frame-${frameId}.png`, bbox: [10, 10, 20, 20] } };
+  await cell.say("defect.add", { run_id: runId, defect });
+  await page.getByRole("button", { name: "dent" }).waitFor();
+  await cell.take("SN-LATER", flat);
+  await page.locator("option", { hasText: "SN-LATER" }).waitFor({ state: "attached" });
+  await cell.say("run.finish", { id: runId });
+  t.same(faults, []);
+  await page.context().close();
+}
 
 async function untilRemoved(service: ServiceProcess, runId: string): Promise<void> {
   for (;;) {

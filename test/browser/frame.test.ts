@@ -56,9 +56,8 @@ t.test("the maps of a frame", inBrowser, async (t) => {
       description: "dent <b>of</b> 1 mm",
       region_2d: { file: `frame-${frameId}.png`, bbox: [30, 30, 50, 50] },
       region_3d: {
-        file: `frame-${frameId}.ply`,
-        location: [-8, 9, 0],
-        extents: [1, 2, 0.5],
+        // 2 mm beside its box in the picture.
+        ...{ file: `frame-${frameId}.ply`, location: [-6, 9, 0], extents: [1, 2, 0.5] },
         orientation: [0, 0, 0, 1],
       },
     },
@@ -94,6 +93,8 @@ t.test("the maps of a frame", inBrowser, async (t) => {
     await page.mouse.move(...(await view.screenPlace(SMALL, 77, 30)));
     await page.waitForSelector('[data-value=column] dd:text-is("77")');
     t.equal((await view.readout()).luminance, (77 + 3 * 30) % 256);
+    const colour = await colourAt(page, ...(await view.screenPlace(SMALL, 77, 30)));
+    t.ok(Math.max(...colour.map((one) => Math.abs(one - 167))) < 2, `and they are drawn: ${colour}`);
   });
 
   await t.test("captures of real sensors have the heights of their files", (t) => readSensors(t, view, cell));
@@ -156,12 +157,7 @@ async function readBeside(t: Test, view: FrameView, small: TakenFrame, large: Ta
   const release = await holdLines(page, new RegExp(`${large.frameId}/file\\.npy$`));
   await view.open(small.frameId, `view=side&with=${large.frameId}`);
   await page.locator("canvas[data-painted]").nth(1).waitFor();
-  const box = (await page.locator(".map").first().boundingBox()) as {
-    x: number;
-    y: number;
-    width: number;
-    height: number;
-  };
+  const box = (await page.locator(".map").first().boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
   await page.mouse.move(box.x + box.width / 2 + 20, box.y + box.height / 2 + 10);
   await page.waitForSelector('[data-value="z there"] [data-exact="false"]');
   await release();
@@ -366,12 +362,14 @@ async function goToDefects(t: Test, view: FrameView, { frameId }: TakenFrame): P
   const overlay = ".map canvas + canvas";
   const edge = await view.screenPlace(SMALL, 40, 29.5);
   t.ok(Math.min(...(await colourAt(page, ...edge, overlay))) > 150, "the upper edge of its box is drawn in white");
+  const [x, y] = await view.screenPlace(SMALL, 70, 30);
+  t.ok(Math.min(...(await colourAt(page, x + 2, y, overlay))) > 150, "so is the one of its box in space");
   t.same(await colourAt(page, ...(await view.screenPlace(SMALL, 60, 40)), overlay), [0, 0, 0], "and nothing beside it");
   await page.getByText("1 more has no place in this frame.").waitFor();
   await defect.click();
   await page.waitForURL(/at=/);
   const [u, v] = (view.address().get("at") ?? "").split(",").map(Number);
-  t.same([Math.round(u as number), Math.round(v as number)], [40, 40], "its middle");
+  t.same([Math.round(u as number), Math.round(v as number)], [60, 40], "the middle of both");
   await page.getByRole("button", { name: /scratch/ }).click();
   await page.waitForURL(({ search }) => search.includes("defect=2") && !search.includes("at="));
   await defect.click();

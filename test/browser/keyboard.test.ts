@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import t, { type Test } from "tap";
-import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { IN_3D, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check, PROGRAM } from "../helpers/browser/console-cell.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 
@@ -47,7 +47,7 @@ const MISSED = `[...document.querySelectorAll(${JSON.stringify(REACHABLE)})]
   .map((one) => one.outerHTML.slice(0, 200))`;
 
 t.test("the keyboard reaches everything in the order of the page, and shows where it is", inBrowser, async (t) => {
-  const browser = await startBrowser(t);
+  const browser = await startBrowser(t, IN_3D);
   const service = await ServiceProcess.startFor(t);
   const cell = await ConsoleCell.start(service);
   t.teardown(() => cell.close());
@@ -56,6 +56,8 @@ t.test("the keyboard reaches everything in the order of the page, and shows wher
   for (let n = 1; n < 9; n++) await cell.play({ serialNumber: `SN-${n}`, checks: [check("depth", "passed", 10)] });
   const checks = Array.from({ length: 13 }, (_, at) => check(`depth_${at}`, "failed", 11));
   const run = await cell.play({ serialNumber: "SN-1", withCaptures: true, checks, defects: () => [{ type: "dent" }] });
+  const { results } = await cell.get<{ results: { frame_ids: string[] } }>(`/runs/${run}`);
+  const frame = `/console/frames/${results.frame_ids[0]}`;
   const base = `http://127.0.0.1:${service.port}`;
   for (const [path, last] of [
     ["/", "the connection was refused"],
@@ -67,6 +69,8 @@ t.test("the keyboard reaches everything in the order of the page, and shows wher
     ["/console/webhooks", "failed"],
     [`/console/webhooks/${webhook}`, "1 attempt"],
     ["/console/system", "dispatcher"],
+    [`${frame}?cut=0,10,3,150`, "Save CSV"],
+    [`${frame}?view=cloud`, "points"],
   ] as const) {
     for (const width of [1280, 390]) {
       const { page, faults } = await openPage(browser, base + path, { viewport: { width, height: 480 } });

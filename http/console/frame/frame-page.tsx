@@ -2,6 +2,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import type { Defect, Frame, Run } from "../data/api.js";
+import { useReloadOnChange } from "../data/reload-on-change.js";
 import { useResource } from "../data/resource.js";
 import { pageHref } from "../router.js";
 import { Text } from "../ui/values.js";
@@ -62,6 +63,9 @@ function OpenedFrame({ model, open }: { model: FrameModel; open: OpenFrame }) {
   const { frame } = open;
   const run = useResource<Run>(`/runs/${frame.run_id}`);
   const found = useResource<{ defects?: Defect[] }>(`/runs/${frame.run_id}/defects`);
+  const isThis = ({ id }: { id: string }) => id === frame.run_id;
+  useReloadOnChange(run, isThis);
+  useReloadOnChange(found, isThis);
   const isCutting = useSignal(false);
   const scene = useSignal<CloudScene | undefined>(undefined);
   const runValue = run.data.value;

@@ -72,35 +72,46 @@ export class FrameCell {
     const cell = new FrameCell(service);
     await cell.#producer.welcomed();
     const steps = [{ type: "capture_frame", name: "Scan face" }];
-    await cell.#say("program.put", { program: { id: PROGRAM, name: "Faces", status: "active", steps } });
+    await cell.say("program.put", { program: { id: PROGRAM, name: "Faces", status: "active", steps } });
     return cell;
   }
 
-  #say(type: string, fields: object, payload?: Uint8Array): Promise<void> {
+  say(type: string, fields: object, payload?: Uint8Array): Promise<void> {
     return this.#producer.deliver({ type, ...fields }, payload);
   }
 
-  /** Makes a run with one frame, and waits until all formats of the frame are there. */
+  /** Makes a run with one frame in a step that goes on, and waits until all formats of the frame are there. */
+  async begin(serialNumber: string, capture: Capture): Promise<TakenFrame> {
+    const runId = this.#producer.nextRunId();
+    const frameId = nextId();
+    await this.say("run.create", { id: runId, program_id: PROGRAM, serial_number: serialNumber });
+    await this.say("run.start", { id: runId });
+    await this.say("step.start", { run_id: runId, index: 1 });
+    await this.#send(runId, frameId, capture);
+    await this.#until<{ available_formats?: string[] }>(
+      `/sensor/frames/${frameId}/files`,
+      ({ available_formats: made = [] }) =>
+        made.length >= (capture.luminance === undefined ? FORMATS.without : FORMATS.with),
+    );
+    return { runId, frameId };
+  }
+
+  /** Makes a run with one frame, and waits until it is completed. */
   async take(
     serialNumber: string,
     capture: Capture,
     defects: (frameId: string) => Defect[] = () => [],
   ): Promise<TakenFrame> {
-    const runId = this.#producer.nextRunId();
-    const frameId = nextId();
-    await this.#say("run.create", { id: runId, program_id: PROGRAM, serial_number: serialNumber });
-    await this.#say("run.start", { id: runId });
-    await this.#say("step.start", { run_id: runId, index: 1 });
-    await this.#send(runId, frameId, capture);
+    const { runId, frameId } = await this.begin(serialNumber, capture);
     const finished = { run_id: runId, index: 1, status: "completed", result: { frame_id: frameId } };
-    await this.#say("step.finish", finished);
+    await this.say("step.finish", finished);
     const job = nextId();
     const check = { name: "flatness", status: "passed", value: 0.1 };
-    await this.#say("job.start", { run_id: runId, id: job, name: "inspector" });
+    await this.say("job.start", { run_id: runId, id: job, name: "inspector" });
     const found = { checks: [check], defects: defects(frameId) };
-    await this.#say("job.finish", { run_id: runId, id: job, status: "completed", ...found });
-    await this.#say("run.finish", { id: runId });
-    await this.#untilProcessed(runId, frameId, capture.luminance === undefined ? FORMATS.without : FORMATS.with);
+    await this.say("job.finish", { run_id: runId, id: job, status: "completed", ...found });
+    await this.say("run.finish", { id: runId });
+    await this.#until<{ status: string }>(`/runs/${runId}`, ({ status }) => status === "completed");
     return { runId, frameId };
   }
 
@@ -108,17 +119,17 @@ export class FrameCell {
   async breakOff(capture: Capture): Promise<string> {
     const runId = this.#producer.nextRunId();
     const frameId = nextId();
-    await this.#say("run.create", { id: runId, program_id: PROGRAM });
-    await this.#say("run.start", { id: runId });
-    await this.#say("step.start", { run_id: runId, index: 1 });
+    await this.say("run.create", { id: runId, program_id: PROGRAM });
+    await this.say("run.start", { id: runId });
+    await this.say("step.start", { run_id: runId, index: 1 });
     await this.#send(runId, frameId, capture, false);
-    await this.#say("run.fail", { id: runId, error_message: "the sensor was unplugged" });
+    await this.say("run.fail", { id: runId, error_message: "the sensor was unplugged" });
     return frameId;
   }
 
   async #send(runId: string, frameId: string, capture: Capture, isWhole = true): Promise<void> {
     const { width, lines, planes } = capture;
-    await this.#say("frame.begin", {
+    await this.say("frame.begin", {
       ...{ id: frameId, run_id: runId, step_index: 1, session_id: "session-1", frame_type: "height_map" },
       ...{ width, height: lines, planes, x_pitch_mm: capture.xPitchMm, y_pitch_mm: capture.yPitchMm },
       ...{ x_origin_mm: capture.xOriginMm, y_origin_mm: capture.yOriginMm, sensor_id: "ljx-1" },
@@ -127,21 +138,14 @@ export class FrameCell {
     for (let first = 0; first < lines; first += BATCH_LINES) {
       const count = Math.min(BATCH_LINES, lines - first);
       const batch = { id: frameId, first_line: first, line_count: count };
-      await this.#say("frame.lines", batch, batchPayload(capture, first, count));
+      await this.say("frame.lines", batch, batchPayload(capture, first, count));
     }
-    if (isWhole) await this.#say("frame.end", { id: frameId });
+    if (isWhole) await this.say("frame.end", { id: frameId });
   }
 
   /** What was acknowledged may not be shown yet. */
-  async #untilProcessed(runId: string, frameId: string, formats: number): Promise<void> {
-    for (;;) {
-      const { available_formats: made = [] } = await this.get<{ available_formats?: string[] }>(
-        `/sensor/frames/${frameId}/files`,
-      );
-      const { status } = await this.get<{ status: string }>(`/runs/${runId}`);
-      if (made.length >= formats && status === "completed") return;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
+  async #until<Shape>(path: string, isSo: (answer: Shape) => boolean): Promise<void> {
+    while (!isSo(await this.get<Shape>(path))) await new Promise((resolve) => setTimeout(resolve, 50));
   }
 
   async get<Shape>(path: string): Promise<Shape> {

@@ -97,3 +97,19 @@ export async function isGreyAt(page: Page, x: number, y: number): Promise<boolea
   const colour = await colourAt(page, x, y);
   return Math.max(...colour) - Math.min(...colour) < 20;
 }
+
+/** Red, green and blue of each pixel of the screen in a field, line by line: of a canvas in 3D nothing else can be read. */
+export async function screenColours(
+  page: Page,
+  clip: { x: number; y: number; width: number; height: number },
+): Promise<number[][]> {
+  const png = (await page.screenshot({ clip })).toString("base64");
+  return page.evaluate<number[][]>(`(async () => {
+    const bytes = Uint8Array.from(atob("${png}"), (one) => one.charCodeAt(0));
+    const bitmap = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
+    const context = new OffscreenCanvas(bitmap.width, bitmap.height).getContext("2d");
+    context.drawImage(bitmap, 0, 0);
+    const { data } = context.getImageData(0, 0, bitmap.width, bitmap.height);
+    return Array.from({ length: data.length / 4 }, (_, at) => [...data.subarray(4 * at, 4 * at + 3)]);
+  })()`);
+}

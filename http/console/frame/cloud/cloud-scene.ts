@@ -151,6 +151,16 @@ export class CloudScene {
     this.#placeCamera(radius * factor, polar, theta + byAzimuth);
   }
 
+  /** Moves the camera and its target across the view, by so many pixels to the right and down as seen at the target. */
+  pan(x: number, y: number): void {
+    const seenMm = 2 * this.#direction().radius * Math.tan((FIELD_OF_VIEW_DEGREES * Math.PI) / 360);
+    const move = new Vector3(x, -y, 0).multiplyScalar(seenMm / this.#size().height);
+    move.applyQuaternion(this.#camera.quaternion);
+    this.#camera.position.add(move);
+    this.#controls.target.add(move);
+    this.#settle();
+  }
+
   /** The place of a point among those that were set; -1 if none is near. */
   pick([x, y]: Point2): number {
     const positions = this.#points.geometry.getAttribute("position");

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { getJson, type Run, type RunList, type RunSummary } from "../../data/api.js";
+import { useReloadOnChange } from "../../data/reload-on-change.js";
 import { useResource } from "../../data/resource.js";
 import { localTime } from "../../data/times.js";
 import { pageHref } from "../../router.js";
@@ -14,6 +15,7 @@ export function ComparePanel({ model, run }: { model: FrameModel; run: Run | und
   const { view, other } = model.state.value;
   const note = useSignal<string | undefined>(undefined);
   const list = useResource<RunList>(run ? `/programs/${run.program_id}/runs?limit=${LISTED_RUNS}` : null);
+  useReloadOnChange(list, ({ program_id: program }) => program === run?.program_id);
   const others = (list.data.value?.runs ?? []).filter(({ id, status }) => id !== run?.id && status === "completed");
   const otherFrame = model.other.value.value?.frame;
   const isListed = list.data.value === undefined || others.some(({ id }) => id === otherFrame?.run_id);

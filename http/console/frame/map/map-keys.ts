@@ -1,7 +1,8 @@
 import type { MapControl } from "./map-control.js";
 
 const ZOOM_FACTOR = 1.5;
-const PAN_PIXELS = 80;
+/** By how much a press of an arrow key with Shift moves the view. */
+export const PAN_PIXELS = 80;
 const FAR = 10;
 
 /** Written beside the map, and read out with it. */
@@ -25,7 +26,8 @@ export function mapKey(event: KeyboardEvent, control: MapControl): boolean {
   return action !== undefined;
 }
 
-const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
+/** To the right and down. */
+export const ARROWS: Readonly<Record<string, readonly [number, number]>> = {
   ArrowLeft: [-1, 0],
   ArrowRight: [1, 0],
   ArrowUp: [0, -1],
