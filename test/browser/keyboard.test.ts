@@ -60,21 +60,22 @@ t.test("the keyboard reaches everything in the order of the page, and shows wher
   const frame = `/console/frames/${results.frame_ids[0]}`;
   const base = `http://127.0.0.1:${service.port}`;
   for (const [path, last] of [
-    ["/", "the connection was refused"],
-    ["/console/runs?serial_number=SN-1", "Inspection 2"],
-    ["/console/runs", "SN-8"],
-    [`/console/runs/${run}`, "1 attempt"],
-    ["/console/programs", "Housing top"],
-    [`/console/programs/${PROGRAM}`, "depth_12"],
-    ["/console/webhooks", "failed"],
-    [`/console/webhooks/${webhook}`, "1 attempt"],
-    ["/console/system", "dispatcher"],
-    [`${frame}?cut=0,10,3,150`, "Save CSV"],
-    [`${frame}?view=cloud`, "points"],
+    ["/", "text=the connection was refused"],
+    ["/console/runs?serial_number=SN-1", "text=Inspection 2"],
+    ["/console/runs", "text=SN-8"],
+    [`/console/runs/${run}`, "text=1 attempt"],
+    ["/console/programs", "text=Housing top"],
+    [`/console/programs/${PROGRAM}`, "text=depth_12"],
+    ["/console/webhooks", "text=failed"],
+    [`/console/webhooks/${webhook}`, "text=1 attempt"],
+    ["/console/system", "text=dispatcher"],
+    [`${frame}?cut=0,10,3,150`, "text=Save CSV"],
+    [`${frame}?view=cloud`, "[data-points]"],
   ] as const) {
     for (const width of [1280, 390]) {
       const { page, faults } = await openPage(browser, base + path, { viewport: { width, height: 480 } });
-      await page.getByText(last).first().waitFor();
+      await page.locator(last).first().waitFor();
+      await page.locator("[aria-busy=true]").first().waitFor({ state: "hidden" });
       await walk(t, page, `${path.replace(/[0-9a-f-]{36}/, "…")} at ${width} px`, width);
       t.same(faults, []);
       await page.context().close();
