@@ -74,6 +74,9 @@ export class OpenSocket {
   readonly #remove: () => void;
   #isAnswered = true;
   #isSending = false;
+  /** How many parts were given to the connection; at the last ping, if one waited for room then. */
+  #parts = 0;
+  #waitedPart = 0;
   #isClosing = false;
   #isGone = false;
   #closeTimer: NodeJS.Timeout | undefined;
@@ -92,6 +95,7 @@ export class OpenSocket {
     live.cut.addEventListener("abort", onCut, { once: true });
     try {
       for (let part = await live.next(); part !== undefined && !this.#isClosing; part = await live.next()) {
+        this.#parts++;
         this.#isSending = true;
         await this.#native.send(part);
         this.#isSending = false;
@@ -109,13 +113,15 @@ export class OpenSocket {
 
   ping(): void {
     if (this.#isClosing) return;
-    // A slow client comes to a ping only after what was sent before it. The server itself ends one that takes nothing.
-    if (this.#isSending) {
-      this.#isAnswered = true;
+    // A slow client comes to a ping only after what was sent before it, so while it takes parts it need not answer.
+    const isStuck = this.#isSending ? this.#waitedPart === this.#parts : !this.#isAnswered;
+    if (isStuck) {
+      this.drop();
       return;
     }
-    if (!this.#isAnswered) {
-      this.drop();
+    if (this.#isSending) {
+      this.#waitedPart = this.#parts;
+      this.#isAnswered = true;
       return;
     }
     this.#isAnswered = false;

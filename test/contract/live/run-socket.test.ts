@@ -315,6 +315,24 @@ onEveryFront(
   { limit: 512, sentBytes: 20_000_000 },
 );
 
+onEveryFront(
+  "a client that takes nothing of a message must go",
+  async (t, { cell, open }) => {
+    const id = cell.create();
+    cell.note(id, { text: "x".repeat(16_000_000) });
+    const stuck = open(id);
+    stuck.ws.on("open", () => stuck.ws.pause());
+    while (cell.live.sent.bytes === 0) await new Promise((resolve) => setImmediate(resolve));
+    while (cell.live.figures.run.open > 0) {
+      pingTimers.advance(30_000);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    stuck.ws.resume();
+    t.equal((await stuck.end()).code, 1006);
+  },
+  { pingTimers },
+);
+
 /** A masked frame of less than 126 bytes; the mask is zero. */
 function frame(first: number, payload: string | Buffer = ""): string {
   const bytes = Buffer.from(payload);

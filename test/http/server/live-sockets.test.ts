@@ -25,11 +25,13 @@ t.test("a client stays while it takes a part; then it must answer pings, whateve
     give({ bytes: new Uint8Array(1), isLast: false });
     await eventLoopTurn();
   };
-  await part();
-  for (let ping = 0; ping < 3; ping++) socket.ping();
-  t.strictSame([pings, drops], [0, 0], "it takes a part slowly");
-  take();
-  await eventLoopTurn();
+  for (let ping = 0; ping < 3; ping++) {
+    await part();
+    socket.ping();
+    t.strictSame([pings, drops], [0, 0], "it takes parts slowly");
+    take();
+    await eventLoopTurn();
+  }
   socket.ping();
   t.strictSame([pings, drops], [1, 0]);
   await part();
@@ -37,4 +39,10 @@ t.test("a client stays while it takes a part; then it must answer pings, whateve
   await eventLoopTurn();
   socket.ping();
   t.strictSame([pings, drops], [1, 1], "a part that went out is no answer");
+  socket.pong();
+  await part();
+  socket.ping();
+  t.equal(drops, 1);
+  socket.ping();
+  t.strictSame([pings, drops], [1, 2], "it takes nothing of a part from one ping to the next");
 });
