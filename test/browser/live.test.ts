@@ -49,6 +49,9 @@ async function heal(t: Test, browser: Browser): Promise<void> {
   t.same(await runs.page.locator(".runs-table tbody .part a").allTextContents(), serials);
   t.same(await now.page.locator(".tile-name bdi").allTextContents(), serials);
   await one.page.getByText("Nobody is told of events.").waitFor();
+  await cell.post("/webhooks", { name: "MES", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramFailed"] });
+  await one.page.reload();
+  await one.page.locator("main").getByText("MES").waitFor();
   await second.end("SIGKILL");
   await ServiceProcess.startFor(t, { args });
   for (const { page, faults } of [now, runs]) {
@@ -57,6 +60,7 @@ async function heal(t: Test, browser: Browser): Promise<void> {
     t.equal(await page.evaluate("window.isTheSame"), true, "never loaded anew");
     t.same(faults, []);
   }
+  await one.page.getByText("Nobody is told of events.").waitFor();
   t.same(one.faults, []);
   for (const { page } of [now, runs, one]) await page.context().close();
 }

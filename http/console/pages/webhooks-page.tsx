@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Webhook } from "../data/api.js";
 import { type FailingWebhook, useFailing } from "../data/deliveries.js";
+import { useReloadOnChange } from "../data/reload-on-change.js";
 import { useResource } from "../data/resource.js";
 import { isReadOnly } from "../data/session.js";
 import { go, pageHref } from "../router.js";
@@ -13,6 +14,7 @@ import { WebhookForm } from "./webhooks/webhook-form.js";
 
 export function WebhooksPage() {
   const webhooks = useResource<Webhook[]>("/webhooks");
+  useReloadOnChange(webhooks, () => false);
   const failing = useFailing();
   const [isNew, setIsNew] = useState(false);
   const created = (webhook: Webhook): void => {

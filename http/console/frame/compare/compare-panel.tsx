@@ -15,7 +15,7 @@ export function ComparePanel({ model, run }: { model: FrameModel; run: Run | und
   const { view, other } = model.state.value;
   const note = useSignal<string | undefined>(undefined);
   const list = useResource<RunList>(run ? `/programs/${run.program_id}/runs?limit=${LISTED_RUNS}` : null);
-  useReloadOnChange(list, ({ program_id: program }) => program === run?.program_id);
+  useReloadOnChange(list, (one) => one.program_id === run?.program_id && one.status === "completed");
   const others = (list.data.value?.runs ?? []).filter(({ id, status }) => id !== run?.id && status === "completed");
   const otherFrame = model.other.value.value?.frame;
   const isListed = list.data.value === undefined || others.some(({ id }) => id === otherFrame?.run_id);
