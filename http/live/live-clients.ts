@@ -25,7 +25,7 @@ const BEAT_MS = 15_000;
 export interface LiveClientsOptions {
   /** Most clients at a time, of all kinds together. */
   limit: number;
-  /** Of beats; for tests. */
+  /** Timers of the beats; tests pass their own. */
   timers?: Timers;
   /** Default `LIMITS.liveSentBytes`; for tests. */
   sentBytes?: number;

@@ -12,7 +12,7 @@ export interface BodyPlace {
 /**
  * Bounds the memory of request bodies that have not arrived whole. If there is no room left, the oldest body has to go: a body
  * is small and arrives at once, so one that takes long is slow or stalled. So clients that send only a part do not lock others out. An honest
- * body has to go only if the bodies that are announced before it has arrived need all the room.
+ * body loses its place only if bodies that are announced after it need all the room before it has arrived.
  */
 export class BodiesBeingRead {
   readonly #limitBytes: number;

@@ -18,7 +18,7 @@ export interface HttpServerOptions {
   heldBodyBytes?: number;
   /** The package to take uWebSockets.js from; for tests. */
   uwsPackage?: string | undefined;
-  /** Of pings to WebSockets; for tests. */
+  /** Timers of the pings to WebSockets; tests pass their own. */
   pingTimers?: Timers;
   /** Clock that cuts off stalled clients; for tests. */
   stallClock?: StallClock;

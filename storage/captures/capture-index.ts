@@ -157,7 +157,7 @@ export class CaptureIndex {
     if (last.length > RETENTION_BATCH_RUNS) last.shift();
   }
 
-  /** The store's clock goes on from here. Later times of removal come from before it was set back. They must not outlast those that come. */
+  /** The store's clock was set to this time. Removals with a later time get this one, so that newer ones can replace them in the list. */
   clockSet(timeUs: number): void {
     this.#lastRemoved = this.#lastRemoved.map(({ runId, removedAtUs }) => ({
       runId,

@@ -279,7 +279,7 @@ export class CaptureStore {
     return ensured;
   }
 
-  /** With the folder of all captures, which somebody may have removed since the start. Whoever made it anew need not have come to its sync. */
+  /** Makes the folder of all captures too, if somebody removed it. It is synced even if it exists: whoever made it may not have synced it. */
   async #makeMonth(path: string): Promise<void> {
     await this.#fileSystem.makeDirectory(this.#capturesPath);
     await this.#fileSystem.syncDirectory(this.#capturesPath.slice(0, this.#capturesPath.lastIndexOf("/")));

@@ -100,7 +100,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   test: ["core", "storage", "workers", "http", "bench", "test"],
 };
 
-/** Rooms that the others only start: what they import of their siblings. A room that is not here may import each of its folder. */
+/** Rooms that may import these siblings at most. A room that is not here may import every room of its folder. */
 const ROOM_MAY_IMPORT: Record<string, readonly string[]> = {
   "workers/artefacts": [],
   "workers/cell-link": [],

@@ -98,7 +98,7 @@ export class RetentionFaults {
     });
   }
 
-  /** The machine's clock is so far ahead that captures which only it makes old are kept. Null: it keeps none. */
+  /** Notes how far the machine's clock is ahead, if too far to trust: captures that are old only by this clock are kept. Null: it is trusted. */
   clockInDoubt(leadUs: number | null): void {
     const { wallUs, line } = this.#options;
     const before = this.#clockInDoubt;
