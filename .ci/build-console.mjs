@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 
 const folder = "http/console";
-/** What the console takes of the other rooms. */
+/** What the console uses from the other rooms. */
 const shared = ["http/client", "http/requests/console-pages.ts"];
 const target = "dist/http/console-page";
 const stamp = "dist/http/console.sha256";

@@ -10,7 +10,7 @@ const EXAMPLES = "dist/http/openapi/response-examples.js";
 const TYPES = "http/client/interface-types.d.ts";
 /** Links in the examples start with it. */
 const HOST = "cell.factory:8000";
-/** Of the request that is refused: else each build had another one. */
+/** A fixed trace id for the refused request, so that each build makes the same example. */
 const TRACE_PARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 function writeExamples(examples) {

@@ -20,7 +20,7 @@ async function buildKernels() {
   if (existsSync(target) && existsSync(stamp) && readFileSync(stamp, "utf8") === digest) return true;
   const { default: asc } = await import("assemblyscript/asc");
   mkdirSync(dirname(target), { recursive: true });
-  // Whatever an interrupted build leaves, no digest vouches for it.
+  // Remove the digest first: an interrupted build must not look complete.
   rmSync(stamp, { force: true });
   const { error, stderr } = await asc.main([
     join(folder, "kernels.ts"),

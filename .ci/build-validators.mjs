@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 
 const compiled = (name) => import(pathToFileURL(`dist/${name}.js`).href);
 
-/** What a module begins with that was made of these: of the formats too, whose kinds the code follows. */
+/** The first line of a module: a digest of all that it is made from, the code of the formats too. */
 function headOf(schemas, options) {
   const digest = createHash("sha256")
     .update(readFileSync("package-lock.json"))
@@ -46,12 +46,12 @@ async function buildValidators({ name, dialect, schemas, options, formats }) {
     "export { exports as validators };",
     "",
   ];
-  // An interrupted build leaves the one of before, or none.
+  // An interrupted build leaves the earlier module, or none.
   writeFileSync(`${target}.new`, head + lines.join("\n"));
   renameSync(`${target}.new`, target);
 }
 
-/** Of what the compiler has made of core. */
+/** Builds the validators for the schemas in the compiled modules of core. */
 export async function buildAllValidators() {
   const { CELL_MESSAGE_OPTIONS, REQUEST_BODY_OPTIONS } = await compiled("core/json/schema-validators");
   const { CELL_MESSAGE_SCHEMAS } = await compiled("core/link/cell-message-schema");

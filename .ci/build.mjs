@@ -31,7 +31,7 @@ function removeStale(directory) {
   }
 }
 
-/** One in .ci/compilers. Of TypeScript tests use another version, since the native compiler has no programming interface. */
+/** A package in .ci/compilers. Tests use another TypeScript: the native compiler has no programming interface. */
 function findPackage(name) {
   try {
     return dirname(createRequire(import.meta.resolve("./compilers/package.json")).resolve(`${name}/package.json`));

@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { SourceMap } from "node:module";
 import { availableParallelism, constants } from "node:os";
 
-/** What a file has beyond its own limit to say that it is too slow, before it is ended with all that it started. */
+/** Beyond its limit a file has this time to report that it is too slow. Then all that it started is ended. */
 const GRACE_MS = 15_000;
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
@@ -76,7 +76,7 @@ function runFile(file, job, timeoutSeconds, graceMs, running) {
     () => {
       isTooSlow = true;
       endGroup(child);
-      // Who has left the group may hold them, and nobody would wait for the end of that.
+      // A process that left the group may keep the pipes open, and they would never end.
       child.stdout.destroy();
       child.stderr.destroy();
     },
@@ -84,7 +84,7 @@ function runFile(file, job, timeoutSeconds, graceMs, running) {
   );
   return new Promise((resolve) => {
     child.once("error", (error) => chunks.push(Buffer.from(`not ok - ${error.message}\n`)));
-    // What it has started and forgotten could hold its output open.
+    // A process that it started and forgot could hold its output open.
     child.once("exit", () => endGroup(child));
     child.once("close", (code, signal) => {
       clearTimeout(limit);

@@ -39,7 +39,7 @@ t.test("the open loop sleeps until the next instant, and takes no core from what
     send: async () => {},
   });
   const { user, system } = process.cpuUsage(before);
-  // Spinning through the last millisecond of each, as Node's timers alone would have it, takes 23 % of a core and more.
+  // With Node's timers alone, the last millisecond of each wait is spun through: 23 % of a core and more.
   const share = (user + system) / 1e6 / seconds;
   t.ok(share < 0.15, `${(share * 100).toFixed(1)} % of a core`);
 });

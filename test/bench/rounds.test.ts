@@ -34,7 +34,7 @@ t.test("contestants alternate, each once a round, warm-up apart, and the first p
 t.test(
   "a round that the machine's host has disturbed is measured again, of all contestants and not without end",
   async (t) => {
-    /** What the host takes of each turn's second, in order: the benchmark's own word for one of them goes before. */
+    /** The host's share of each turn's second, in order. If the benchmark gives its own figure, that one counts. */
     const stolen = [0.03, 0, 0.5, 0.01, 0.015, 0.015, 0.021, 0.021, 0, 0.4];
     const cpu = { busy: 0, stolen: 0, all: 0 };
     let turn = 0;

@@ -11,15 +11,15 @@ import { listOf } from "../helpers/list-of.js";
 import { isFullSize, longOnly } from "../helpers/test-size.js";
 
 /**
- * What a commit runs: one of each kind of load, and one without a service beside series-csv, which other tests run. Nearly all of the time goes
- * into starting processes, three seconds of CPU a benchmark; the others share what starts them with these.
+ * A commit runs one benchmark of each kind of load, and one without a service; other tests run series-csv. Nearly all
+ * of the time goes into starting processes: three seconds of CPU each. The other benchmarks start in the same way.
  */
 const OF_EACH_KIND = [
   ...["reads-during-ingest", "webhook-deliveries", "run-detail-hot", "list-1m", "outlier-filter-surface-10m"],
 ];
 const CHOSEN = BENCHMARKS.filter(({ name }) => isFullSize || OF_EACH_KIND.includes(name));
 
-/** Contestants that may be missing: what is not the project's. */
+/** Contestants from outside the project, which may be missing. */
 const MAY_BE_MISSING = HAS_UWS ? ["open3d", "sharp", "polars"] : ["open3d", "sharp", "polars", "bare-uws"];
 
 interface BenchRun {

@@ -27,7 +27,7 @@ t.test("the console at its bounds", inBrowser, async (t) => {
   const service = await ServiceProcess.startFor(t, { args: ["serve", "--retain-bytes", "1"] });
   const open: OpenPage = (path) => openPage(browser, `http://127.0.0.1:${service.port}${path}`);
 
-  // Before the cell declares its program.
+  // The cell has not declared its program yet.
   await t.test("an empty store says so on each page", (t) => showNothing(t, open));
 
   const cell = await ConsoleCell.start(service);

@@ -79,7 +79,7 @@ t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => 
 });
 
 /**
- * Of the view from above, at a height, with z drawn `stretch` times: the camera sees 32 degrees, and a ball around the points fills 1 / 0.85 of it.
+ * The scale from above at a height, with z drawn `stretch` times: 32 degrees show 0.85 of a ball around the points.
  */
 function pixelsPerMm(vertices: readonly number[][], heightPixels: number, zMm: number, stretch: number): number {
   const bounds = [0, 1, 2].map((axis) => {
@@ -98,7 +98,7 @@ async function optionLike(page: Page, start: string): Promise<string | undefined
   return (await page.locator("option").allTextContents()).find((name) => name.trim().startsWith(start));
 }
 
-/** Position and target of the camera when what is done has moved it. */
+/** Position and target of the camera after `what` has moved it. */
 async function cameraAfter(view: FrameView, what: () => Promise<void>): Promise<number[]> {
   const before = view.address().get("camera");
   await what();
@@ -106,7 +106,7 @@ async function cameraAfter(view: FrameView, what: () => Promise<void>): Promise<
   return (view.address().get("camera") as string).split(",").map(Number);
 }
 
-/** A click on a defect has gone there, and another one on the list does so again. @param place in the scene */
+/** A click on a defect moved the view there, and another click in the list does so again. @param place in the scene */
 async function goTwice(t: Test, view: FrameView, place: readonly [x: number, y: number]): Promise<void> {
   const press = (key: string) => cameraAfter(view, () => view.page.locator(".cloud").press(key));
   const isThere = async (): Promise<boolean> => {
@@ -149,7 +149,7 @@ async function nameInView(t: Test, view: FrameView, frameId: string): Promise<vo
   t.equal(await page.evaluate("window.written.has('P1')"), false);
 }
 
-/** The program has more runs than are listed, and the one that is compared with is not among them. Then that frame alone, without luminance. */
+/** More runs exist than are listed, and the compared one is not listed. Then that frame alone, without luminance. */
 async function beyondTheList(view: FrameView, frameId: string): Promise<void> {
   const { page } = view;
   const runs = /\/runs\?limit=100$/;
@@ -164,7 +164,7 @@ async function beyondTheList(view: FrameView, frameId: string): Promise<void> {
 
 async function useControls(t: Test, view: FrameView, frameId: string, rawPoints: number): Promise<void> {
   const { page } = view;
-  // The service is away when it is asked for what draws in 3D.
+  // The service does not answer when the page asks for the code that draws in 3D.
   await page.route(/cloud-scene/, (route) => route.abort());
   await view.open(frameId, "view=cloud");
   const message = page.getByText("the service does not answer");
@@ -208,7 +208,7 @@ async function fitNarrow(t: Test, view: FrameView, frameId: string): Promise<voi
     await page.waitForURL((url) => url.searchParams.get("camera") !== before);
     return Math.hypot(...(view.address().get("camera") as string).split(",").slice(0, 3).map(Number));
   };
-  // A step nearer than it opened, and as far as all of it needs, whatever it opened with.
+  // "+" goes one step nearer. "0" shows all again, from the distance at which the page opened.
   const opened = (await distanceAfter("+")) * 1.25;
   t.ok(Math.abs(opened / (await distanceAfter("0")) - 1) < 0.001);
   await page.setViewportSize({ width: 1280, height: 900 });
@@ -249,7 +249,7 @@ async function pickPoints(t: Test, view: FrameView, cell: FrameCell, frameId: st
   const offset = [(defect[0] - middle[0]) * scale, (defect[1] - middle[1]) * scale] as const;
   // The middle of an upper edge: 1 mm along the box's own y, and 0.25 mm up.
   const edge = [defect[0] - Math.sin(Math.PI / 6), defect[1] + Math.cos(Math.PI / 6)] as const;
-  // And the middle of the upper left edge of the one without a place in space, which stands on its pixels up to the highest point.
+  // And the middle of the upper left edge of the defect without a place in space, whose box covers its pixels.
   const flatEdge = [-10 + 199.5 * SMALL.xPitchMm, 5 + 29.5 * SMALL.yPitchMm] as const;
   for (const [[edgeX, edgeY], zMm] of [
     [edge, 0.281],

@@ -10,7 +10,7 @@ import { ServiceProcess } from "../helpers/process/service-process.js";
 const SIZE = { width: 120, lines: 80, hasLuminance: false };
 const UNKNOWN = "01900000-0000-7000-8000-00000000dead";
 
-/** Refused answers are what these pages are about: these of this frame, and no others. */
+/** These pages are about refused answers: those of this frame, and no others. */
 function refused(frameId: string, answer: string, paths: string): RegExp {
   return new RegExp(`^Failed to load resource: .*${answer}.* \\(/sensor/frames/${frameId}${paths}\\)$`);
 }

@@ -7,7 +7,7 @@ import { ServiceProcess } from "../helpers/process/service-process.js";
 /** From here on the pages have two columns. */
 const COLUMNS_FROM_PX = 1_120;
 
-/** What has the focus. The place is that on the page, in pixels. */
+/** The element that has the focus. Its place is in pixels on the page. */
 interface Stop {
   name: string;
   /** The focus can be seen: it has a ring, and some of it is not covered. */
@@ -41,7 +41,7 @@ const stopOf = (key: string) => `(() => {
   };
 })()`;
 
-/** Everything that somebody with a mouse can use, and that was not reached. Of radio buttons the arrow keys reach the others. */
+/** Everything that a mouse can use, and that was not reached. Arrow keys reach the other radio buttons. */
 const MISSED = `[...document.querySelectorAll(${JSON.stringify(REACHABLE)})]
   .filter((one) => !one.reachedBy && !one.disabled && one.checkVisibility() && !(one.type === "radio" && !one.checked))
   .map((one) => one.outerHTML.slice(0, 200))`;
@@ -95,7 +95,7 @@ async function walk(t: Test, page: Page, name: string, width: number): Promise<v
     [],
     `${name}: the focus goes down`,
   );
-  // As long lists are: they scroll below their heads.
+  // Make the boxes scroll below their heads, as long lists do.
   await page.evaluate(`for (const box of document.querySelectorAll(".scroll")) box.style.maxHeight = "8rem"`);
   const hidden = [...stops, ...(await press(page, "Shift+Tab"))].filter(({ isRinged, isFree }) => !isRinged || !isFree);
   t.same(

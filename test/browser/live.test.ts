@@ -211,7 +211,7 @@ async function hearOfDelivery(t: Test, cell: ConsoleCell, browser: Browser, url:
   await page.context().close();
 }
 
-/** A component that is not well any more goes to the top of the list, and has another colour there. */
+/** A component that is no longer well goes to the top of the list, and has another colour there. */
 async function degrade(t: Test, page: Page, cell: ConsoleCell): Promise<void> {
   const { components, ...health } = await cell.get<{ components: Record<string, object> }>("/health");
   const last = Object.keys(components).at(-1) as string;

@@ -29,7 +29,7 @@ for (const { name, environment } of FRONTS_HERE.slice(1)) {
     t.test(`the contract test ${suite} holds on ${name} as it does on the first front`, async (t) => {
       const { INSPECTION_FRONT: TEST_FRONT, ...others } = environment;
       const child = spawn(process.execPath, [...process.execArgv, `dist/test/contract/${suite}.test.js`], {
-        // Its own limit is for somebody who waits: here the runner's counts.
+        // The file's own limit is for somebody who waits. Here the runner's limit counts.
         env: { ...process.env, ...others, TEST_FRONT, TAP_TIMEOUT: "21600", TAP_JOB_ID: "", TAP_BAIL: "" },
         stdio: ["ignore", "pipe", "pipe"],
       });

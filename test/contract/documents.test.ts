@@ -16,12 +16,12 @@ import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
 
 const README = "README.md";
 const GUIDE = "http/README.md";
-/** Documents whose shell commands are run. Of all others only the options that they name are looked at. */
+/** Documents whose shell commands are run. In all others, only the options that they name are checked. */
 const DOCUMENTS = [README, GUIDE, "http/commands/README.md", "http/demo/README.md", ".github/CONTRIBUTING.md"];
-/** Where the documents serve; in place of both there is the test's own service. */
+/** Where the documents serve. The test puts the address and folder of its own service in their place. */
 const [URL_IN_DOCUMENTS, DATA_IN_DOCUMENTS, RECEIVER_PORT] = ["http://127.0.0.1:8000", "/var/lib/inspection", "9000"];
 const POLL_MS = 20;
-/** Need a store that is not being served. */
+/** Commands that need a store which is not being served. */
 const STORE_COMMANDS = ["check", "inspect", "export", "producers"];
 
 type Declarations = OptionDeclarations;
@@ -31,7 +31,7 @@ const OPTION_NAMES = new Set(
     name.endsWith("_OPTIONS") ? Object.keys(value as Declarations) : [],
   ),
 );
-/** Of other programs. */
+/** Options of other programs. */
 const OTHER_OPTIONS = ["help"];
 
 const packageJson = JSON.parse(readFileSync("package.json", "utf8")) as {
@@ -50,7 +50,7 @@ interface Ran {
   stderr: string;
 }
 
-/** By bash, in the folder. A request's status is the last line of stderr. Without --norc bash reads its settings where stdin is a socket, as here. */
+/** Runs the text by bash. Stderr's last line is a request's status. With a socket as stdin, bash needs --norc. */
 function runInShell(text: string, folder: string, names: Names): Promise<Ran> {
   const script = `curl() { command curl -q -sS --noproxy '*' --max-time 30 -w '%{stderr}%{http_code}' "$@"; }\n${text}`;
   return new Promise((done) => {
@@ -63,7 +63,7 @@ function runInShell(text: string, folder: string, names: Names): Promise<Ran> {
   });
 }
 
-/** What the options of a command that serves say; it is not started. */
+/** What is wrong with the options of a command that serves, or null. The command is not started. */
 function faultOfOptions(words: readonly string[], declarations: Declarations): string | null {
   const rest = [...words];
   for (let word = rest.shift(); word !== undefined; word = rest.shift()) {
@@ -95,7 +95,7 @@ function faultOfNpm(words: readonly string[]): string | null {
   return command === "install" && releases.includes(what as string) ? null : `npm ${words.join(" ")} is not known`;
 }
 
-/** The interface passes over parameters that it does not know: a wrong name would find everything. */
+/** The interface ignores parameters that it does not know: a request with a wrong name would find everything. */
 function undeclaredParameters(request: string, { paths }: InterfaceDocument): string[] {
   const [, path = "", query = ""] = /\$BASE(\/[^\s"?]*)\??([^\s"]*)/.exec(request) ?? [];
   const parts = path.split("/");
@@ -133,9 +133,9 @@ class Reader {
   readonly #names: Names;
   readonly #receiverPort: string;
   readonly #document: InterfaceDocument;
-  /** For when the service has ended. */
+  /** Commands to run when the service has ended. */
   readonly #later: string[][] = [];
-  /** What stands in two documents is tried once. */
+  /** A command that stands in two documents is tried once. */
   readonly #tried = new Set<string>();
 
   constructor(t: Test, folder: string, service: ServiceProcess, document: InterfaceDocument, names: Names) {
@@ -181,7 +181,7 @@ class Reader {
     if (text.includes("-X POST") && stdout.startsWith("{")) this.#learns(JSON.parse(stdout) as Record<string, unknown>);
   }
 
-  /** A request whose answer does not end: until its first event has come. */
+  /** Follows a request whose answer does not end, until its first event has come. */
   async #follows(text: string): Promise<void> {
     this.#t.same(undeclaredParameters(text, this.#document), [], text);
     const command = `exec ${this.#here(text).replace("curl", "curl -q -sS --noproxy '*'")}`;

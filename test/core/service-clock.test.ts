@@ -91,7 +91,7 @@ t.test("the clock of another thread: the owner's time, and what has passed since
   t.equal(clock.tick(), 9_010_001, "above every one before");
   nowMs += 0.25;
   t.equal(clock.tick(), 9_010_250);
-  // The owner's wall clock was set back, and so its clock stands: it is told no less, and passes on from there.
+  // The owner's wall clock was set back, so its clock stands still. This one goes on from there, and never back.
   clock.follow({ timeUs: 9_010_300, atMs: 50.25 });
   t.equal(clock.tick(), 9_010_301);
   clock.follow({ timeUs: 9_000_500, atMs: 50.25 });

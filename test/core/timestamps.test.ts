@@ -15,7 +15,7 @@ t.test("text has six decimals and Z, sorts as the times do, and reads back", asy
   const random = createRandom(seed);
   let before = 0;
   for (let i = 0; i < 20_000; i++) {
-    // Neighbours share their second as often as not: the cache of the second is in play.
+    // Neighbours often share their second, so that the cache of the second is used.
     const timeUs = random.chance(0.5)
       ? Math.min(before + random.integer(0, 1_500_000), TIME_LIMIT_US - 1)
       : Math.floor(random.next() * TIME_LIMIT_US);

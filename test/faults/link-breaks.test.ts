@@ -10,7 +10,7 @@ import { sized } from "../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 5);
 const PRODUCERS = 3;
-/** One after the other; of so many messages each, since a run takes 10,000 log lines and no more. */
+/** Runs come one after the other, each with so many messages: a run takes at most 10,000 log lines. */
 const RUNS_EACH = sized(1, 40);
 const MESSAGES_OF_A_RUN = 500;
 
@@ -28,7 +28,7 @@ t.test("connections that break at random bytes: every message has its effect exa
     const client = new ProducerClient({
       address: { path: proxy.path },
       producer: `producer-${at}`,
-      // Less than many a connection lives for: with more, few would live to see an answer.
+      // Fewer bytes than many connections carry. With more, few connections would live to see an answer.
       unacknowledgedLimitBytes: 16_000,
       reconnectFirstMs: 1,
       reconnectLongestMs: 5,

@@ -43,13 +43,13 @@ const EVENTS = 30;
 const EVENT_TEXT = "e".repeat(EVENT_BYTES);
 /** Captures that retention keeps: those of some 25 runs, and of two large ones. */
 const RETAIN_BYTES = (25 * WIDTH + 2 * LARGE_WIDTH) * LINES * VALUE_BYTES;
-/** Reads of captures are half of the newest runs', of which retention has removed few. */
+/** Half of the reads of captures are of the newest runs. Retention has removed few of these. */
 const NEWEST_RUNS = 40;
 const RUNS_AT_ONCE = 3;
 const READERS = 3;
 /**
- * Runs a second, so that what is measured is the service and not how fast the machine is today: at first many, that the caches are full
- * when the warm-up ends, then some 2 MiB of log.
+ * Runs a second. The rate is fixed, so that the service is measured and not the speed of the machine today. The warm-up
+ * has many, so that the caches are full when it ends; then come some 2 MiB of log.
  */
 const WARM_RUNS_A_SECOND = 12;
 const RUNS_A_SECOND = 4;
@@ -64,7 +64,7 @@ const MOST_FILES_MORE = 8;
 /** Reader and writer of captures, and the log's readers in the front and in the recorder, each keep so many open at most (defaults). */
 const KEPT_OPEN = 64;
 
-/** Made from the stored bytes as they are read: where retention removes these meanwhile, a download is broken off, or to be asked for again. */
+/** Made while the stored bytes are read. If retention removes these, a download breaks off or must be asked again. */
 const MADE_FORMATS: ReadonlySet<Format> = new Set(["raw.ply", "ply", "csv"]);
 const BROKEN_OFF = 0;
 
@@ -84,7 +84,7 @@ class Soak {
   readonly wrong: string[] = [];
   /** Right answers by format. */
   readonly right = new Map<Format, number>();
-  /** Of every run that was begun. */
+  /** Serial numbers of all runs that were begun, by run id. */
   readonly #serials = new Map<string, string>();
   isOver = false;
   readonly #random: Random;
@@ -203,7 +203,7 @@ class Soak {
       else this.wrong.push(`${name} of ${known.id}: other bytes`);
       return;
     }
-    // Whatever a client sees of a removal, the manifest tells of it before.
+    // The manifest tells of a removal before a client can see anything else of it.
     const files = JSON.parse((await this.get(`/runs/${known.id}/files`)).body.toString()) as {
       name: string;
       deleted_at: string | null;

@@ -24,8 +24,8 @@ const MIB = 1024 * 1024;
 /** What a fuzzed service may hold in the end: its buffers and the test's own records. */
 const HELD_LIMIT_BYTES = 200 * MIB;
 /**
- * What one stream may make of buffers: the largest payload that a frame can claim, of which only what arrives takes memory (frame-codec.test.ts),
- * and what else it makes.
+ * The buffers that one stream may make: the largest payload that a frame can claim, and what else it makes. Only the
+ * bytes that arrive take memory (frame-codec.test.ts).
  */
 const STREAM_LIMIT_BYTES = LIMITS.linkPayloadBytes + 32 * MIB;
 
@@ -138,7 +138,7 @@ function mutatedMessage(random: Random, message: object): object {
 const newSubject = () => ({ runId: nextId(), frameId: nextId(), jobId: nextId(), lines: 0 });
 type Subject = ReturnType<typeof newSubject>;
 
-/** One of any type about the subject, with its payload: of so many lines, rows or bytes. */
+/** A message of any type about the subject, with a payload of so many lines, rows or bytes. */
 function messageAbout(
   random: Random,
   { runId, frameId, jobId, lines }: Subject,

@@ -24,7 +24,7 @@ const HEADERS = [
 ]; // biome-ignore format: a table
 const METHODS = ["GET", "GET", "GET", "HEAD", "POST", "PATCH", "DELETE", "OPTIONS", "BREW", "get"];
 
-/** What uWebSockets.js from 20.56 on answers by itself to what its parser refuses: these, with one header line and no length. */
+/** The statuses with which uWebSockets.js from 20.56 on refuses requests itself, with one header line and no length. */
 const LIBRARYS_OWN = [400, 431, 505];
 const FAILURE = "HTTP/1.1 500 ";
 
@@ -68,14 +68,14 @@ for (const here of frontsHere(t)) {
         const connection = await RawConnection.open(port);
         let tail = "";
         connection.socket.on("data", (bytes) => {
-          // Of every answer, not of the first alone; a status line may come in two chunks.
+          // Counts failures in all answers, not only in the first. A status line may come in two chunks.
           tail += bytes.toString("latin1");
           failures += tail.split(FAILURE).length - 1;
           tail = tail.slice(1 - FAILURE.length);
         });
         connection.send(text);
         if (random.integer(0, 3) === 0) {
-          // Gone at once, with answers under way.
+          // The client goes at once, while answers are under way.
           resetConnection(connection.socket);
         } else {
           const answer = connection.response();

@@ -42,7 +42,7 @@ function judged(stream: Uint8Array, chunkBytes: number, buffers = new BufferPool
   return { frames, fault: fault === null ? null : { code: fault.code, params: fault.params } };
 }
 
-/** All but the value that a fault shows: of a wrong magic, the bytes that are there by then. */
+/** All but the value in a fault: for a wrong magic, that is the bytes which have come by then. */
 function outlineOf({ frames, fault }: ReturnType<typeof judged>): string {
   return JSON.stringify([frames, fault?.code, fault?.params.field]);
 }

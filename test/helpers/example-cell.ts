@@ -17,9 +17,9 @@ export const EXAMPLE_PROGRAM = exampleId(us(1), 1);
 export const EXAMPLE_RUN = exampleId(us(10), 2);
 export const EXAMPLE_FRAME = exampleId(us(12), 3);
 const EXAMPLE_WEBHOOK = exampleId(us(2.001), 4);
-/** Of the test event before the receiver was up; 5 is the event. */
+/** The delivery of the test event before the receiver was up. Number 5 is the event. */
 const FAILED_DELIVERY = exampleId(us(3.001), 6);
-/** Of the run's end. */
+/** The delivery of the run's end. */
 const EXAMPLE_DELIVERY = exampleId(us(16), 7);
 
 const WEBHOOK: WebhookRequestBody = {

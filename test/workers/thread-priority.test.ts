@@ -16,7 +16,7 @@ interface ThreadScheduling {
   policy: number;
 }
 
-/** Of each thread of a process, by id: fields 19 and 41 of proc(5)'s stat. */
+/** The scheduling of each thread of a process, by id: fields 19 and 41 of proc(5)'s stat. */
 function schedulingOf(processId: number): Map<string, ThreadScheduling> {
   return new Map(
     readdirSync(`/proc/${processId}/task`).map((id) => {

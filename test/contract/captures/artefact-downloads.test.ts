@@ -27,7 +27,7 @@ const CSV = `/runs/${PROCESSED_RUN}/steps/2/cl_sweep.csv`;
 const frameFile = (frame: string, format: string): string => `/sensor/frames/${frame}/file.${format}`;
 const byName = (name: string): string => `/runs/${PROCESSED_RUN}/files/${name}`;
 
-/** Vertices of a frame, by the plainest code there is; of those that `keeps` says. */
+/** The vertices of a frame for which `keeps` holds, by the plainest code there is. */
 function plainVertices(frame: MadeFrame, keeps: (position: number) => boolean): number[][] {
   const { width, xOriginMm, xPitchMm, yOriginMm, yPitchMm } = frame.geometry;
   const vertices: number[][] = [];
@@ -151,7 +151,7 @@ overProcessedCell("ranges at every boundary, and what their conditions say", asy
     const { length } = whole.body;
     const text = whole.body.toString("latin1");
     const head = path === CSV ? text.indexOf("\n") + 1 : text.indexOf("end_header\n") + "end_header\n".length;
-    // Pieces of the cloud of 400 x 420 begin at every 201st line; slices of what is sent at 256 KiB.
+    // Pieces of the 400 x 420 cloud begin at every 201st line. The slices that are sent begin at every 256 KiB.
     const points = [0, 1, head - 1, head, head + 1, 262_143, 262_144, 262_145, 1_048_576, length >> 1, length - 1];
     const wrong: string[] = [];
     for (const first of points.filter((at) => at < length)) {

@@ -22,16 +22,16 @@ const START_US = parseTimeUs("2026-11-20T10:00:00.000003Z") as number;
 const PERIOD_US = 12.3;
 const CODE = -99.9;
 
-/** What the service's memory grows by while the CSV is made for its sizes alone: a thread, and one row block. */
+/** How far the service's memory grows while the CSV is made only for its sizes: by a thread and one row block. */
 const MOST_WHILE_COUNTED = 80 * MIB;
 /**
- * And while clients take it: 64 MiB of pieces stay (http/README.md), each client has half a MiB, and what was let go of is yet to be collected: 40 to
- * 100 MiB were seen. Of clients that had it whole, each would take more than a hundred.
+ * The same while clients take it: 64 MiB of pieces stay (http/README.md), each client has half a MiB, and 40 to 100 MiB
+ * of garbage were seen. If each client held all of the CSV, it would take more than a hundred.
  */
 const MOST_WHILE_SENT = 64 * MIB + 144 * MIB;
 const CLIENTS_AT_ONCE = 4;
 
-/** Values of a row: of all sizes that sensors have, and some that they have not; no measurement in two ways. */
+/** Values of all sizes that sensors have, some that no sensor has, and some that mean "no measurement". */
 const random = createRandom(20_261_123);
 const values = Float32Array.from({ length: 65_521 * CHANNELS }, () => {
   if (random.chance(0.01)) return random.pick([Number.NaN, CODE, Number.POSITIVE_INFINITY]);
@@ -116,7 +116,7 @@ t.test("a million rows of eight channels come as they were appended, and take no
   const resumed = await rawRequest(service.port, request(`Range: bytes=${rowAt(950_000)}-\r\n`));
   t.ok(resumed?.body.equals(body.subarray(rowAt(950_000))), "what a client that was cut off lacks");
 
-  // Some take it as fast as they can, others begin and take nothing more.
+  // Some clients take it as fast as they can. Others begin, and take nothing more.
   const idle = [await RawConnection.open(service.port), await RawConnection.open(service.port)];
   for (const connection of idle) {
     connection.send(request());
@@ -189,7 +189,7 @@ function checkLines(t: Test, body: Buffer): Uint32Array {
   return ends;
 }
 
-/** Zeros where no file says it. */
+/** Zeros on all systems but Linux, which have no such files. */
 function memoryOf({ pid }: ServiceProcess): { residentBytes: number; peakBytes: number } {
   if (!IS_LINUX) return { residentBytes: 0, peakBytes: 0 };
   return { residentBytes: residentBytes(pid), peakBytes: peakResidentBytes(pid) };

@@ -147,7 +147,7 @@ t.test("a removed capture has neither; damage is never sent", async (t) => {
     flip(at);
     t.equal((await client.raw("GET", path)).status, 200, "mended");
   }
-  // Luminance is of no account for heights.
+  // Damaged luminance does not matter for heights.
   const { offset, lengthBytes } = frameOf(SURFACE).batches[1] as LineBatch;
   flip(offset + lengthBytes - 1);
   t.equal((await client.raw("GET", overviewOf(SURFACE))).status, 200);

@@ -57,7 +57,7 @@ t.test(
       t.match(await checkDirectory(directory), { ok: true, findings: { length: 0 } });
     };
     await untilKept(["--retain-days", "2"], [false, false, true, true]);
-    // Whichever of both has more go.
+    // The limit that removes more runs decides.
     await untilKept(["--retain-days", "1", "--retain-bytes", "1000000000"], [false, false, false, true]);
     rmSync(directory, { recursive: true, force: true });
   },

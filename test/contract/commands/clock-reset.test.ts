@@ -66,7 +66,7 @@ t.test("check --reset-clock takes the clock back: later times are right, and not
     await raw.accept({ type: "run.create", id, program_id: PROGRAM_ID });
     const { updated_at } = await read(client, id);
     t.ok(Math.abs(usOf(updated_at) - wallClockUs()) < MINUTE_US, `${updated_at} is now`);
-    // As the documents tell clients whose mark is later than the time of the reset.
+    // The documents tell clients to ask like this if their mark is later than the time of the reset.
     const since = new Date(Date.now() - 60_000).toISOString();
     const { runs } = await client.get("/runs", { query: { updated_since: since } });
     t.same(new Set(runs.map((run) => run.id)).has(id), true);

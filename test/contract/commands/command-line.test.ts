@@ -61,7 +61,7 @@ t.test("wrong use ends with 1 and one line that says what is wrong", async (t) =
     [["inspect", "--from", "-1"], /--from/],
   ];
   // Side by side: each is the start of a process and little else.
-  // What each option takes is proven without a process too: a commit's size tries every sixth one.
+  // Tests without a process prove the options too, so a commit's size tries only every sixth case.
   const tried = isFullSize ? cases : cases.filter((_, at) => at % 6 === 0);
   const runs = tried.map(([args, , environment]) => runCommand(args, environment));
   for (const [at, [args, stderr]] of tried.entries()) {

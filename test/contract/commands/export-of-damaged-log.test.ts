@@ -83,7 +83,7 @@ function isSilent(t: Test, exported: Exported, what: string): void {
   t.same(exported.names, WHOLE, what);
 }
 
-/** It wrote what there is, exited 1, and said in one line and in a file which number is lost. */
+/** The export wrote what there is, exited 1, and said in one line and in a file which number is lost. */
 function tellsLoss(t: Test, exported: Exported, lost: Inspected, says: RegExp): void {
   t.equal(exported.code, 1, exported.stdout);
   t.match(exported.stderr, /^inspection-service: run \S+ may be incomplete: .*; see \S+incomplete\.json\n$/);
@@ -195,7 +195,7 @@ async function twoRuns(t: Test): Promise<{ data: string; ended: KeptRun; running
 t.test("what a recovery copied on, or cut since nobody was told of it, is no loss", async (t) => {
   const dataDirectory = temporaryDirectory(t);
   const meta = join(dataDirectory, "meta");
-  // The end comes before the mark that would prove the last record, but for a machine that is very slow.
+  // The service ends before it writes the mark that would prove the last record, except on a very slow machine.
   let id: string;
   let before: Buffer;
   let newest: string;
@@ -210,7 +210,7 @@ t.test("what a recovery copied on, or cut since nobody was told of it, is no los
     const next = await ServiceProcess.startFor(t, { dataDirectory });
     t.match(await next.end(), { code: 0 });
   } while (readdirSync(meta).sort().at(-1) === newest);
-  // As a crash within that recovery leaves it, torn bytes after all.
+  // A crash within that recovery leaves this: torn bytes after all.
   writeFileSync(join(meta, newest), Buffer.concat([before, Buffer.alloc(100, 7)]));
   const { stdout } = await runCommand(["check", "--data", dataDirectory]);
   t.match(stdout, /^superseded: /m);
@@ -219,11 +219,11 @@ t.test("what a recovery copied on, or cut since nobody was told of it, is no los
   t.ok(exported.json("run.json").event_log.length > 0);
 });
 
-/** Of a run that goes on, in a store with these records. */
+/** Exports and inspects a run that goes on, in a store with these records and a segment that cannot be read. */
 async function withoutSegment(t: Test, data: string, id: string, records: readonly Inspected[]): Promise<void> {
   const inspect = (...args: string[]) => runCommand(["inspect", "--data", data, ...args]);
   const file = `meta/${segmentName(1_000)}`;
-  // A link to itself: it can be listed, and neither be opened nor looked at.
+  // A link to itself: it can be listed, but neither opened nor looked at.
   symlinkSync(join(data, file), join(data, file));
   const exported = await exportWithout(data, id, null);
   t.match(exported, { code: 1, stdout: /\(running\)/, names: LOSSY }, file);

@@ -42,7 +42,7 @@ t.test("a command whose output is lost does not exit 0, and says so in a line", 
   await runCommand(["keys", "add", "--file", keys]);
   const { stdout: before } = await runCommand(["keys", "list", "--file", keys]);
   const add = ["keys", "add", "--file", keys];
-  // All write by the same lines; of these the output differs most.
+  // All commands write by the same lines of code. The outputs of these differ most.
   for (const args of [["inspect", "--data", data], add, ["--help"]]) {
     const { code, stderr } = await runWithout("full", args);
     t.equal(code, 1, args.join(" "));

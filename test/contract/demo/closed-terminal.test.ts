@@ -9,7 +9,7 @@ import { QUICK_NODE_OPTIONS } from "../../helpers/process/demo-results.js";
 import { untilGone } from "../../helpers/process/until-gone.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
-// Of util-linux: runs a command on a terminal of its own, which closes when it is killed.
+// `script` of util-linux runs a command on a terminal of its own, which closes when it is killed.
 const hasScript = spawnSync("script", ["--version"]).status === 0;
 /** As `runLine` writes it. */
 const RUN_LINE = /^run +\d+ {2}/;
@@ -18,7 +18,7 @@ const options = { skip: !hasScript && "script is absent" };
 /** How Node ends with these arguments when its terminal closes after it has shown `line`. */
 async function codeAfterClosing(t: Test, args: (folder: string) => string, line: string): Promise<string> {
   const folder = temporaryDirectory(t);
-  // The shell hands the signal on, as one that a person types in does, and says how Node ended.
+  // The shell passes the signal on, like one that a person types in, and says how Node ended.
   const node = `"${process.execPath}" ${args(folder)}`;
   const forward = `trap 'kill -HUP $child' HUP; ${node} & child=$!; wait $child; wait $child; echo $? >&3`;
   const command = `exec 3>${folder}/code; echo $$ >${folder}/shell; ${forward}`;

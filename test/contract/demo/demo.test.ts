@@ -160,7 +160,7 @@ t.test("a cell that cannot start ends both with 1, saying why, and leaves the di
   t.match(await checkDirectory(data), { ok: true });
 });
 
-// A terminal that closes has a test beside this one.
+// closed-terminal.test.ts is about a terminal that closes.
 t.test("a reader that leaves ends it cleanly", async (t) => {
   const folder = temporaryDirectory(t);
   const command = [process.execPath, "dist/http/main.js", "demo", "--port", "0", "--runs", "1"].join(" ");

@@ -19,7 +19,7 @@ const KILLS = sized(1, 5);
 const LANES = 8;
 const PROGRAMS = [PROGRAM_ID, PROGRAM_ID.replace(/.$/, "7")];
 const POLL_MS = 20;
-/** A client that does not have the right rows after so long has missed something. */
+/** A client that still lacks the right rows after this time has missed something. */
 const CATCH_UP_MS = 60_000;
 const SERIALS = ["SN-1", "SN-2", "SN-3"];
 
@@ -34,7 +34,7 @@ type Filter = { program_id?: string; status?: string; serial_number?: string };
 
 /** All fields: a row that comes by a stream is the row of the list. */
 const shown = (row: Row) => JSON.stringify(row);
-/** Else the links in a row would tell the port, which is another one after a kill. */
+/** Without a base URL, the links in a row would contain the port, which is another one after a kill. */
 const SERVE = ["serve", "--base-url", "http://cell"];
 
 function matches(row: Row, filter: Filter): boolean {

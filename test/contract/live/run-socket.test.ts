@@ -211,7 +211,7 @@ onEveryFront("what a client sends is ignored, up to 1 KiB", async (t, { cell, op
 
 const pingTimers = new ManualTimers();
 
-/** Then each side has what the other sent before. */
+/** After it, each side has what the other sent before. */
 async function roundTrip(client: RunSocketClient): Promise<void> {
   const { length } = client.pongs;
   client.ws.ping();
@@ -232,7 +232,7 @@ onEveryFront(
     pingTimers.advance(1);
     await Promise.all(clients.map((client) => client.until(({ pings }) => pings === 1)));
     await roundTrip(answers);
-    // That it is sent something is no answer of it.
+    // Messages sent to the client do not count as an answer from it.
     cell.start(id);
     await Promise.all(clients.map((client) => client.until(({ messages }) => messages.length === 2)));
     pingTimers.advance(30_000);
@@ -305,7 +305,7 @@ onEveryFront(
     await quick.until(({ messages }) => messages.length === 1);
     t.equal(cell.live.figures.run.open, 1);
     slow.ws.resume();
-    // 1006 if it does not take the close frame in time.
+    // 1006 if the client does not take the close frame in time.
     t.ok([1013, 1006].includes((await slow.end()).code));
     cell.endAs(id, "completed");
     t.equal((await quick.end()).code, 1000);
@@ -339,7 +339,7 @@ function frame(first: number, payload: string | Buffer = ""): string {
   return Buffer.concat([Buffer.from([first, 0x80 | bytes.length, 0, 0, 0, 0]), bytes]).toString("latin1");
 }
 
-/** What breaks the protocol, and the close code for it; uWebSockets.js cuts the connection without one, or answers a close frame with an empty one. */
+/** Breaches and their close codes. uWebSockets.js cuts the connection without a code, or sends an empty close frame. */
 const BROKEN: [what: string, frames: string, code: number][] = [
   ["a reserved bit", frame(0xc1, "a"), 1002],
   ["a text without UTF-8", frame(0x81, Buffer.from([0xff])), 1007],

@@ -128,7 +128,7 @@ onEveryFront("the filter: a run that leaves it comes once more, another never", 
   cell.finish(leaving);
   await running.until(({ events }) => events.length === 2);
   t.match(running.rows, listOf({ id: leaving, status: "finalizing" }));
-  // It has left: what happens to it further, without another status, is not for this client.
+  // The run has left the filter. Changes that leave its status alone are not sent to this client any more.
   cell.note(leaving);
   cell.start(other);
   await running.until(({ events }) => events.length === 3);
@@ -203,7 +203,7 @@ onEveryFront(
     let third = await open();
     while (third.response.statusCode === 503) third = await open();
     t.equal(third.response.statusCode, 200);
-    // Only bytes that were sent before a client left count as told, so this is looked at with one that stays.
+    // Only bytes that were sent before a client left count as told, so a client that stays is used here.
     await third.until(({ events }) => events.length === 1);
     cell.create();
     await third.until(({ events }) => events.length === 2);

@@ -10,7 +10,7 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 const STALLED = sized(40, 400);
 const MOST_BYTES_EACH = 256 * KIB;
-/** By so much the size of the process differs from one look to the next. Of 400 clients the bound holds without it. */
+/** The size of the process varies by this much between two looks. With 400 clients no allowance is needed. */
 const NOISE_BYTES = sized(64 * MIB, 0);
 const CHECKS = 10_000;
 const CHECKS_A_MESSAGE = 5_000;
@@ -56,7 +56,7 @@ for (const { name, environment } of FRONTS_HERE) {
       await reader.until(({ messages }) => messages.length > length);
     };
     await reader.until(({ messages }) => messages.length === 1);
-    // What the process needs to make the document is in both figures.
+    // Both figures include what the process needs to make the document.
     for (let n = 0; n < CHANGES; n++) await change();
     const before = residentBytes(service.pid);
     const told = await eventsTold();

@@ -12,7 +12,7 @@ const MIB = 1024 * KIB;
 const STALLED = sized(24, 200);
 /** What the contract allows for each. */
 const MOST_BYTES_EACH = 256 * KIB;
-/** By so much the size of the process differs from one look to the next. Of 200 clients the bound holds without it. */
+/** The size of the process varies by this much between two looks. With 200 clients no allowance is needed. */
 const NOISE_BYTES = sized(32 * MIB, 0);
 const RUNS = 30;
 const METADATA_CHARACTERS = 60_000;
@@ -39,7 +39,7 @@ for (const { name, environment } of FRONTS_HERE) {
         await producer.deliver({ type: "event.add", run_id, event_type: "note", data: { change } });
       }
     };
-    // First with as many that read: what the process needs to make so many events is in both figures.
+    // First as many clients read, so that both figures include what the process needs to make so many events.
     const readers = await Promise.all(Array.from({ length: STALLED }, () => EventStream.open({ port: service.port })));
     for (const { response } of readers) response.removeAllListeners("data").resume();
     await tell(TOLD_BYTES);

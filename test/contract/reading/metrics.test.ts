@@ -92,7 +92,7 @@ for (const { name, environment } of someFronts(t)) {
 
       let text = await metricsText(service.port);
       const value = (series: string) => seriesValue(text, `inspection_${series}`) ?? Number.NaN;
-      // The log's mark for idle times may be on its way.
+      // The log may still be writing its mark for idle times.
       while (value("log_pending_bytes") + value("view_pending_bytes") > 0) text = await metricsText(service.port);
       const requests = `http_request_duration_seconds_count{method="POST",route="/webhooks",status="201"}`;
       t.equal(value(requests), 2, "requests by method, route and status");

@@ -33,7 +33,7 @@ const COMMANDS: Record<string, (data: string) => string[]> = {
 
 /** Each command ends with 1 and one line that says what is wrong. The service's own log lines stand above it. */
 async function refusedByCommands(data: string, message: RegExp, commands: readonly string[], t: Test): Promise<void> {
-  // One after the other: a directory that one of them has is refused to the others for that.
+  // One after the other: while one command has the directory, it is refused to the others for that reason.
   for (const command of commands) {
     const ended = await runCommand((COMMANDS[command] as (path: string) => string[])(data));
     t.match(ended, { code: 1, stdout: "" }, command);
@@ -46,8 +46,8 @@ const SERVING = ["serve", "demo"];
 const LOOKING = ["check", "inspect", "export"];
 
 /**
- * Refused to those that serve, and may make a store, and to those that only look. All commands open a directory by the same function, so
- * that in a commit's size only the first case starts them.
+ * The directory is refused to commands that serve, which may make a store, and to those that only look. All of them
+ * open it by the same function, so in a commit's size only the first case starts them.
  */
 async function refused(t: Test, data: string, message: RegExp, by = [...SERVING, ...LOOKING]): Promise<void> {
   for (const creates of [true, false]) {
@@ -66,7 +66,7 @@ async function madeStore(t: Test): Promise<string> {
   return data;
 }
 
-/** Of all files but the ballast, which a service makes while it serves already. */
+/** The content of all files but the ballast, which a service makes only after it has begun to serve. */
 function contentOf(folder: string): string {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter(
     (entry) => entry.isFile() && !entry.name.startsWith("ballast.bin"),

@@ -40,7 +40,7 @@ t.test("damage found at start is in quarantine, in health and in check, and is s
 });
 
 /**
- * A store of which one run is damaged: both its records, of its creation and of its end, which are one place.
+ * A store with one damaged run: the records of its creation and of its end are damaged, and count as one place.
  * @returns where, with the path of the one segment, its bytes as they are now, and the offsets of the damaged records
  */
 async function damagedStore(t: Test, data: string) {
@@ -95,7 +95,7 @@ async function isServedByNothing(t: Test, { data, ids }: DamagedStore): Promise<
   t.match(warned, listOf({ level: 40, code: "record_damaged" }));
 }
 
-/** By `check`. */
+/** `check` finds the damage. */
 async function isFound(t: Test, { data, offsets }: DamagedStore): Promise<void> {
   const check = await runCommand(["check", "--data", data]);
   t.equal(check.code, 1);
@@ -113,7 +113,7 @@ async function isFound(t: Test, { data, offsets }: DamagedStore): Promise<void> 
   t.same(places, offsets.slice(0, 1));
 }
 
-/** By `inspect`. */
+/** `inspect` shows the damage. */
 async function isInspected(t: Test, { data, ids, path, offsets }: DamagedStore): Promise<void> {
   const inspect = async (...args: string[]) => {
     const ended = await runCommand(["inspect", "--data", data, ...args]);
@@ -158,7 +158,7 @@ async function logRow(t: Test, data: string) {
   return row;
 }
 
-/** What stands in the log is told for as long as it does, whatever was removed; an intact copy ends it. */
+/** Damage in the log is told as long as it is there, even if its quarantine file is gone. An intact copy ends it. */
 async function isToldUntilMended(t: Test, { data, path, offsets }: DamagedStore): Promise<void> {
   const look = () => logRow(t, data);
   const [copy] = readdirSync(join(data, "quarantine")) as [string];
@@ -175,7 +175,7 @@ async function isToldUntilMended(t: Test, { data, path, offsets }: DamagedStore)
   t.match(await checkDirectory(data), { ok: true });
 }
 
-/** One copy of a segment's header: nothing is lost with it, nothing is copied, and it is told until it is put back. */
+/** Damage in one copy of a segment's header loses nothing. Nothing is copied, and it is told until it is mended. */
 async function isHeaderCopyTold(t: Test, { data, path }: DamagedStore): Promise<void> {
   const look = () => logRow(t, data);
   const whole = readFileSync(path);

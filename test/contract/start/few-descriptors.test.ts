@@ -39,7 +39,7 @@ function produce(producer: ProducerClient) {
   return { runs, end };
 }
 
-/** Clients that open connections all at once and say nothing, ever anew where they are closed. */
+/** Clients that all connect at once and say nothing. When a connection is closed, they open another. */
 function idle(port: number) {
   const open = new Set<RawConnection>();
   let isOver = false;
@@ -74,7 +74,7 @@ for (const { name, environment } of frontsHere(t)) {
     const produced = produce(producer);
     const crowd = idle(service.port);
     const before = produced.runs.length;
-    // As long as it takes to fill all places, and for the first idle ones to be closed.
+    // The time that it takes to fill all places, and to close the first idle connections.
     const endMs = performance.now() + 3_000;
     while (performance.now() < endMs || produced.runs.length < before + 10) await sleep(20);
     await crowd.leave();

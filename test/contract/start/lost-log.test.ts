@@ -64,7 +64,7 @@ async function serve(records = false): Promise<Served> {
     const id = nextId();
     await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });
     await producer.close();
-    // Acknowledged is durable; that it is served follows within the moment.
+    // An acknowledged run is durable. The service shows it a moment later.
     await client.until("/runs/{run_id}", () => true, { path: { run_id: id } });
   }
   const { total } = await client.get("/runs", { query: { limit: 1 } });
@@ -94,7 +94,7 @@ async function open(t: Test, records = false): Promise<{ log: ComponentRow; tota
 
 async function check() {
   const { ok, findings: all } = await checkDirectory(damaged);
-  // A stop may come before the last one is written; without its segment one is none.
+  // A stop may come before the last hint file is written, and a hint file without its segment is unusable.
   const findings = all.filter(({ code }) => !/^hint_(missing|unusable)$/.test(code));
   return { ok, codes: findings.map((finding) => finding.code), findings };
 }

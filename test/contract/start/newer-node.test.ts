@@ -15,7 +15,7 @@ const LOADER = process.env.TEST_NEWER_LIBC_LOADER ?? "";
 
 const versionOf = (binary: string) => execFileSync(binary, ["--version"], { encoding: "utf8" }).trim();
 
-/** Of the build that is republished: for Node 20, 22 and 24, on a newer C library. */
+/** The republished build: for Node 20, 22 and 24, on a newer C library. */
 const NEWER_UWS = "uWebSockets.js 20.56.0";
 
 async function checkAnswers(t: Test, service: ServiceProcess, name: string): Promise<void> {
@@ -66,7 +66,7 @@ t.test(
       t.pass("", { skip: "TEST_NEWER_LIBC_LOADER names no loader" });
       return;
     }
-    // On a newer Node and this library `.ci/run` proves the front's own tests.
+    // `.ci/run` also runs the front's own tests on a newer Node with this library.
     for (const node of [process.execPath, ...(isFullSize ? BINARIES : [])]) {
       const version = versionOf(node);
       const service = await ServiceProcess.startFor(t, {

@@ -39,7 +39,7 @@ interface Packed {
   files: { path: string; mode: number }[];
 }
 
-/** As the tests find dist: `prepack` would compile once more. */
+/** Packs dist as the tests find it: `prepack` would compile once more. */
 async function pack(folder: string): Promise<Packed> {
   const args = ["pack", "--ignore-scripts", "--json", "--pack-destination", folder];
   const { stdout } = await run("npm", args, { env: environment });
@@ -108,7 +108,7 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
     const lock = readFileSync(join(folder, "node_modules/.package-lock.json"), "utf8");
     const { packages } = JSON.parse(lock) as { packages: Record<string, { hasInstallScript?: true }> };
     const scripted = Object.keys(packages).filter((path) => packages[path]?.hasInstallScript);
-    // Of the old build of uWebSockets.js, which works without them; nothing else that is installed has a script to run.
+    // Both belong to the old build of uWebSockets.js, which works without them. Nothing else has a script to run.
     t.match(scripted.sort(), listOf(/\/bufferutil$/, /\/utf-8-validate$/));
     const help = await run("npx", ["inspection-service", "--help"], { cwd: folder, env: environment });
     t.match(help.stdout, /^Usage: inspection-service/);
@@ -130,7 +130,7 @@ function linksOf(page: string): string[] {
   return [...links].map(([, to]) => join(dirname(page), to as string));
 }
 
-/** By its demo cell, so that what compiles no kernels or starts no thread is found too. */
+/** The demo cell makes the run, so missing kernels and threads that do not start are found too. */
 async function servesRun(t: Test, script: string): Promise<void> {
   const service = await ServiceProcess.startFor(t, { script, args: ["demo", "--runs", "1", "--seed", "7"] });
   const get = (path: string) => fetch(`http://127.0.0.1:${service.port}${path}`);

@@ -9,10 +9,10 @@ import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { checkDirectory } from "../../helpers/store/checked-directory.js";
 import { isFullSize } from "../../helpers/test-size.js";
 
-/** Ten seconds are promised, where nothing else runs. */
+/** The service promises ten seconds, where nothing else runs. */
 const STOPS_WITHIN_MS = isFullSize ? 10_000 : 30_000;
 
-/** SIGTERM ends a service of almost every test. */
+/** Almost every test ends its service by SIGTERM. */
 const SIGNALS = isFullSize ? (["SIGTERM", "SIGINT", "SIGHUP"] as const) : (["SIGINT", "SIGHUP"] as const);
 for (const [at, signal] of SIGNALS.entries()) {
   const { name, environment } = frontsHere(t)[at % FRONTS_HERE.length] as FrontHere;
@@ -29,7 +29,7 @@ for (const [at, signal] of SIGNALS.entries()) {
   });
 }
 
-// Side by side, but where a time is promised: a stop that waits for its clients takes most of the time.
+// Side by side, except where a time is promised: a stop that waits for its clients takes most of the time.
 t.jobs = isFullSize ? 1 : 3;
 const options = { buffered: true };
 
@@ -49,7 +49,7 @@ t.test(
     );
     const metrics = async () =>
       (await rawRequest(waiting.port, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"))?.body.toString();
-    // The one that asks is open too.
+    // The request that asks is open too.
     while (!/^inspection_http_open_requests 2$/m.test((await metrics()) ?? "")) await sleep(20);
     const ended = waiting.end("SIGTERM");
     // One alone: a signal that comes while the process already exits would give it another code.

@@ -55,7 +55,7 @@ t.test("management: every field, default and rule", async (t) => {
   t.match(await patch({ secret: null }), { has_secret: false });
 
   await client.delete("/webhooks/{webhook_id}", { path });
-  // A second one too.
+  // A second delete succeeds too.
   await client.delete("/webhooks/{webhook_id}", { path });
   await client.refusal("get", "/webhooks/{webhook_id}", 404, "webhook_not_found", { path });
   await client.refusal("patch", "/webhooks/{webhook_id}", 404, "webhook_not_found", { path, body: {} });
@@ -171,7 +171,7 @@ t.test("what GET gave, with one field changed, can be sent back; a POST takes nu
 });
 const TO = { name: "x", subscribed_events: ["WebhookTest"] satisfies EventName[] };
 
-/** What is said of a URL whose host is an address: when a webhook is made of it, and when one is changed to it. */
+/** The refusal of a URL whose host is an address: for a new webhook, and for one that is changed to it. */
 async function refusalOf(t: Test, client: ContractClient, url: string): Promise<string> {
   const other = await client.post("/webhooks", { body: { ...TO, url: "http://name.invalid/" } });
   const path = { webhook_id: other.id };

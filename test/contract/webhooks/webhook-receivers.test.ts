@@ -21,7 +21,7 @@ async function start(t: Test, args: readonly string[] = [], environment: Record<
   return { service, client: new ContractClient(t, service.port) };
 }
 
-/** For two tests. */
+/** Two tests use it. */
 const plain = await start(t);
 
 t.test(
@@ -43,14 +43,14 @@ t.test(
     writeFileSync(file, TEST_AUTHORITY);
     const test = async (client: ContractClient, url: string) => {
       const { id } = await client.post("/webhooks", {
-        // With time for a first look-up and handshake on a loaded machine.
+        // Leaves time for a first look-up and handshake on a loaded machine.
         body: { name: "mes", url, subscribed_events: ["ProgramFailed"], secret: SECRET, delivery_timeout_seconds: 9 },
       });
       return client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: id } });
     };
     t.match(await test(plain.client, `https://localhost:${port}/`), { delivered: false, error: /certificate/ });
     t.equal(received, 0, "nothing was sent");
-    // Certificates of Node's own variable that cannot be used stand in nobody's way.
+    // Unusable certificates in Node's own variable do no harm.
     const broken = join(folder, "broken.pem");
     writeFileSync(broken, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
     for (const unusable of isFullSize ? [join(folder, "absent.pem"), broken] : [broken]) {
@@ -82,7 +82,7 @@ t.test(
   "a delivery that failed leaves a completed run's outcome as it was: WARN notes it, IGNORE does not",
   async (t) => {
     const { service, client } = plain;
-    // Each delivery fails when the outcome before it has been read, not earlier.
+    // Each delivery fails only after the outcome before it has been read.
     let refuse = (): void => {};
     const receiver = await startReceiver((_, response) => {
       refuse = () => response.writeHead(500).end("no");

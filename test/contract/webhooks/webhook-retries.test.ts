@@ -44,7 +44,7 @@ for (const { name, environment } of fronts) {
     const running = retry();
     await target.received(2);
     const waiting = retry();
-    // Behind it on the same receiver: what the service has of it, it has of that one.
+    // It waits behind the first one on the same receiver. Once the service has it, it has the first one too.
     await untilWaiting(service, 2);
     waiting.gone.abort();
     running.gone.abort();

@@ -145,7 +145,7 @@ t.test("series", async (t) => {
     params: { path: "/invalid/0" },
   });
   t.match(refusalOf(world, append(9), 12), { code: "not_found", params: { path: "/step_index" } });
-  // The last time that there is lies 72 days and 16 hours behind.
+  // The latest time that can be given is 72 days and 16 hours later.
   const late = { first_timestamp: "2255-01-01T00:00:00Z", sample_period_us: 86_400_000_000 };
   t.match(refusalOf(worldWithRun("running"), append(2, late), 12 * 74), {
     code: "invalid_message",

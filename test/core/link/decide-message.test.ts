@@ -310,7 +310,7 @@ t.test("a document that is full takes nothing more, but the run can be brought t
   let events = 0;
   while (!("refusal" in world.send(large))) events++;
   t.equal(events, 16, "16 events of a megabyte");
-  // What is counted of them stays; to compare the world before and after each message they are too long.
+  // Their bytes stay counted. The events are too long to compare the world before and after each message.
   runOf(world).eventLog.length = 0;
   t.match(refusalOf(world, large), { code: "too_large", params: { allowed: LIMITS.runDocumentBytes } });
   runOf(world).documentBytes = LIMITS.runDocumentBytes;
@@ -329,7 +329,7 @@ t.test("a document that is full takes nothing more, but the run can be brought t
     )
       continue;
     if (message.type === "job.finish") continue;
-    // Its one line is there: it would be too large in its lines.
+    // The frame has its one line already: another would be too large by its lines.
     if (message.type === "frame.lines") continue;
     t.match(refusalOf(world, message, payloadBytes), { code: "too_large" }, message.type);
   }

@@ -99,6 +99,6 @@ function keep(decision: Decision, world: PlainWorld, replayed: PlainWorld, decid
     throw new Error(`index section of ${JSON.stringify(summarizeRun(run as RunState))}`);
   }
   replayed.apply(decodeChanges(record.type, record.body), decision.timeUs);
-  // What ended is folded no more; the snapshot of a whole run would only be long.
+  // An ended run is folded no more: the snapshot of a whole run would only be long.
   decided.push([decision, JSON.stringify(decision)]);
 }

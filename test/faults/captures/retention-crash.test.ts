@@ -15,7 +15,7 @@ const SEED = Number(process.env.TEST_SEED ?? 20261120);
 /** More than one slice takes. */
 const RUNS = 34;
 const MODES = ["drop", "keep", "tear"] as const;
-/** Of the operations, one in so many fails. */
+/** One in so many operations fails. */
 const EIO_STRIDE = sized(4, 1);
 
 interface Store {
@@ -141,7 +141,7 @@ for (const durability of ["full", "interval", "none"] as const) {
       let crashes = 0;
       let left = 0;
       const faults: string[] = [];
-      // Every operation in every mode where a record is durable before its acknowledgement; else in one of them. In a commit's size, some.
+      // Each operation in each mode if records are durable before acknowledgements, else in one. A commit tries some.
       const isEveryMode = durability === "full" && isFullSize;
       for (let at = 0; at < operations.length; at += sized(durability === "full" ? 2 : 3, 1)) {
         for (const mode of isEveryMode ? MODES : [random.pick([...MODES])]) {

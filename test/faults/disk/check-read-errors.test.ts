@@ -57,7 +57,7 @@ t.test("check goes on where the disk does not give bytes, and tells them and wha
 t.test("check goes on where a folder cannot be listed or a file's size be asked for, and names it", async (t) => {
   const { disk, paths, check } = await storeWithCaptures();
   const [first, , third] = paths as [string, string, string];
-  // To be found in each case, by what is read after the place.
+  // Check must find this damage in each case, since it reads it after the failing place.
   const bytes = disk.bytesOf(`${CAPTURES}/${third}`);
   bytes[14_000]! ^= 1;
   disk.setBytes(`${CAPTURES}/${third}`, bytes);

@@ -71,7 +71,7 @@ t.test("a process that has no descriptor left waits, says so, and goes on", { sk
     deliveries.push(producer.deliver(body, payload).then(() => done++));
   };
   let now = await health(agent, service.port);
-  // What it had open for a moment may have left a few: each run keeps a file open.
+  // Files that were open only for a moment may have left some descriptors. Each run here keeps one more file open.
   while (now.components.recorder?.status !== "degraded") {
     const run_id = producer.nextRunId();
     runIds.push(run_id);
@@ -93,7 +93,7 @@ t.test("a process that has no descriptor left waits, says so, and goes on", { sk
     now = await health(agent, service.port);
   }
   t.equal(now.components.log?.status, "healthy");
-  // Attempts that found none have failed, and are made again.
+  // Attempts that found no descriptor have failed, and are made again.
   await receiver.received(runIds.length);
   t.equal((await service.end()).code, 0);
 });

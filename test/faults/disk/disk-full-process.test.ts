@@ -50,7 +50,7 @@ async function filesOf(service: ServiceProcess, runId: string): Promise<number> 
   return ((await response.json()) as unknown[]).length;
 }
 
-/** Once there are at least so many, since what was acknowledged is durable, and shows a moment later; or as many as there are in the end. */
+/** Waits for at least so many files: an acknowledged one shows a moment later. Gives what there is in the end. */
 async function untilFiles(service: ServiceProcess, runId: string, least: number): Promise<number> {
   const deadlineMs = performance.now() + SHOWN_WITHIN_MS;
   for (;;) {

@@ -382,7 +382,7 @@ t.test("opening on a full disk takes the room of the ballast, and says so when t
   await store.log.whenCommitted(store.log.append(recordOf("a")));
   await until(() => disk.paths().includes("/data/ballast.bin"), "the ballast");
   const left = disk.kill();
-  // What recovery writes anew must not leave room enough to make it again.
+  // After what recovery writes anew, there must be no room to make the ballast again.
   left.limitBytes = left.usedBytes - 200;
   const second = await Store.open(left, 5_000);
   t.same(second.names, ["a"]);

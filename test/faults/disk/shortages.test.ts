@@ -22,7 +22,7 @@ import { type HarnessOptions, RecorderHarness, temporaryDirectory } from "../../
 import { outOfMemory, ShortMemory } from "../../helpers/short-memory.js";
 
 const CODES = ["EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "ENOBUFS"];
-/** Calls without which nothing can be recorded: they wait, and what was taken with them. The others hold up nobody. */
+/** Calls that recording needs: they wait, and so does what was taken with them. The other calls delay nobody. */
 const WAITS: ReadonlySet<Call> = new Set(["open", "mkdir", "rename", "write", "ftruncate", "fstat"]);
 const EVENTS = 12;
 
@@ -52,7 +52,7 @@ async function beginRun({ producer }: Recording): Promise<{ runId: string; frame
   return { runId, frameId };
 }
 
-/** The same store once more, with nothing missing. */
+/** Starts the same store once more, with nothing missing. */
 function restarted(t: Test, { directory, options }: Recording): Promise<RecorderHarness> {
   return RecorderHarness.start(t, directory, { ...options, fileSystem: nodeFileSystem });
 }
@@ -67,7 +67,7 @@ function notes(recorder: RecorderHarness, runId: string): number {
   return recorder.run(runId).eventLog.filter(({ eventType }) => eventType === "note").length;
 }
 
-/** Of the months that a test removes health tells, and of nothing else. */
+/** Health tells of the months that a test removes, and of nothing else. */
 function isWell(recorder: RecorderHarness, key: string): boolean {
   const { status, detail } = recorder.row(key);
   return status === "healthy" || /^since [^;]*folders in [^;]*captures were removed [^;]*$/.test(detail ?? "");
@@ -82,7 +82,7 @@ async function drive({ recorder, producer }: Recording, condition: () => boolean
   const acknowledged: number[] = [];
   while (!condition()) {
     recorder.timers.advance(500);
-    // The connection stays for it, and what was begun has its turn.
+    // The ping keeps the connection open, and what was begun gets its turn.
     for (const { kind, sequence } of await producer.untilPong()) if (kind === "ack") acknowledged.push(sequence);
   }
   return acknowledged;

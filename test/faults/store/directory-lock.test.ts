@@ -101,7 +101,7 @@ t.test("no failure while a removed lock is made again leaves an entry that the n
       fail("unlink");
       await nodeFileSystem.unlink(file);
     },
-    // The third is that of the new entry.
+    // The third `stat` is that of the new entry.
     statusOf: async (file) => {
       if (++stats === 3) fail("stat");
       return nodeFileSystem.statusOf(file);
@@ -171,7 +171,7 @@ t.test("who asks and never hangs up keeps nobody from letting go", async (t) => 
   asking.resume();
   await once(asking, "end");
   const released = own.release().then(() => "released");
-  // Waited for only where it fails.
+  // The delay runs to its end only if the release hangs.
   t.equal(await Promise.race([released, delay(10_000, "hangs", { ref: false })]), "released");
   await (await openDataDirectory({ path, creates: true })).release();
 });

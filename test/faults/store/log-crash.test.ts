@@ -132,7 +132,7 @@ t.test(
     t.ok(counting.paths().some((name) => name.startsWith(QUARANTINE)));
     let wrong = 0;
     let crashes = 0;
-    // Where it ends before it has done anything, the power cuts strike a first recovery.
+    // If the process ends before it has done anything, the power cuts strike a first recovery.
     for (let killedAt = 0; killedAt < counting.operations; killedAt++) {
       // Made anew each time: a copy of a disk has nothing that is not durable.
       const killed = async (): Promise<SimulatedDisk> => {
@@ -186,7 +186,7 @@ for (const kind of ["datasync", "write", "rename", "syncDirectory", "create"] as
           const outcome = await work(disk);
           faults++;
           afterFault += outcome.acknowledgedAfter;
-          // Of a full disk nobody need be told who has all that was appended in its place.
+          // A full disk need not be reported if everything appended was stored.
           const isUntouched = code === "ENOSPC" && outcome.acknowledged.length === outcome.appended.length;
           if (outcome.failure === null ? !isUntouched : !outcome.failure.includes(code)) silent++;
           disk.onOperation = () => undefined;

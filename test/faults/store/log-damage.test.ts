@@ -26,7 +26,7 @@ t.test("a log that ends at any byte of its last groups gives a prefix of whole r
       recovery.corruptionCount === 0 &&
       recovery.cutBytes === size - endOf(seen, expected.length);
     if (!isRight) wrong++;
-    // What is appended then stands behind the prefix, and stays.
+    // Records that are appended then stand behind the prefix, and stay.
     await appendEach(reopened.log, ["next"]);
     const again = await openLog(cut.kill());
     if (again.names.join() !== [...expected, "next"].join() || again.log.recovery.corruptionCount > 0) wrong++;
@@ -50,7 +50,7 @@ t.test("no flipped bit goes undetected, and before the durable mark it costs at 
   await log.close();
   const whole = disk.bytesOf(PATH);
   const original = new Map(seen.map((record) => [record.sequence, record]));
-  // The mark itself is proven by nothing: it carries nothing either.
+  // Nothing proves the mark itself, but it carries nothing either.
   const marked = endOf(seen, seen.length);
   let flips = 0;
   let undetected = 0;

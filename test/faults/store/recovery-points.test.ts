@@ -8,11 +8,11 @@ import { isFullSize, sized } from "../../helpers/test-size.js";
 const SEED = Number(process.env.TEST_SEED ?? 1);
 const SEEDS = sized(1, 2);
 const STEPS = 30;
-/** Of the operations of a history, one in so many is where its first life ends. */
+/** First lives end at every END_STRIDE-th operation of a history. */
 const END_STRIDE = sized(241, 13);
-/** The first of them is among so many: fewer than a history has syncs, which are what the last of the ends counts. */
+/** The first end comes within so many: fewer than the syncs of a history, which the last kind of end counts. */
 const FIRST_ENDS = Math.min(END_STRIDE, 25);
-/** Of the operations of the opening after it, one in so many is struck. */
+/** Every STRIDE-th operation of the opening after it is struck. */
 const STRIDE = sized(17, 1);
 
 /** How the first life ends, and what its end leaves. */
@@ -30,19 +30,19 @@ const ENDS: readonly End[] = [
 ];
 
 interface Outcome {
-  /** Behind a first life that was struck, of each of the ends. */
+  /** Number of openings after a first life that was struck, for each kind of end. */
   openings: number[];
-  /** What struck them. */
+  /** How many of these openings were struck. */
   points: number;
-  /** That did not start. */
+  /** How many did not start. */
   failed: number;
   acknowledged: number;
   faults: string[];
 }
 
 /**
- * A first life that ends at one operation after the other; the opening after each end is struck at one operation of its own after the other,
- * until it has no more of them. Then comes a life in which all that was sent is answered, and the store's own check.
+ * The first life ends at one operation after the other. The opening after each end is struck at one operation after the
+ * other, until it has no more. Then a life in which all that was sent is answered, and the store's own check.
  */
 async function strikeOpenings(kind: Strike["kind"], tried: readonly End[]): Promise<Outcome> {
   const outcome: Outcome = { openings: tried.map(() => 0), points: 0, failed: 0, acknowledged: 0, faults: [] };
@@ -58,7 +58,7 @@ async function strikeOpenings(kind: Strike["kind"], tried: readonly End[]): Prom
           const where = `${what} at ${end} of seed ${seed}, then ${kind} at ${after} of the opening`;
           outcome.faults.push(...report.faults.map((fault) => `${where}: ${fault}`));
           last = report;
-          // What comes behind the opening is struck elsewhere.
+          // Other tests strike what comes after the opening.
           if (report.struck[1] !== "recovery") break;
           outcome.points++;
           outcome.failed += report.failedOpenings;
@@ -84,7 +84,7 @@ const STRIKES = [
 ] as const;
 
 for (const [at, [kind, what, fails]] of STRIKES.entries()) {
-  // In a commit's size every other end, not the same ones for each kind.
+  // A commit's size tries every other kind of end, and not the same ones for each kind of strike.
   const tried = ENDS.filter((_, end) => isFullSize || (end + at) % 2 === 0);
   t.test(`${what} at every operation of an opening that puts right what a crash left`, async (t) => {
     const { faults, openings, points, failed, acknowledged } = await strikeOpenings(kind, tried);

@@ -50,7 +50,7 @@ t.test("without faults it does what the machine's own file system does", async (
     const path = (): string =>
       join(root, ...(random.chance(0.5) ? [random.pick(["x", "y"])] : []), random.pick(["a", "b", "c"]));
     const folder = (): string => (random.chance(0.3) ? root : join(root, random.pick(["x", "y"])));
-    // Open ones, each as both systems know it.
+    // Open files, each as both systems know it.
     const open: [StoreFile, StoreFile][] = [];
     for (let step = 0; step < STEPS; step++) {
       const kind = random.integer(0, 11);
@@ -64,7 +64,7 @@ t.test("without faults it does what the machine's own file system does", async (
         await both(`open ${one} ${mode}`, async (system, at) => {
           pair[at] = await system.open(one, mode);
         });
-        // One opened for reading may not be written on a real one; the simulated one does not look.
+        // A real file that was opened for reading cannot be written. The simulated disk does not check that.
         if (pair.length === 2 && mode !== "read") open.push(pair as [StoreFile, StoreFile]);
         else await Promise.all(pair.map((each) => each.close()));
       } else if (kind <= 3 && file !== undefined) {

@@ -9,7 +9,7 @@ import { type Mutant, STORE_MUTANTS } from "../../helpers/mutants/store-mutants.
 import { isFullSize } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
-/** What a store must never get away with: these always. */
+/** Faults that must never go unnoticed: every run tries these. */
 const ALWAYS = [
   "the sync of a group is dropped",
   "the folder is not synced after a rotation",
@@ -33,7 +33,7 @@ function chosen(): Mutant[] {
 
 function syntaxErrors({ file, find, replace }: Mutant): string[] {
   const text = readFileSync(`dist/${file}`, "utf8").replace(find, () => replace);
-  // What the parser found, which no public function tells without compiling the file too.
+  // The parser's findings. No public function gives them without compiling the file too.
   const { parseDiagnostics } = ts.createSourceFile(file, text, ts.ScriptTarget.ESNext) as ts.SourceFile & {
     parseDiagnostics: readonly ts.Diagnostic[];
   };
@@ -43,7 +43,7 @@ function syntaxErrors({ file, find, replace }: Mutant): string[] {
 t.test("each mutant changes one place: where the code has changed, its text has to follow", async (t) => {
   for (const mutant of STORE_MUTANTS) {
     t.equal(occurrences(mutant), 1, `${mutant.file}: ${mutant.name}`);
-    // What is no code ends any test, whatever it looks at.
+    // Text that is no code ends any test, whatever the test looks at.
     t.same(syntaxErrors(mutant), [], `${mutant.file} can be run: ${mutant.name}`);
   }
   for (const name of ALWAYS)
@@ -95,7 +95,7 @@ t.test("a mutant that was never in the code is not killed, whatever the test say
     await runsOf(mutants),
     listOf({ verdict: "killed", killedBy: /^the process ends/ }, { verdict: "survived", killedBy: null }),
   );
-  // Of a module that the test does not load, and of text that is not in it.
+  // A change in a module that the test does not load, and one of a text that is not in the module.
   const elsewhere = { ...change, file: "storage/log/log.js", find: "class Log", killer: QUICK.killer };
   const without = { ...change, find: "what stands nowhere", killer: QUICK.killer };
   t.match(

@@ -9,7 +9,7 @@ const SEED = Number(process.env.TEST_SEED ?? 1);
 /** Histories that are struck everywhere. */
 const SEEDS = sized(1, 10);
 const STEPS = 40;
-/** Of the operations, one in so many is struck, those before it in other runs of it. */
+/** Each pass strikes every STRIDE-th operation. Other passes strike the ones between. */
 const STRIDE = sized(24, 1);
 
 interface Outcome {
@@ -22,7 +22,7 @@ function firstOf(stride: number): number {
   return createRandom(SEED).integer(0, stride - 1);
 }
 
-/** The same history again and again, struck at one operation after the other until it comes to its end before; then the next one. */
+/** Repeats each history, struck at a later operation each time, until the history ends before the strike. */
 async function strikeEverywhere(
   kind: Strike["kind"],
   mode: CrashMode,
@@ -91,7 +91,7 @@ for (const { what, kind, mode, least } of POINTS) {
   });
 }
 
-// What recovery relies on without having synced it shows at a sixth of the syncs, which a longer stride may pass over.
+// If recovery relies on something that was not synced, a sixth of the syncs show it. A longer stride may miss them.
 for (const [kind, stride] of [
   ["sync", sized(5, 1)],
   ["write", STRIDE],

@@ -19,7 +19,7 @@ const SEEDS = ONLY_SEED === undefined ? sized(16, 20_000) : 1;
 const SEEDS_THAT_FOUND_FAULTS = [4995, 5527, 8729, 14_438, 16_133];
 /** In one go in a process of its own: all cores are used, and none waits long for the last. */
 const SEEDS_A_PART = 250;
-/** Of the damage that is done, what no store can tell from a torn tail is a small part: a store that told none of it would be no better. */
+/** At most this share of the damage may look like a torn tail. Else a store that tells of no damage would pass too. */
 const UNTOLD_SHARE = 0.05;
 
 type FaultKind = "lost" | "hole" | "undetected" | "other";
@@ -85,7 +85,7 @@ t.test(
     t.ok(restarts > SEEDS / 5, "restarts after failures, without a power cut");
     t.ok(fullDisks > SEEDS / 5 && unreadable > SEEDS / 50 && damages > 2 * SEEDS);
     t.ok(refusedForRoom > 0.5 * fullDisks, "most of the full disks refuse something");
-    // One of a hundred: among a few there may be none.
+    // About one in a hundred is untold: among a few there may be none.
     const hasUntold = untold > 0 || damages < 1_000;
     t.ok(hasUntold && untold < UNTOLD_SHARE * damages, `${untold} of ${damages} damaged stores`);
   },

@@ -52,7 +52,7 @@ t.test(
     const startedMs = performance.now() - startMs;
     const after = new ContractClient(t, second.port);
     await after.get("/health");
-    // Pages of the past, while deliveries end and new ones begin: each of those that were there, once.
+    // Reads pages of the past while deliveries end and new ones begin. Each delivery that was there comes once.
     const producing = produce(20);
     const listed: { id: string; created_at: string; status: string }[] = [];
     for await (const page of deliveryPages(after, ids[0] as string, 7)) listed.push(...page);

@@ -17,7 +17,7 @@ const WEBHOOKS = 3;
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 const SECRET = "a secret";
 
-/** What a read fails with when the service has been killed: before it is taken, or in its middle. */
+/** How a read fails when the service is killed before it takes the read, or in the middle of it. */
 const KILLED_CODES = new Set(["ECONNREFUSED", "ECONNRESET", "EPIPE", "UND_ERR_SOCKET"]);
 
 /** From one start of the service to the next. */
@@ -78,7 +78,7 @@ class Readers {
     const { event_name: eventName, data } = event;
     this.received.set(key, { count: (known?.count ?? 0) + 1, body: body.toString(), eventName, runId: data.run_id });
     this.reads.push(this.#readRun(data.run_id, data.status));
-    // Some answers come late, so that kills fall between the receiver's received and the service's record.
+    // Some answers come late, so that kills fall between the arrival at the receiver and the service's record.
     setTimeout(() => response.writeHead(204).end(), this.#random.integer(0, 40));
     this.arrivals++;
     this.onProgress();
@@ -112,7 +112,7 @@ class Readers {
     const target = this.arrivals + count;
     return new Promise((resolve) => {
       this.onProgress = () => {
-        // With a read at least, that there is something to be judged.
+        // At least one read must have ended, so that there is something to judge.
         if (this.arrivals >= target && this.life.answered + this.life.unanswered > 0) resolve();
       };
     });

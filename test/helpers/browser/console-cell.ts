@@ -16,7 +16,7 @@ export interface PlayedRun {
   defects?: (frameId: string) => readonly object[];
   /** With a frame in step 1 and a series in step 2. */
   withCaptures?: boolean;
-  /** Of every sample of the series; a sine without it. */
+  /** The value of every sample of the series. Default: a sine. */
   sample?: number;
   end?: "finish" | "fail" | "cancel" | "none";
   message?: string;

@@ -98,7 +98,7 @@ export async function isGreyAt(page: Page, x: number, y: number): Promise<boolea
   return Math.max(...colour) - Math.min(...colour) < 20;
 }
 
-/** Red, green and blue of each pixel of the screen in a field, line by line: of a canvas in 3D nothing else can be read. */
+/** Red, green and blue of each pixel of a field of the screen, line by line. A 3D canvas cannot be read otherwise. */
 export async function screenColours(
   page: Page,
   clip: { x: number; y: number; width: number; height: number },

@@ -6,7 +6,7 @@ import { WIDTH } from "../link/link-messages.js";
 import { frameOf, loadFrame } from "./made-frames.js";
 import { readGreyPng } from "./png-reader.js";
 
-/** Of u16 height and u16 luminance. */
+/** Bytes of one point: u16 height and u16 luminance. */
 export const VALUE_BYTES = 4;
 /** x, y, z and intensity. */
 const VERTEX_BYTES = 13;
@@ -36,7 +36,7 @@ export function linesOf({ fill, width }: KnownRun, count: number): Uint8Array {
   return Buffer.concat([heights, new Uint8Array(new Uint16Array(count * width).fill(fill << 2).buffer)]);
 }
 
-/** Rows of a run's series from one on, with a value now and then that is none. */
+/** Rows of a run's series from `firstRow` on. Now and then a value is missing (NaN). */
 export function seriesOf({ fill }: KnownRun, firstRow: number, rows: number): Float32Array {
   const valueAt = (_: unknown, at: number): number => {
     const row = firstRow + Math.floor(at / SERIES_CHANNELS);
@@ -61,7 +61,7 @@ function csvOf(run: KnownRun): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** Of every frame of a width what the filter keeps: all are planes, which are alike but for their height. */
+/** What the filter keeps of every frame of a width: all frames are planes, which differ only in their height. */
 const masks = new Map<number, Promise<Uint8Array>>();
 
 async function maskOf(width: number): Promise<Uint8Array> {
@@ -94,7 +94,7 @@ export async function isRight(run: KnownRun, format: Format, body: Buffer): Prom
   const { fill, width } = run;
   switch (format) {
     case "npy": {
-      // As .npy holds it: the luminance after each batch is not in it.
+      // The plane as .npy holds it: without the luminance after each batch.
       const plane = body.subarray(-LINES * width * 2);
       return body.length > plane.length && plane.length === LINES * width * 2 && plane.every((byte) => byte === fill);
     }

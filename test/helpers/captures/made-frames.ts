@@ -116,10 +116,10 @@ export function noiseFrame(seed: number, width: number, lines: number): MadeFram
 /** Where real captures are, if they are. */
 export const REAL_CAPTURES = "../shared/data/heightmaps";
 
-/** Of each real capture in a commit's size: for all of them the programs that ours are compared with take most of a minute. */
+/** Lines of each real capture in a commit's size. With all, the programs to compare with take most of a minute. */
 const MOST_REAL_LINES = sized(120, Number.POSITIVE_INFINITY);
 
-/** The real captures for a test, which counts a skip where there are none; of long ones the lines in the middle. */
+/** The real captures for a test, which counts a skip if there are none. Long ones give only the lines in the middle. */
 export async function realFrames(t: Pick<Test, "pass">): Promise<MadeFrame[]> {
   if (!hasSharedData(t, REAL_CAPTURES)) return [];
   return (await recordedFrames()).map((frame) => middleLines(frame, MOST_REAL_LINES));

@@ -18,7 +18,7 @@ export class NearMaker implements ArtefactMaker {
   readonly asked: TaskName[] = [];
   /** Tasks that have a result. */
   answered = 0;
-  /** What it says in place of a result; undefined: the result. */
+  /** What it answers in place of a result. If this gives undefined, it answers the result. */
   answersWith: ((name: TaskName) => TaskErrorData | undefined) | undefined;
   /** Tasks that may be computed; the others wait. */
   #allowed = Number.POSITIVE_INFINITY;

@@ -12,7 +12,7 @@ export default threadTask(async ({ input }: TaskMessage): Promise<unknown> => {
   if (kind === "spin" || (kind === "spin-once" && isFirst)) for (;;);
   if (kind === "held") await told(file);
   if (kind === "refuse") return { error: { code: "capture_missing", message: "gone" } };
-  // Behind the answer: before it, the task would have crashed.
+  // It rejects after the answer. Before it, the task would have crashed.
   if (kind === "stray") void told(file).then(() => Promise.reject(new Error("left behind")));
   return { value: Uint8Array.of(kind.length) };
 });

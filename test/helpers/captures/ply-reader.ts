@@ -1,6 +1,6 @@
 export interface PlyCloud {
   comments: string[];
-  /** Of the vertices. */
+  /** Names of a vertex's properties. */
   properties: string[];
   /** One row a vertex. */
   vertices: number[][];

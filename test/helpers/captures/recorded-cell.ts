@@ -34,7 +34,7 @@ import { newWork } from "../http/patient-client.js";
 
 /** The release that the fixture says it is. */
 export const FIXTURE_VERSION = "1.2.3-test";
-/** Small frames have several. */
+/** So little that even small frames have several pieces. */
 const PIECE_BYTES = 1024 * 1024;
 const LARGE_DOCUMENT_BYTES = 64 * 1024 * 1024;
 
@@ -62,7 +62,7 @@ export class RecordedCell {
   openFiles = 0;
   /** Records that were read. */
   reads = 0;
-  /** Where what makes pieces finds the stored bytes: with a slash at its end, or empty. */
+  /** The folder in which the maker of pieces finds the stored bytes: with a slash at its end, or empty. */
   folder = "";
   /** What makes the pieces of PLY and CSV; by default the tasks themselves, here. */
   make: MakeArtefact;
@@ -159,7 +159,7 @@ export class RecordedCell {
     });
     const fileSystem = this.#storedFiles();
     const open: OpenStoredExtents = async (runId, kind, extents) => {
-      // One for each reader: nothing stays open, and a test that changes bytes sees them verified again.
+      // A new one for each reader: nothing stays open, and a test that changes bytes sees them verified again.
       const captures = new CaptureReader({ fileSystem });
       const reader = await captures.openExtents(`${runId}/${kind}`, extents);
       captures.close();

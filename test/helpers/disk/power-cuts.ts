@@ -20,8 +20,8 @@ export function powerCuts(disk: SimulatedDisk, random: Random): PowerCut[] {
 }
 
 /**
- * Does something on the disk, and gives power cuts before each of its operations. None that tears: a rename from one folder to another is
- * in a file system's journal as a whole, while this disk may keep the one name's change without the other's.
+ * Does something on the disk, and gives power cuts before each of its operations. None of them tears: a file system's
+ * journal keeps a rename between folders as a whole, while this disk may keep one name's change without the other's.
  */
 export async function powerCutsWithin<T>(
   disk: SimulatedDisk,

@@ -27,7 +27,7 @@ export class SimulatedDisk implements FileSystem {
   #directories: Set<string>;
   #durableDirectories: Set<string>;
   #isDead = false;
-  /** Of no other disk, in whatever process. */
+  /** No other disk has the same, in any process. */
   readonly #identity = crypto.randomUUID();
 
   constructor(durable?: { names: Map<string, SimulatedInode>; directories: Set<string> }) {
@@ -205,7 +205,7 @@ export class SimulatedDisk implements FileSystem {
 
   async syncDirectory(path: string): Promise<void> {
     this.#operation("syncDirectory", path);
-    // The names in it, not its own, which is its parent's to sync.
+    // Syncs the names in the folder. Its own name is for its parent to sync.
     const folder = path === "/" ? "" : path;
     for (const name of new Set([...this.#names.keys(), ...this.#durableNames.keys()])) {
       if (parentOf(name) !== folder) continue;
@@ -225,7 +225,7 @@ export class SimulatedDisk implements FileSystem {
     return { freeBytes: Math.max(0, this.limitBytes - this.usedBytes), totalBytes: this.limitBytes };
   }
 
-  /** Of `limitBytes`. */
+  /** Bytes that count towards `limitBytes`. */
   get usedBytes(): number {
     let bytes = (this.#names.size + this.#directories.size) * NAME_BYTES;
     for (const inode of new Set(this.#names.values())) bytes += inode.size;
@@ -273,7 +273,7 @@ export class SimulatedDisk implements FileSystem {
         try {
           this.#operation("datasync", path);
         } catch (error) {
-          // A sync that failed leaves in memory what the disk will never get. One that a crash fell into has failed for nobody.
+          // A failed sync leaves in memory what the disk will never get. A sync that a crash ended failed for nobody.
           if (!this.#isDead) inode.loseUnsynced();
           throw error;
         }

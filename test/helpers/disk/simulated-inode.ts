@@ -27,7 +27,7 @@ export class SimulatedInode {
   }
 
   write(bytes: Uint8Array, position: number): void {
-    // Nothing written after the end leaves the end where it is.
+    // A write of no bytes behind the end does not move the end.
     if (bytes.length === 0) return;
     this.#current = written(this.#current, bytes, position);
     this.#changes.push({ position, bytes });

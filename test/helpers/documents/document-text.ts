@@ -23,7 +23,7 @@ export function fencesOf(markdown: string): Fence[] {
   }));
 }
 
-/** Of the fenced blocks of shell, and requests in the cells of tables, in the order in which they stand. */
+/** The commands in blocks of shell, and the requests in the cells of tables, in the order of the document. */
 export function commandsOf(markdown: string): Command[] {
   const places = [
     ...[...markdown.matchAll(FENCE)].filter(([, , language]) => language === "sh"),

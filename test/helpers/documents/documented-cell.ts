@@ -41,7 +41,7 @@ export async function documentedCell(service: ServiceProcess): Promise<Names> {
   for (;;) {
     const answer = await fetch(url);
     const { files, status } = (await answer.json()) as { files: { name: string }[]; status: string };
-    // Of the frame five, of the series one, and the report.
+    // Five of the frame, one of the series, and the report.
     if (status === "completed" && files.length === 7) {
       const [mark, etag] = ["2026-01-31T12:00:00.000000Z", answer.headers.get("etag") as string];
       return {

@@ -1,4 +1,4 @@
-/** What a test holds true in a page of Markdown. `TEST_UPDATE=1` writes it anew in place of comparing it. */
+/** Compares parts of a Markdown page with what a test expects. With `TEST_UPDATE=1` it writes them anew instead. */
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Test } from "tap";
 

@@ -27,7 +27,7 @@ const isErrorBody = ajv.compile(closed(RESPONSE_SCHEMAS.ErrorResponse));
 const PARAMS = (RESPONSE_SCHEMAS.ErrorResponse.properties as Record<string, { properties: Schema }>).params
   ?.properties as Schema;
 
-/** Of the documents that were served. Each of a test's services serves the same one, and to compile it takes longer than most tests. */
+/** Validators by the document that was served. All services of tests serve the same one, and compiling takes long. */
 const validators = new Map<string, DocumentValidator>();
 
 function validatorOf(document: string): DocumentValidator {
@@ -117,7 +117,7 @@ export class ContractClient {
     return { status: raw.status, headers: raw.headers, text: raw.body.toString(), data, error };
   }
 
-  /** Asks until the answer is as expected; what a producer was told of may not be there yet (404). */
+  /** Asks until the answer is as expected. What was acknowledged to a producer may not be there yet (404). */
   async until<P extends PathOf<"get">>(
     path: P,
     isWanted: (answer: AnswerOf<"get", P>) => boolean,
@@ -163,7 +163,7 @@ export class ContractClient {
     return validatorOf(response?.body.toString() ?? "");
   }
 
-  /** Carries a request of openapi-fetch out byte by byte: with the host that links are made of. */
+  /** Sends a request of openapi-fetch byte by byte, with the host that links are made of. */
   async #fetch(request: Request): Promise<Response> {
     const { pathname, search } = new URL(request.url);
     const lines = [...request.headers].map(([name, value]) => `${name}: ${value}\r\n`).join("");
@@ -196,7 +196,7 @@ export class ContractClient {
     return this.#checked(method, path, raw, data);
   }
 
-  /** Of an answer that must be one of success. */
+  /** Checks an answer that must be a success, and gives its data. */
   async #checked<Data>(method: Method, path: string, raw: RawResponse, data: Data | undefined): Promise<Data> {
     const what = `${method.toUpperCase()} ${path}`;
     const validator = (await this.#validator) as DocumentValidator;
@@ -212,7 +212,7 @@ export class ContractClient {
     this.#t.equal(Object.keys(value).join(), "code,message,params,trace_id,retryable", what);
     this.#t.equal(value.code, code, what);
     this.#t.equal(value.trace_id, response.headers["x-trace-id"], what);
-    // What stored data that cannot be read is about is open.
+    // An internal_error may name any params, since any stored data may be unreadable.
     const unknown =
       code === "internal_error" ? [] : Object.keys(value.params ?? {}).filter((name) => !(name in PARAMS));
     this.#t.equal(unknown.join(), "", `${what}: params that the document lacks`);

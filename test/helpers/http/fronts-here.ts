@@ -10,7 +10,7 @@ export interface FrontHere {
   front: Front;
   uwsPackage?: string;
   uwsVersion?: string;
-  /** Of a process: what makes it serve on this one. */
+  /** The environment that makes a process serve on this front. */
   environment: Record<string, string>;
 }
 

@@ -116,7 +116,7 @@ export function onEveryFront(
   }
 }
 
-/** Turns in which a condition mostly comes. Who waits longer leaves the core to others. */
+/** Most conditions come within so many turns. A longer wait leaves the core to others. */
 const TURNS = 100;
 
 /** Waits for a condition, turn by turn of the event loop; the test's own time limit bounds it. */

@@ -64,12 +64,12 @@ function attack(what: string, to: NetConnectOpts, begin: (socket: Socket) => voi
       if (isOpen) open[what]!--;
       resolve();
     });
-    // Answers are taken, and not looked at, but by those who stall.
+    // Clients take answers without looking at them, except for those that stall.
     socket.resume();
   });
 }
 
-/** So many of them, for ever: each comes again when the service has closed it. */
+/** Keeps so many of them for ever: each comes again when the service has closed it. */
 function always(
   what: string,
   clients: number,

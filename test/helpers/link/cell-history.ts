@@ -35,7 +35,7 @@ export class CellHistory {
   timeUs = FIRST_TIME_US;
   readonly #random: Random;
   readonly #activeIds: string[] = [];
-  /** Of ended runs of whose captures something is still to be made. */
+  /** Ended runs that have captures of which something is still to be made. */
   readonly #processedIds: string[] = [];
   #lastId: string | null = null;
 

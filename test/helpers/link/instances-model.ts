@@ -183,14 +183,14 @@ class PlainQueue implements KeptQueue {
   }
 }
 
-/** One that names no instance can send nothing again. */
+/** A queue that names no instance can send nothing again. */
 class ForgetfulQueue extends PlainQueue {
   override disconnected(): void {
     this.clear();
   }
 }
 
-/** That of the project's own client. */
+/** The queue of the project's own client. */
 class ClientQueue implements KeptQueue {
   readonly #queue = new UnacknowledgedQueue();
   readonly #answered: Answered;

@@ -184,7 +184,7 @@ function resultMakers(random: Random, { runId, jobId, index, text, name }: Subje
   ];
 }
 
-/** Mostly what has an effect on what there is, sometimes what has not: valid in itself in either case. */
+/** A message that is valid in itself. Mostly it has an effect on what there is, sometimes it has none. */
 export function randomCellMessage(random: Random, model: CellLinkModel): Made {
   if (model.programs.size === 0) return [randomProgram(random), 0];
   const subject = pickSubject(random, model);

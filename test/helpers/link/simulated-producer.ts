@@ -30,7 +30,7 @@ export class SimulatedProducer {
   readonly faults: string[] = [];
   /** Called as the service writes an acknowledgement or the refusal of a message. */
   onAnswerWritten: () => void = () => {};
-  /** Heard of messages that others before them have no answer of yet. */
+  /** Refusals of messages that came while earlier messages had no answer yet. */
   readonly #refusals = new Map<number, string>();
   #socket: MemorySocket | null = null;
   #isWelcome = false;

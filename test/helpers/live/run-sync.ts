@@ -12,7 +12,7 @@ export class RunSync {
   readonly #marksFrom: "first page" | "every page";
   #mark: string | undefined;
   pages = 0;
-  /** Those after the first of a sync. */
+  /** Pages after the first of each sync. */
   furtherPages = 0;
 
   /** @param marksFrom which pages of a sync its next mark is taken from: the interface says, from the first */

@@ -22,7 +22,7 @@ export interface MutantRun {
 interface KillerRun extends Pick<MutantRun, "killedBy" | "isHang" | "seconds"> {
   /** The module was loaded with the change in it. */
   isApplied: boolean;
-  /** Of the simulation: the seed that failed. */
+  /** The seed of the simulation that failed. */
   seed: number | null;
 }
 
@@ -36,8 +36,8 @@ export function occurrences({ file, find }: SourceChange): number {
 }
 
 /**
- * Runs what is to kill each mutant, and each killer that is used once without any change, through the very same hook: a killer that fails there, or
- * a hook that cannot do its work, has killed nothing.
+ * Runs the killer of each mutant, and each killer once without any change, through the same hook: a killer that fails
+ * without a change, or a hook that cannot do its work, has killed nothing.
  *
  * @param jobs so many at a time
  */
@@ -57,7 +57,7 @@ export async function runMutants(
     const unchanged = { file: first.file, find: first.find, replace: first.find };
     let sufficient = killer;
     if (typeof killer !== "string") {
-      // What found something: the seeds after it have told nothing.
+      // Only the seeds up to the last one that found something: those after it have told nothing.
       const seeds = [first, ...others].map((mutant) => runs.get(mutant)?.seed ?? 0);
       sufficient = { ...killer, seeds: Math.max(1, ...seeds.map((seed) => seed - killer.firstSeed + 1)) };
     }
@@ -140,7 +140,7 @@ async function runKiller(killer: Killer, { file, find, replace }: SourceChange, 
   }, TIMEOUT_MS);
   const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
   clearTimeout(timer);
-  // A test that waits for what does not come any more: nobody would take that for a pass.
+  // The test waits for something that never comes. Nobody would take that for a pass.
   const isHang = isTooSlow && killedBy === null;
   if (isHang) killedBy = `no end within ${TIMEOUT_MS / 1_000} s`;
   if (killedBy === null && code !== 0) killedBy = `the process ends: ${lastError}`;

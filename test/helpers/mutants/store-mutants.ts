@@ -22,7 +22,7 @@ const HINTS = "storage/recovery/hint-recovery";
 const DAMAGE = "faults/store/log-damage";
 const FULL = "faults/disk/disk-full";
 
-/** Recovery takes what it read after the last proof as it is, which may be in memory alone. */
+/** Recovery trusts what it read after the last proof, which may be in memory alone. */
 const UNPROVEN_COUNT = {
   file: "storage/recovery/recovery.js",
   find: "if (newest?.isContinuable && newest.tail.onlyMarks && newest.salt !== null) {",

@@ -23,7 +23,7 @@ export interface ProcessOptions {
   script?: string;
   /** Default: a temporary folder of its own, removed with `dispose`. */
   dataDirectory?: string;
-  /** Of Node; default: that of the tests. */
+  /** The Node binary. Default: that of the tests. */
   binary?: string;
   /** Descriptors that it may have open; default: TEST_DESCRIPTOR_LIMIT, or 256. */
   descriptorLimit?: string;
@@ -208,7 +208,7 @@ export class ServiceProcess {
     if (ended.signal !== null && ended.signal !== signal && ended.signal !== "SIGKILL") {
       throw new Error(`the service was ended by ${ended.signal}: ${ended.stderr.slice(-2_000)}`);
     }
-    // Of every line of every test's service: a parser would lose one of the two.
+    // Checks every log line of every test's service: a parser would lose one of two equal keys.
     const repeated = repeatedKeys(ended.stderr);
     if (repeated.length > 0) throw new Error(`a log line has a key twice: ${repeated.join("\n")}`);
     return ended;

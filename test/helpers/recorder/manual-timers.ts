@@ -19,7 +19,7 @@ export class ManualTimers implements Timers {
     return this.#timers.size;
   }
 
-  /** Of those that were set with this delay. */
+  /** How many timers are set with this delay. */
   armedFor(delayMs: number): number {
     return [...this.#timers].filter((timer) => timer.delayMs === delayMs).length;
   }

@@ -171,7 +171,7 @@ export class RecorderHarness {
 
   /** @returns what the stop has to say of the recording, for people; null after a clean end */
   async stop(): Promise<string | null> {
-    // The ticks that end connections which do not end themselves.
+    // These ticks end connections which do not end themselves.
     const ticking = setInterval(() => this.timers.advance(1_000), 20);
     await this.#recorder?.stop();
     clearInterval(ticking);
@@ -229,7 +229,7 @@ export class RecorderHarness {
 
   #takeBatch(batch: CommittedBatch): void {
     this.batchBytes += batch.bytes.length;
-    // Another of its size goes back: what a test reads of the batch later must be as it came.
+    // Other memory of the same size goes back: a test may read the batch later, and must find it as it came.
     const taken = { kind: "batch_taken", memory: new ArrayBuffer(batch.bytes.buffer.byteLength) } as const;
     if (this.#takesBatches) queueMicrotask(() => this.#receive(taken));
     else this.#untaken.push(taken);

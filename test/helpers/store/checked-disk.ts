@@ -21,7 +21,7 @@ export async function checkDisk(
     quarantinePath: `${directory}/quarantine`,
     release: async () => {},
   };
-  // Who opens the data directory makes the folders that a first start had not made yet: here not on the disk that goes on.
+  // Opening a data directory makes folders that a first start had not made yet. Here a copy gets them, not the disk.
   const folders = [dataDirectory.capturesPath, dataDirectory.quarantinePath];
   const areThere = await Promise.all(folders.map((folder) => disk.exists(folder)));
   const fileSystem = areThere.every(Boolean) ? disk : disk.copy();

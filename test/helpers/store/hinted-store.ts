@@ -70,7 +70,7 @@ export class HintedStore {
     });
   }
 
-  /** Appends each as a group of its own, and folds it in the same task. Where it lies the state is not told. */
+  /** Appends each as a group of its own, and folds it in the same task. The state is not told where the record lies. */
   async append(...records: (Pick<RecordInput, "type" | "index" | "body"> & { timeUs: number })[]): Promise<void> {
     for (const record of records) {
       const sequence = this.log.append({ ...record, flags: 1 });
@@ -115,7 +115,7 @@ export function nextRecord(history: CellHistory, random: Random): HistoryRecord 
   return { ...encodeChanges(null, [{ kind: "run_ended", runId: run.id, run }], undefined), timeUs: history.timeUs };
 }
 
-/** What the recorder would decide by. */
+/** Answers of the state by which the recorder would decide. */
 export function stateAnswers(state: RecorderState, history: CellHistory) {
   const runs = history.newestFirst;
   const producer = state.producers.get("cell-1");

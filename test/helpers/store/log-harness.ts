@@ -60,7 +60,7 @@ export interface OpenedLog {
 export async function openLog(fileSystem: FileSystem, overrides: Partial<LogOptions> = {}): Promise<OpenedLog> {
   const timers = createManualTimers();
   const opened: Omit<OpenedLog, "log"> = { seen: [], names: [], openingNames: null, timers };
-  // Ahead of `names` by what is not committed yet, as a recorder's own state is.
+  // It also has names that are not committed yet, as a recorder's own state does.
   const appended: string[] = [];
   const take = (batch: CommittedBatch): void => {
     forEachRecord(batch, (record, location) => {

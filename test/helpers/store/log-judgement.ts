@@ -22,7 +22,7 @@ export interface DeliveredRecord {
   sequence: number;
   type: number;
   location: RecordLocation;
-  /** Of all that the owner sees of a record. */
+  /** A digest of all that the owner sees of a record. */
   digest: string;
 }
 

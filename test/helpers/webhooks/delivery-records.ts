@@ -21,7 +21,7 @@ export function endedRun(emitted?: RunState["emitted"]): RunState {
   return emitted === undefined ? ended : { ...ended, emitted };
 }
 
-/** Of its record what stands behind the origin. */
+/** The part of its record that stands behind the origin. */
 export const stored = (delivery: Delivery): Uint8Array =>
   deliveryPart(encodeWebhookChange({ kind: "delivery_put", delivery, history: [], payload: null }).index);
 

@@ -6,7 +6,7 @@ import { workerData } from "node:worker_threads";
 
 const file = process.env.TEST_END_DISPATCHER;
 if (file === undefined) throw new Error("TEST_END_DISPATCHER names no file");
-// Of all threads, only the dispatcher is given a certificate authority, or none, at the top of its data.
+// Only the dispatcher's thread has `extraCa` at the top of its data.
 if (workerData?.extraCa !== undefined) {
   setInterval(() => {
     if (existsSync(file)) throw new Error("ended by the test");

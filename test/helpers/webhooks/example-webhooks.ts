@@ -40,7 +40,7 @@ export function exampleId(timeUs: number, n: number): string {
  */
 export class ExampleWebhooks {
   refusals = 0;
-  /** Of what happened last, in microseconds since the Unix epoch. */
+  /** The time of what happened last, in microseconds since the Unix epoch. */
   timeUs = 0;
   readonly #cell: RecordedCell;
   readonly #bench: SchedulerBench;

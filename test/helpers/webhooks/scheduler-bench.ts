@@ -52,7 +52,7 @@ export class SchedulerBench {
   #timeUs: number;
   #ids: number;
 
-  /** One that serves, with these webhooks. */
+  /** A bench that serves, with these webhooks. */
   static serving(...webhooks: ReturnType<typeof webhookOf>[]): SchedulerBench {
     const bench = new SchedulerBench();
     for (const webhook of webhooks) bench.putWebhook(webhook);

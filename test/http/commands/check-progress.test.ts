@@ -43,7 +43,7 @@ t.test("the command tells how far it is, up to the end of the store", async (t) 
 
   const texts: string[] = [];
   let nowMs = 0;
-  // Of a clock on which every look is a minute later.
+  // A clock on which every look is a minute later.
   const minutes = (): number => {
     nowMs += 60_000;
     return nowMs;

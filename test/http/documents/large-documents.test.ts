@@ -48,7 +48,7 @@ function createRun(cell: RecordedCell, findingsBytes: number): string {
   return runId;
 }
 
-/** Of some 25,000 bytes. */
+/** Findings of some 25,000 bytes. */
 function findings(runId: string): RunChange[] {
   const text = () => randomText(random) + "x".repeat(random.integer(0, 1_000));
   return Array.from({ length: 12 }, (): RunChange[] => [

@@ -73,7 +73,7 @@ t.test(`documents that are kept are those that would be made anew, for any addre
   const random = createRandom(seed);
   const cell = new RecordedCell();
   const documents = new RunDocuments(cell.view, 1024 * 1024);
-  // More than are kept of one run.
+  // More addresses than are kept of one run.
   const addresses = Array.from({ length: 6 }, (_, nth) => `http://cell:${nth}`);
   const ids: string[] = [];
   let timeUs = CREATED_US;
@@ -158,13 +158,13 @@ t.test("documents with their compressed forms are no more than the bound", async
   const documents = new RunDocuments(cell.view, cacheBytes);
   const ids: string[] = [];
   for (let nth = 0; nth < 100; nth++) {
-    // Hex digits at random: half of them is what is left.
+    // Random hex digits, which compress to half their size.
     const text = Array.from({ length: 8_000 }, () => random.integer(0, 15).toString(16)).join("");
     ids.push(createRun(cell, CREATED_US + nth, ids.at(-1) ?? null, { text }));
   }
   for (const id of ids) await compressedReply((await documents.get(id, BASE_URL, PATIENT)) as Reply);
   let [bytes, kept] = [0, 0];
-  // From the newest on: one that is not at hand is made anew, and others give way to it.
+  // Newest first: a document that is not at hand is made anew, and others give way to it.
   for (const id of ids.toReversed()) {
     const document = documents.get(id, BASE_URL, PATIENT);
     if (document === undefined || document instanceof Promise) break;

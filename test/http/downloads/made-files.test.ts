@@ -19,7 +19,7 @@ const WIDTH = 1_200;
 const LINES = 1_400;
 const CLIENTS = 6;
 const READS = 60;
-/** Of one piece and a half: those that are read push each other out. */
+/** Room for one piece and a half: the pieces that are read push each other out. */
 const KEPT_BYTES = 9_000_000;
 const THREADS = 2;
 

@@ -124,7 +124,7 @@ t.test("where a path leads is the same the first time and later, however many ot
 t.test("long paths are not remembered", (t) => {
   const paths = 2_048;
   const characters = 16_384;
-  // Each of its own, flat, and at a place of its own: the place depends on the last characters.
+  // Each path is a flat string of its own, at a place of its own: the place depends on the last characters.
   const path = (nth: number) =>
     Buffer.from(`/runs/${"a".repeat(characters)}${nth.toString(36).padStart(4, "0")}`).toString();
   const own = new PathRouter([route("/runs/{run_id}")]);

@@ -61,7 +61,7 @@ onEveryFront(t, "a download whose read fails is counted, logged and shown as wha
     "/damaged": failing(() => new Error("disk")),
     "/removed": failing(() => new ServiceError("file_removed", "gone", {})),
     "/busy": failing(() => new ServiceError("unavailable", "too many wait", { retry_after_seconds: 1 })),
-    // An error, and no hang.
+    // It must end in an error, and not hang.
     "/short": releasing(async () => new Uint8Array(0)),
     "/later": releasing(async (position, lengthBytes) => {
       if (position > 0) throw new Error("disk");
@@ -146,7 +146,7 @@ onEveryFront(t, "a request whose client goes before its answer counts once", asy
   t.same(counted(), { "GET /read 200": 1, "GET /made 200": 1 });
 });
 
-// Those of uWebSockets.js are its own answers, which nobody is told of.
+// uWebSockets.js answers such requests by itself, and nobody is told of them.
 t.test("what is no HTTP to node:http counts as a 400 of no route", async (t) => {
   const serve: Serve = (t, handlers, options) => serveHandlers(t, handlers, { ...options, front: "node" });
   const { port, counted, logged } = await serveCounted(t, serve, {});
@@ -170,7 +170,7 @@ onEveryFront(
     t.equal(kept.headers?.length, 0, "the lines for a page are in none of it");
     const own = await rawRequest(port, "GET /kept HTTP/1.1\r\nHost: x\r\n\r\n");
     t.equal(own?.headers["access-control-allow-origin"], undefined);
-    // On node:http lines are no bytes of ours.
+    // On node:http, the bytes of the lines are not ours.
     t.equal(seen[0] !== undefined, front === "uws");
     t.equal(seen[1], seen[0], "the same bytes");
   },

@@ -16,7 +16,7 @@ function busyThreads(t: Test): () => Promise<void> {
   // One for each thread, and one that waits: libuv's default is four.
   const paths = Array.from({ length: 5 }, (_, nth) => join(folder, `fifo-${nth}`));
   execFileSync("mkfifo", paths);
-  // To open a FIFO for reading waits for who writes.
+  // Opening a FIFO for reading waits for a writer.
   const opened = paths.map((path) => open(path, "r"));
   let freed: Promise<void> | undefined;
   const free = async () => {

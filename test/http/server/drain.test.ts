@@ -63,7 +63,7 @@ onEveryFront(t, "while a server closes, every answer is the last of its connecti
   download.send(GET("/download"));
   await until(() => waiting.length === 2 && letRead !== undefined);
   const clients = await beginLate(t, open);
-  // Behind an answer to bytes that came later, these have been read.
+  // Once bytes that came later have their answer, the server has read these.
   const other = await open();
   other.send(GET("/now"));
   await other.response();
@@ -97,7 +97,7 @@ onEveryFront(t, "while a server closes, every answer is the last of its connecti
   await last.closed;
 });
 
-/** A connection that is kept for each request, which has come but for its last bytes: what has not begun may be ended at once. */
+/** One kept connection for each request, which lacks only its last bytes. The server may end what has not begun. */
 async function beginLate(t: Test, open: () => Promise<RawConnection>) {
   const clients = [];
   for (const request of LATE) {

@@ -255,7 +255,7 @@ onEveryFront(
       read: async (position, lengthBytes) => bytes.subarray(position, position + lengthBytes),
       release: () => {},
     };
-    // What waits is offered anew now and then: here that never comes, and an event that is missed is waited for without end.
+    // The timer that offers waiting bytes anew never runs here, so the test hangs if an event is missed.
     const { port } = await serve(t, { "/a": () => download(body) }, { stallClock: new ManualTimers() });
     for (let nth = 0; nth < 10; nth++) t.ok((await rawRequest(port, GET("/a")))?.body.equals(bytes), `download ${nth}`);
   },

@@ -12,7 +12,7 @@ import { sized } from "../../helpers/test-size.js";
 const IDLE = sized(200, 5_000);
 const SLOW = sized(10, 200);
 const FILE_BYTES = 20_000_000;
-/** Of every slow reader, twice a second. */
+/** Bytes that every slow reader takes, twice a second. */
 const SIP_BYTES = 10_000;
 /** What 200 slow readers may cost: two slices of 256 KiB each, as much again of the runtime's, and the sockets. */
 const GROWTH_LIMIT_BYTES = 400_000_000;

@@ -9,7 +9,7 @@ import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from "../../helpers/http/test-cert
 const BUNDLE = `# Line 7\n${TEST_AUTHORITY}\nOffice\n======\n${RECEIVER_CERTIFICATE}${TEST_CERTIFICATE}`;
 const END = "-----END CERTIFICATE-----";
 
-/** What is said of a file with this text; undefined: it is taken, as it is. */
+/** The complaint about a file with this text; undefined if it is taken as it is. */
 async function fault(t: Test, text: string | Uint8Array, content: PemContent = "certificate") {
   const path = join(t.testdirName, "file.pem");
   writeFileSync(path, text);

@@ -64,7 +64,7 @@ onEveryFront(t, `${RAW_CASES.length} requests as no client library sends them`, 
       return jsonReply(2);
     },
   });
-  // Side by side: what a front leaves in silence takes as long as its time limit for idle connections.
+  // Side by side: a silent case takes as long as the front's time limit for idle connections.
   await Promise.all(
     RAW_CASES.map(async (one) => {
       const { outcome } = one;
@@ -72,7 +72,7 @@ onEveryFront(t, `${RAW_CASES.length} requests as no client library sends them`, 
       t.equal(await play(t, one, expected, port), expected, one.name);
     }),
   );
-  // uWebSockets.js takes an empty header name for the end of the head: what stands behind it, a Content-Length, it shows to nobody.
+  // uWebSockets.js takes an empty header name for the end of the head, and shows nobody the Content-Length behind it.
   t.equal(smuggled, front === "uws" ? 1 : 0, "no request ran out of another one, but where http/README.md says so");
   t.same(lines, [], "no failure of the service");
   t.equal((await rawRequest(port, "GET /probe HTTP/1.1\r\nHost: x\r\n\r\n"))?.status, 200, "it lives");

@@ -47,14 +47,14 @@ async function standstill(figure: () => number): Promise<void> {
   }
 }
 
-/** What the service's side of the connection has not been told to have arrived. */
+/** Bytes that the service has sent, and of whose arrival its system has not been told. */
 async function waiting(port: number, { socket }: RawConnection): Promise<number | undefined> {
   const table = new UnacknowledgedBytes();
   await table.refresh();
   return table.of({ localPort: port, remoteAddress: socket.localAddress, remotePort: socket.localPort });
 }
 
-/** Until what waits has stayed the same for so many looks at it: no acknowledgement is on its way any more. */
+/** Waits until the waiting bytes stay the same for so many looks: no acknowledgement is on its way any more. */
 async function settled(port: number, client: RawConnection): Promise<void> {
   let last = await waiting(port, client);
   for (let same = 0; same < 50; same++) {
@@ -87,7 +87,7 @@ onEveryFront(
       stalledClient.close();
     });
     await until(() => stalled.seen.readBytes > 0 && slow.seen.readBytes > 0);
-    // What the buffers of both sides take is taken before time passes.
+    // Time passes only after the buffers of both sides are full.
     await standstill(() => stalled.seen.readBytes + slow.seen.readBytes);
     let cutAfterMs = 0;
     for (let passedMs = LOOK_MS; passedMs <= 132_000; passedMs += LOOK_MS) {
@@ -114,7 +114,7 @@ onEveryFront(t, "a whole answer that is not taken is cut as a download is", asyn
   const client = await ask(port, "/now");
   t.teardown(async () => client.close());
   await until(() => server.figures().heldBytes > 0 && clock.armed > 0);
-  // What the system takes in on the client's behalf, which it may do late, is progress too.
+  // Bytes that the system takes for the client, perhaps late, are progress too.
   let left = await waiting(port, client);
   let tookAtMs = 0;
   for (let passedMs = LOOK_MS; server.figures().heldBytes > 0; passedMs += LOOK_MS) {
@@ -127,13 +127,13 @@ onEveryFront(t, "a whole answer that is not taken is cut as a download is", asyn
     await until(() => clock.armed > 0 || server.figures().heldBytes === 0);
     const now = await waiting(port, client);
     const isCut = server.figures().heldBytes === 0;
-    // When it takes some, as much as before may wait again at once.
+    // Once it takes some bytes, as many as before may wait again at once.
     if (!isCut && (now !== left || passedMs === TAKES_AT_MS)) tookAtMs = passedMs;
     left = now;
     const sinceMs = passedMs - tookAtMs;
     if (isCut) {
       t.ok(tookAtMs >= TAKES_AT_MS, "not while it took some");
-      // Seen from here it may have taken the last of it up to a look later than it did.
+      // The test may see the last progress up to one look too late.
       t.ok(sinceMs >= 60_000 - LOOK_MS && sinceMs <= 68_000, `cut ${sinceMs} ms after it took something`);
     } else if (sinceMs > 72_000) t.bailout(`not cut ${sinceMs} ms after it took something`);
   }

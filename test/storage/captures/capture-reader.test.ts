@@ -38,14 +38,14 @@ t.test("extents of a file read as one, at any position and length", async (t) =>
   reader.close();
   await t.rejects(reader.read(0, 1), { message: /read after close/ });
   await t.rejects(captures.openExtents(`${file.path}x`, chosen), { code: "capture_missing" });
-  // Within an extent: after its end nobody tells where exactly a file ends.
+  // Within an extent: after an extent's end, no read tells where exactly the file ends.
   const end = (chosen.find(({ lengthBytes }) => lengthBytes > 1)?.offset ?? Number.NaN) + 1;
   disk.setBytes(file.path, stored.slice(0, end));
   captures.close();
   const short = await captures.openExtents(file.path, chosen);
   await t.rejects(short.read(0, whole.length), { code: "capture_damaged", message: new RegExp(`ends at ${end},`) });
   short.close();
-  // Behind it no read tells where it ends.
+  // Between two extents, no read tells where exactly the file ends.
   const last = chosen.filter(({ lengthBytes }) => lengthBytes > 0).at(-1) as (typeof chosen)[number];
   disk.setBytes(file.path, stored.slice(0, last.offset - 1));
   captures.close();

@@ -7,7 +7,7 @@ import { giveToOther, runAsOther, runsAsOther } from "../../helpers/process/othe
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const SEGMENT = "meta/0000000000000001.seg";
-/** Of this month, where a run's first capture would end the log. */
+/** This month's folder: a run's first capture goes there, and would end the log if it failed. */
 const MONTH = `captures/${new Date().toISOString().slice(0, 7).replace("-", "")}`;
 
 async function madeStore(t: Test): Promise<string> {

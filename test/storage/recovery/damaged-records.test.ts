@@ -17,7 +17,7 @@ import {
 } from "../../helpers/store/damaged-log.js";
 import { appendAll, createDisk, openLog, QUARANTINE } from "../../helpers/store/log-harness.js";
 
-/** Of five records the third is damaged. */
+/** The third of five records is damaged. */
 const THIRD_LOST: Parameters<typeof recovers>[2] = {
   cases: ["damage_proven", "tail_marks"],
   names: ["a", "b", "d", "e"],

@@ -122,7 +122,7 @@ t.test("stray_copy: a copy of a segment under another number supersedes nothing,
     t.same(disk.bytesOf(`${QUARANTINE}/${segmentName(copiedTo)}-stray.bin`), bytes);
     for (const base of [1, 3, 5]) t.ok(disk.has(pathOf(base)));
   }
-  // Under a name that is no segment's it is nobody's.
+  // A file whose name is no segment's name is ignored.
   const disk = await threeSegments();
   disk.setBytes(pathOf(1).replace(".seg", "-copy.seg"), disk.bytesOf(pathOf(1)));
   await recovers(t, disk, { cases: ["tail_marks"], names });
@@ -132,7 +132,7 @@ t.test("stray_copy: after any power cut it is in quarantine, told, and counts fo
   const random = createRandom(11);
   const names = ["a", "b", "c", "d", "e"];
   let count = 0;
-  // Of a log that was closed recovery goes on in the newest segment, of the other in a new one.
+  // After a clean close, recovery goes on in the newest segment; otherwise in a new one.
   for (const closes of [true, false]) {
     for (const [own, copiedTo] of [
       [1, 4],
@@ -217,7 +217,7 @@ t.test("superseded: what an interrupted recovery had copied already counts once"
   t.equal(again.log.recovery.corruptionCount, 0, "torn or not");
 });
 
-/** A log that cuts its first segment when it is opened, to so many bytes, and what the segment had. */
+/** A log whose opening cuts its first segment to so many bytes, and what the segment had before. */
 async function cutAtOpening(): Promise<{ disk: SimulatedDisk; before: Uint8Array; cutBytes: number }> {
   const disk = await fiveRecords(false);
   const opened = disk.copy();

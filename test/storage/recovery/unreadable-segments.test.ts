@@ -170,7 +170,7 @@ for (const [what, damage, names, firstLost] of [
     const lost = first.log.recovery.findings.filter(({ code }) => code === "log_lost");
     t.match(lost, listOf({ firstLost, lastLost: 9, detail: /meta\/9.hint says that everything up to 9 was durable/ }));
     t.match(first.log.recovery, { lostRecords: 9 - firstLost + 1, isLostCountExact: false });
-    // Of a segment without a header or an opening state, what the evidence does not know may be lost too.
+    // If a segment has no header or opening state, records that the evidence does not name may be lost too.
     const { segment_unreadable, opening_state_damaged } = first.log.recovery.decisions;
     const isUnreadable = segment_unreadable === 1 || opening_state_damaged === 1;
     if (isUnreadable) t.ok(first.log.nextSequence > 2 ** 25, "no number is used again");

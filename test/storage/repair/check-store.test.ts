@@ -185,7 +185,7 @@ t.test("a store of a newer format is told as such", async (t) => {
     ok: false,
     findings: listOf(
       { code: "record_type_unsupported", file: "meta" },
-      // What is not read is not judged by.
+      // Records that cannot be read are not used to judge captures.
       { code: "capture_unjudged", file: `captures/${PATH}` },
     ),
   });

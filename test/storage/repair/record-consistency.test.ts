@@ -24,7 +24,7 @@ function faultsOf(of: readonly LogRecord[], isLogWhole = true): string[] {
   });
 }
 
-/** Of changes of the run that the index section says as of another state of it. */
+/** A record of the run that has `change` in its body, and `said` in its index section. */
 function recordSaying(of: RunState, change: RunChange | RunEnded, said: RunChange | RunEnded = change): LogRecord {
   const { type, body } = encodeChanges(null, [change], of);
   const { index } = encodeChanges(null, [said], of);

@@ -37,7 +37,7 @@ t.test("a delivery begins in its run's record, and is read from there until it h
     failedDelivery(RUN_ID),
     newDelivery(EVENT.deliveries[1]!, EVENT, RUN_ID),
   ]);
-  // The tombstone of its captures says the same events again.
+  // The tombstone of the captures repeats the same events.
   log.add(recordOfEnd({ ...endedRun([EVENT]), capturesRemovedAtUs: EVENT.timeUs + 9 }));
   t.strictSame(await log.view.delivery(DELIVERY_ID), content, "what is known stays");
 });
@@ -103,7 +103,7 @@ t.test(
     const ids: string[] = [];
     for (let nth = 0; nth < 70; nth++) {
       const [runId, timeUs] = [idOf(10_000 + nth), EVENT.timeUs + nth];
-      // Mostly of half a megabyte; the second of more than a page may have.
+      // Most payloads have half a megabyte. The second one has more than a page may hold.
       const payload = JSON.stringify({
         event_id: nth,
         fill: "x".repeat(nth === 1 ? LIMITS.deliveriesPageBytes : 512 * 1024),
@@ -202,7 +202,7 @@ t.test("list entries that were asked for while a store was read are not taken fo
     );
   add(younger);
   t.same(await listedIds(), [younger.id]);
-  // Its first records are gone: it has its place among the runs when all has been read.
+  // Its first records are gone, so it gets its place among the runs when all has been read.
   add(older);
   log.view.fold.finishOpening();
   t.same(await listedIds(), [younger.id, older.id], "though both were updated at the same microsecond");

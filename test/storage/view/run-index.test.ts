@@ -235,9 +235,9 @@ t.test("a million runs of a line cost under 200 bytes each beside ids and places
     for (const state of [{ status: 1 }, { outcome: 1 + (i % 3) }, { status: 2 }]) index.changeState(ordinal, state);
     index.update(ordinal, i % 10 === 0 ? { status: 4, outcome: 0, timeUs: i } : { status: 3, timeUs: i });
   }
-  // Asked last: until here the index is held, whatever the collector does.
+  // Asked last, so that the index is held until here, whatever the collector does.
   const bytes = (heldBufferBytes() - before) / index.size;
   t.comment(`${bytes.toFixed(1)} bytes a run at ${count}`);
-  // Ids and places of records take 16 and 12 beside it.
+  // Ids and places of records take another 16 and 12 bytes.
   t.ok(bytes < 160, `${bytes}`);
 });

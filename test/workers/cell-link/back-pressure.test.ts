@@ -109,7 +109,7 @@ t.test("large payloads wait for room; small ones and other producers do not; sil
   const begin = { kind: "message", sequence: 1, body: { type: "x" }, payload: new Uint8Array(8) } as const;
   const head = Buffer.from(encodeFrame(begin)[0] as Uint8Array);
   head.writeUInt32LE(LIMITS.linkPayloadBytes, 20);
-  // The first has the half of all room that is the oldest's, the second has come far enough to have the other half.
+  // The first has the half of all room that belongs to the oldest. The second has sent enough to have the other half.
   for (const bytes of [LIMITS.linkUnclaimedPayloadBytes + 1, LIMITS.linkPayloadBytes / 2 + 1]) {
     const holder = await recorder.connect(`holder-${bytes}`);
     await new Promise<void>((resolve) => {

@@ -137,7 +137,7 @@ t.test("a payload that is claimed and does not arrive takes no memory", async (t
   for (const parser of parsers) t.equal(parser.push(Buffer.concat([claim, Buffer.alloc(1_000)])), undefined);
   const reserved = process.memoryUsage().arrayBuffers - before.reserved;
   const resident = residentBytes(process.pid) - before.resident;
-  // Garbage of before may go meanwhile.
+  // Garbage from before may be freed meanwhile.
   t.ok(reserved > (claims / 2) * LIMITS.linkPayloadBytes, `${Math.round(reserved / 2 ** 20)} MiB are reserved`);
   t.ok(resident < LIMITS.linkPayloadBytes / 2, `${Math.round(resident / 2 ** 20)} MiB of them are there`);
   for (const parser of parsers) parser.close();

@@ -28,7 +28,7 @@ class History {
   readonly #kinds = new Map<number, ProducerKind>();
   #service: ModelService;
   #producers: ModelProducer[] = [];
-  /** Of processes that ended: what they had not heard of may be stored or not. */
+  /** Messages without an answer, of processes that ended: they may be stored or not. */
   readonly #abandoned = new Set<number>();
   readonly #owners = new Map<number, ModelProducer>();
   #instances = 0;
@@ -132,7 +132,7 @@ class History {
     );
   }
 
-  /** All who can send again do, one after the other. */
+  /** Every producer that can send again does so, one after the other. */
   async #quiet(): Promise<void> {
     for (const producer of this.#producers) {
       if (producer.kind === "without instance") continue;

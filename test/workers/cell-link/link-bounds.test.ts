@@ -74,7 +74,7 @@ t.test("a hello that comes byte by byte has no more time; half-open connections 
     for (let at = 0; at < LIMITS.linkHelloTimeoutMs / 1000; at++) {
       slow.write((hello as Uint8Array).subarray(at, at + 1));
       await new Promise<void>((resolve) => slow.socket.write("", () => resolve()));
-      // What was written is read by then.
+      // By then the service has read what was written.
       await (await recorder.connect("beside")).close();
       recorder.timers.advance(1_000);
     }

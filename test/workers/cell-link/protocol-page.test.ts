@@ -49,7 +49,7 @@ t.test("what may follow what", async (t) => {
   PAGE.holds(t, "## What may follow what", /^\| message [^\n]*\n(?:\|[^\n]*\n?)*\|/m, [...head, ...rows].join("\n"));
 });
 
-/** Of those that a producer meets; the others are of the service's memory. */
+/** Bounds that a producer meets. The others are about the service's memory. */
 const BOUNDS: readonly [what: string, most: number | string, code: string][] = [
   ["body of a link frame", "1 MiB", "bad_frame"],
   ["payload of a frame", "64 MiB", "bad_frame"],

@@ -311,7 +311,7 @@ t.test("a failed sync: nothing is acknowledged, connections get unavailable, so 
     await recorder.stop();
     const again = await RecorderHarness.start(t, directory);
     const resumed = await again.connect("p");
-    // The bytes may have reached the disk all the same: the number says, and the effect is there once.
+    // The bytes may have reached the disk all the same. The number tells, and the effect is there once.
     const committed = resumed.welcome.committed as number;
     t.ok(committed === 2 || committed === 3);
     t.equal(again.run(runId).files.length, committed - 2);

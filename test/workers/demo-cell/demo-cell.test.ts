@@ -206,7 +206,7 @@ t.test(
   { skip: !existsSync(HEIGHTMAPS) && `${HEIGHTMAPS} is absent` },
   async (t) => {
     const index = JSON.parse(readFileSync(`${HEIGHTMAPS}/index.json`, "utf8")) as Record<string, unknown>[];
-    // Behind the scenes each capture has its turn.
+    // After the scenes, each capture has its turn.
     const runs = ALL_SCENES.length + index.length;
     const { link, server, reports } = await produce(t, { seed: 1, runs, capturesDirectory: HEIGHTMAPS });
     t.same(

@@ -54,7 +54,7 @@ t.test(
       t.equal(data.length, rows * columns * itemBytes, name);
       const values = Array.from({ length: data.length / numberBytes }, (_, nth) => read(view, nth * numberBytes));
       if (name.includes("65x65")) t.same([rows, columns], [65, 65], name);
-      // The suite says nothing of the other's values.
+      // The suite does not give the values of the others.
       if (expected[name] !== undefined) t.same(values.slice(-5), expected[name], name);
       t.ok(values.every(Number.isFinite), name);
     }

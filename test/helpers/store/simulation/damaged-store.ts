@@ -30,13 +30,13 @@ const FAULTS: ReadonlySet<string> = new Set([
 ]);
 
 export interface DamagedStoreOptions {
-  /** Of a store that had been closed: a copy, to be damaged. */
+  /** A copy of the disk of a store that had been closed. It is to be damaged. */
   disk: SimulatedDisk;
   directory: string;
   /** What the store held. */
   model: StoreModel;
   random: Random;
-  /** Of the power cuts. */
+  /** Randomness for the power cuts. */
   cuts: Random;
   /** What went wrong is added to it. */
   faults: string[];
@@ -98,7 +98,7 @@ export class DamagedStore {
     const { disk, newLife, random, model } = this.#options;
     await this.#judgeCheck("before an opening", disk);
     if (this.#damage.path.includes("/captures/")) return;
-    // Where records are gone untold their numbers are used again.
+    // If the loss of records is not told, their numbers are used again.
     const life = newLife(disk, this.#isDamage === true, random);
     const options = { ...this.#options.recorderOptions(), retention: { days: null, bytes: null } };
     await life.start(options);
@@ -113,8 +113,8 @@ export class DamagedStore {
   }
 
   /**
-   * Judges another opening, after a power cut after the first one, if there was one. It comes once all else is over:
-   * the turns of the event loop that it takes are none of the history's.
+   * Judges another opening, after a power cut after the first one, if there was one. It comes last, since the turns of
+   * the event loop that it takes are no part of the history.
    */
   async judgeCut(): Promise<void> {
     await this.#judgeCut?.();
@@ -135,7 +135,7 @@ export class DamagedStore {
     const { records } = this.#options.model;
     const recovery = life.ready?.recovery;
     const isTold = (recovery?.corruptionCount ?? 0) > 0;
-    // What lies in a segment that was taken from its hint file is found by whoever reads it.
+    // Damage in a segment that was taken from its hint file is found only by those who read the segment.
     const isRead = life.hints === 0 || isHint(path);
     if (this.#isDamage && !isTold && isRead) this.#fault(`opening does not tell of ${what}`);
     if (this.#isDamage === null && !isTold && life.lastSequence < records)

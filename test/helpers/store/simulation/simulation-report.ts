@@ -3,7 +3,7 @@ import type { DiskPlace } from "../../disk/disk-place.js";
 export interface SimulationReport extends SimulationCounts {
   /** What went wrong; nothing should. */
   faults: string[];
-  /** Of each life, one after the other, what its strike fell into; null where none did. */
+  /** What the strike of each life fell into, one life after the other; null where no strike fell. */
   struck: (DiskPlace | null)[];
   /** Openings that a failure or a full disk ended. */
   failedOpenings: number;
@@ -28,13 +28,13 @@ export function noCounts() {
       unreadable: 0,
       /** Stores that were damaged at the end, each in one place. */
       damages: 0,
-      /** Of them: what no store can tell from a torn tail, or from what never was. */
+      /** Damaged stores whose damage no store can tell from a torn tail, or from what never was. */
       untold: 0,
       /** Hint files that were written, and segments that openings took from theirs. */
       hintsWritten: 0,
       hints: 0,
     },
-    /** Of machine or process, by what they fell into; `idle`: between operations. */
+    /** Ends of the machine or process, by what they fell into; `idle`: between operations. */
     crashes: {} as Partial<Record<DiskPlace | "idle", number>>,
     /** Failed syncs and writes. */
     errors: {} as Partial<Record<DiskPlace, number>>,

@@ -79,7 +79,7 @@ export interface LossContext {
   bases: readonly number[];
   /** The last record that a hint file which is there still has; 0 without one. */
   hintedSequence: number;
-  /** Bases of segments of which the one before has the first records still, from before a recovery moved them. */
+  /** Bases of segments whose first records the segment before still has, from before a recovery moved them. */
   doubled: ReadonlySet<number>;
   /** Captures or quarantine have a file: there was a log. */
   hasOtherFiles: boolean;
@@ -89,7 +89,7 @@ export function baseOf(path: string): number {
   return Number(/(\d+)\.seg$/.exec(path)?.[1]);
 }
 
-/** Of the store's segments: those that `LossContext.doubled` has. */
+/** The segments of the store that belong in `LossContext.doubled`. */
 export function doubledSegments(disk: SimulatedDisk): Set<number> {
   const paths = disk.paths().filter((path) => path.endsWith(".seg"));
   const isDoubled = (nth: number): boolean => {
@@ -107,11 +107,11 @@ function isHeader(segment: Uint8Array, offset: number): boolean {
 
 interface PlacedHeader {
   offset: number;
-  /** Of the whole record; beyond the segment's end where the rest of it was torn off. */
+  /** The end of the whole record; beyond the segment's end where the rest of the record was torn off. */
   end: number;
   sequence: number;
   durableUpTo: number;
-  /** Not only the header. */
+  /** The whole record is there, not only its header. */
   isWhole: boolean;
 }
 
@@ -159,10 +159,10 @@ export function isHealed(
 }
 
 /**
- * What damage to a segment of a store that had been closed must come to, by the bytes alone. `keptSequence`: of the records before the
+ * What damage to a segment of a closed store must come to, by the bytes alone. `keptSequence`: the last one before the
  * damage. `isDamage` is false for the little that nothing can tell from what a crash leaves or from what never was: the newest segment
  * gone as a whole, or damaged after the last record that anything left says was durable. It is null where the segment before may stand
- * in for one that is gone: then what is not told must be lost neither.
+ * in for one that is gone: then nothing may be lost untold.
  */
 export function expectedOfSegment(
   { path, before, after }: StoreDamage,
@@ -185,7 +185,7 @@ export function expectedOfSegment(
     const isKnown = bases.length === 1 && hasOtherFiles;
     return { isDamage: isKnown, keptSequence };
   }
-  // One after the other: what stands behind a place that was never written is cut by whoever opens the log, as that is.
+  // Records must follow one another: an opening cuts a place that was never written, and all that stands behind it.
   const isNext = ({ offset, sequence, isWhole }: PlacedHeader, nth: number): boolean => {
     const last = headers[nth - 1];
     return isWhole && (last === undefined || (offset === last.end && sequence === last.sequence + 1));
@@ -196,7 +196,7 @@ export function expectedOfSegment(
   });
   const [opening, ...others] = records;
   if (!isSame(0, SEGMENT_HEADER_BYTES) || !opening?.isIntact) return { isDamage: true, keptSequence };
-  // A header says what it says also where the rest of its record is torn off.
+  // A header counts even where the rest of its record is torn off.
   const claims = headers.map(({ offset, durableUpTo }) =>
     isSame(offset, offset + RECORD_HEADER_BYTES) ? durableUpTo : 0,
   );

@@ -19,7 +19,7 @@ import { ManualTimers } from "../../recorder/manual-timers.js";
 import { SimulatedFront } from "../../recorder/simulated-front.js";
 import { type CrashMode, canStrike, type Strike } from "./strike.js";
 
-/** A failed sync is no reason to end all writes where nothing that was acknowledged depends on it: not the names in the log's folder. */
+/** A failed sync of a hint file need not end all writes: nothing acknowledged depends on it. A folder's sync must. */
 function isHarmless({ kind }: DiskOperation, place: DiskPlace): boolean {
   return place === "hint" && kind === "datasync";
 }
@@ -32,7 +32,7 @@ export interface LifeOptions {
   random: Random;
   wallUs(): number;
   strike: Strike | null;
-  /** Every record that the recorder shows the front: those that the log held first, but for what comes from hint files. */
+  /** Every record that the recorder shows the front, those of the log first, but none that comes from a hint file. */
   onRecord(record: LogRecord): void;
   /** Every record that the recorder shows the front from a hint file, some without their body. */
   onHinted(record: LogRecord): void;
@@ -47,7 +47,7 @@ export class StoreLife {
   readonly faults: string[] = [];
   /** What the strike hit, once it did. */
   struck: DiskPlace | null = null;
-  /** Of the records that were shown, or that a hint file stands for. */
+  /** The last record that was shown, or that a hint file stands for. */
   lastSequence = 0;
   /** Sealed segments that the opening took from their hint files. */
   hints = 0;
@@ -95,7 +95,7 @@ export class StoreLife {
     return this.isDead || this.hasFailed;
   }
 
-  /** @throws what the recorder's start does; a life that its strike ended on the way only is over */
+  /** @throws what the recorder's start throws; if the strike ended the life on the way, the life is only over */
   async start(options: RecorderOptions): Promise<void> {
     const { random, wallUs } = this.#options;
     const fileSystem = slowDisk(this.disk, random);
@@ -146,8 +146,8 @@ export class StoreLife {
   }
 
   /**
-   * The disk as the next life finds it: as a power cut leaves it in this mode; with "restart", as a process that had failed leaves it, whose machine goes
-   * on. Then the next life reads what a failed sync left in memory alone, and a later power cut takes it.
+   * The disk as the next life finds it: as a power cut leaves it in this mode, or with "restart" as a failed process
+   * leaves it. Then the next life reads what a failed sync left in memory alone, and a later power cut takes it.
    */
   end(mode: CrashMode | "restart"): SimulatedDisk {
     this.#isEnded = true;

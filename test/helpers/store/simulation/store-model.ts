@@ -15,7 +15,7 @@ import type { MessageAnswer, SimulatedProducer } from "../../link/simulated-prod
 /** A committed record. */
 interface Entry {
   digest: number;
-  /** Of what a hint tells in any case. */
+  /** A digest of what a hint tells in any case. */
   indexDigest: number;
   isMark: boolean;
 }
@@ -44,7 +44,7 @@ export class StoreModel {
     return this.#entries.length;
   }
 
-  /** Of all runs. */
+  /** The ids of all runs. */
   get runIds(): Iterable<string> {
     return this.#model.runs.keys();
   }
@@ -73,12 +73,12 @@ export class StoreModel {
     this.#takeMessage(origin.producer, origin.sequence, refusal);
   }
 
-  /** An opening that failed has shown marks before it made them durable: nobody has built on them, and their numbers may be used again. */
+  /** A failed opening showed marks before they were durable. Nobody built on them: their numbers may be used again. */
   forgetMarksBehind(sequence: number): void {
     while (this.#entries.length > sequence && this.#entries.at(-1)?.isMark) this.#entries.pop();
   }
 
-  /** Whether the record is of those that were committed before, and then, that it is the same. */
+  /** Whether the record was committed before. If it was, it must be the same. */
   compare(record: LogRecord): boolean {
     if (record.type === LOG_RECORD_TYPE.openingState) return true;
     const known = this.#entries[record.sequence - 1];

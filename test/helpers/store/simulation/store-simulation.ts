@@ -14,12 +14,12 @@ import { CRASH_MODES, type CrashMode, randomStrike, type Strike } from "./strike
 const DIRECTORY = "/data";
 const SECOND_US = 1_000_000;
 const DAY_US = 86_400 * SECOND_US;
-/** What does not come to its end within so many turns of the event loop never does. */
+/** What has not ended after so many turns of the event loop never ends. */
 const MOST_TURNS = 20_000;
 
 /** Instead of random lives: one of so many steps that this befalls, then the one in which all must come right. */
 export interface SimulationPlan {
-  /** What befalls lives before that one, one each: what they leave its opening finds. */
+  /** What befalls the lives before that one, one each. Its opening finds what they leave. */
   before?: readonly Strike[];
   strike: Strike;
   mode: CrashMode;
@@ -57,15 +57,15 @@ class StoreSimulation {
     ...noCounts(),
   };
   #disk = new SimulatedDisk();
-  /** The last life's end was one of the process or the machine: what it left the next may find half put right. */
+  /** The last life ended with its process or machine. The next one may find what it left half put right. */
   #hasCrashed = false;
-  /** Behind the last life there was no power cut, though it had failed. */
+  /** The last life had failed, but no power cut came after it. */
   #isRestart = false;
   #wallUs = 1_795_000_000 * SECOND_US;
 
-  /** Of its own, so that histories without restarts stay as they were. */
+  /** Random numbers of its own, so that histories without restarts stay as they were. */
   readonly #restarts: Random | null;
-  /** Of the power cuts after openings that met damage: of its own likewise. */
+  /** Random numbers for the power cuts after openings that met damage: for the same reason. */
   readonly #cuts: Random;
   readonly #damagedStores: DamagedStore[] = [];
 
@@ -91,7 +91,7 @@ class StoreSimulation {
     }
     const isRestart = this.#isRestart;
     if (this.#faults.length === 0) await this.#live(null);
-    // Behind it comes the first power cut since a failure that was only restarted from: another opening shows what that took.
+    // Then comes the first power cut since a failure that was only restarted from. Another opening shows what it took.
     if (this.#faults.length === 0 && isRestart) await this.#live(null);
     if (this.#faults.length === 0) await this.#check("at the end");
     for (let times = this.#plan ? 0 : 3; times > 0 && this.#faults.length === 0; times--) await this.#damage();
@@ -163,13 +163,13 @@ class StoreSimulation {
     };
   }
 
-  /** False when the opening was struck. Now and then a read fails: the opening must say so, and another go well. */
+  /** False when the opening was struck. Now and then a read fails: the opening must say so, and another one succeed. */
   async #open(life: StoreLife, strike: Strike | null): Promise<boolean> {
     const { disk } = life;
     let failsAt =
       this.#plan === null && this.#random.chance(0.05) ? this.#random.integer(0, 30) : Number.POSITIVE_INFINITY;
     let hasFailed = false;
-    // A hint file that cannot be read is done without.
+    // An opening does without a hint file that cannot be read.
     disk.onRead = (path) => {
       if (!life.isOpening || path.includes(".hint")) return undefined;
       if (failsAt-- > 0) return undefined;
@@ -202,7 +202,7 @@ class StoreSimulation {
   async #judgeRuns(life: StoreLife): Promise<void> {
     const model = this.#model;
     let runs = await life.runs(model.runIds);
-    // What was committed while they were read may be in some of them.
+    // What was committed during the reads may be in some of the runs.
     for (let records = -1; records !== model.records && !life.isOver; runs = await life.runs(model.runIds)) {
       records = model.records;
     }

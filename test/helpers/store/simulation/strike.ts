@@ -37,7 +37,7 @@ const WRITING: ReadonlySet<DiskOperation["kind"]> = new Set([
 
 /** Whether the strike can fall into this operation. */
 export function canStrike(strike: Strike, operation: DiskOperation, place: DiskPlace, isOpening: boolean): boolean {
-  // Where the opening did too little for it, it strikes later.
+  // If the opening made too few operations for it, it strikes later.
   const isThere = strike.place === "any" || strike.place === place || (strike.place === "recovery" && !isOpening);
   if (!isThere) return false;
   if (strike.kind === "sync") return operation.kind === "datasync" || operation.kind === "syncDirectory";

@@ -29,7 +29,7 @@ function stored(offset = 0): { file: Buffer; rows: RowStore; ranges: [number, nu
   return { file, rows, ranges };
 }
 
-/** Of the values of `stored`. */
+/** Every third value of every third line of `stored`. */
 function everyThird(toMm: (raw: number) => number): Overview {
   const [width, lines] = [4, 9];
   const zMm = Float32Array.from({ length: width * lines }, (_, at) =>

@@ -72,7 +72,7 @@ function frames(): MadeFrame[] {
   const deep = [8, 10, 12, 16].map((bits) => {
     const frame = surfaceFrame(bits, 31, 20);
     frame.planes.luminance = { dtype: "u16", bits };
-    // Also more bits than are said to carry signal: as bright as can be.
+    // Also values with more bits than are said to carry signal: they are as bright as can be.
     const light = Uint16Array.from({ length: 31 * 20 }, () => random.integer(0, 2 ** random.integer(0, 16) - 1));
     frame.luminance = new Uint8Array(light.buffer);
     return frame;
@@ -194,7 +194,7 @@ t.test("lines of several blocks, whose masks begin within a byte, are those of t
   for (const frame of [surface, single, word]) await blocksAreTheWhole(t, frame, random);
 });
 
-/** The bits of the mask that are of points. */
+/** The bits of the mask that belong to points. */
 function maskOfPoints(frame: MadeFrame, mask: Uint8Array): Uint8Array {
   const bits = mask.slice();
   for (const [at, z] of plainHeights(frame).entries()) {
@@ -275,7 +275,7 @@ def compare(name, xyz, light):
     same_light = light is None if bright.size == 0 else light is not None and light.dtype == numpy.uint8 and numpy.array_equal(light, bright)
     print(name, len(xyz), bool(xyz.dtype == numpy.float32 and numpy.array_equal(xyz, expected) and same_light))
 `;
-/** Of a binary PLY nothing but its own header says what the rows are. */
+/** Reads a binary PLY by nothing but its own header, which says what the rows are. */
 const NUMPY = `
 import sys, numpy
 ${COMPARISON}

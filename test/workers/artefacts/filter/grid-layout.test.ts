@@ -44,7 +44,7 @@ t.test("the table of offsets has the nearest ones there are, each beside the opp
     const { width, lines, xPitchMm, yPitchMm, xOriginMm, yOriginMm } = geometry;
     const what = JSON.stringify(geometry);
     memory.reset();
-    // What was in the memory before is nothing to go by.
+    // What was in the memory before must not matter.
     memory.bytes(memory.allocate(60_000), 60_000).fill(0x7b);
     memory.reset();
     const grid = layOutGrid(memory, geometry);

@@ -16,7 +16,7 @@ import { storedFrame } from "../../../helpers/captures/stored-frame.js";
 import { collectGarbage } from "../../../helpers/process/held-memory.js";
 
 const KIB = 1024;
-/** Of the filter, whatever the frame: raw lines, scratch, the table of neighbours. */
+/** What the filter takes for any frame: raw lines, scratch, the table of neighbours. */
 const FIXED_BYTES = 256 * KIB;
 
 /** Bytes for each position, from the table in artefact-tasks.ts, and a margin for the edges of narrow frames. */
@@ -54,7 +54,7 @@ function peaks(folder: string) {
 /** Turns of the event loop after which a buffer that is still there is held. */
 const TURNS = 5;
 
-/** The file system of a task: at the first read into a buffer it looks at what the task holds of those that it read into. */
+/** The file system of a task. At the first read into a buffer, it looks which read buffers the task still holds. */
 function heldAtReads(): { fileSystem: FileSystem; most(): number } {
   let most = 0;
   const seen = new WeakSet<ArrayBufferLike>();

@@ -96,7 +96,7 @@ function smallFrames(): MadeFrame[] {
   frames.push(
     frameOf("heights that are no f32", "u16", size, overflowing, { scale_mm: 1e34, invalid: [0, 70_000, 1.5] }),
   );
-  // Of 200 lines in one strip every eighth tells what the code is made for.
+  // A strip has 200 lines. Its code is made from every eighth of them.
   const rare = all(0).map((_, at) => 30_000 + (Math.floor(at / 300) % 8 === 4 ? 0 : random.integer(-9_000, 9_000)));
   frames.push(frameOf("values that the lines looked at have not", "u16", size, rare, { invalid: [0] }));
   // The last has strips between the first and the last one.
@@ -104,7 +104,7 @@ function smallFrames(): MadeFrame[] {
   return frames;
 }
 
-/** What the contract says of the luminance: more bits than 8 are shifted down; and what has more than it is said to have is as bright as can be. */
+/** Luminance by the contract: more bits than 8 are shifted down, and a value with too many is as bright as can be. */
 function expectedLuminance({ planes, luminance }: MadeFrame): Uint16Array {
   const raw = Uint8Array.from(luminance ?? []);
   if (planes.luminance?.dtype === "u8") return Uint16Array.from(raw);
@@ -117,7 +117,7 @@ function deepFrames(): MadeFrame[] {
   const random = createRandom(6);
   return [8, 10, 12, 16].map((bits) => {
     const frame = surfaceFrame(bits, 333, 100);
-    // Also more bits than are said to carry signal.
+    // Also values with more bits than are said to carry signal.
     const light = Uint16Array.from({ length: 33_300 }, () => random.integer(0, 2 ** random.integer(0, 16) - 1));
     frame.luminance = new Uint8Array(light.buffer);
     frame.planes.luminance = { dtype: "u16", bits };
@@ -181,7 +181,7 @@ t.test("heights far from zero keep their steps: half a step of the picture at mo
     t.ok(Buffer.from(samples.buffer).equals(Buffer.from(expected.buffer)), frame.name);
     const [lowest, highest] = [Number(texts.z_min_mm), Number(texts.z_max_mm)];
     const step = (highest - lowest) / 65_534;
-    // What f64 has of such a height.
+    // The precision that a f64 has at such a height.
     const slack = 4 * Number.EPSILON * Math.max(Math.abs(lowest), Math.abs(highest));
     let worst = 0;
     for (const [at, raw] of [...rawHeights(frame)].entries()) {

@@ -51,7 +51,7 @@ const codeOf = (promise: Promise<unknown>): Promise<string> =>
     (error: TaskError) => error.code,
   );
 
-/** A file of values of four bytes, and the series of so many rows an append that it holds. */
+/** A file of four-byte values, and the series that it holds, with so many rows in each append. */
 function storedSeries(path: string, values: Float32Array | Int32Array, channels: number, rows: readonly number[]) {
   const bytes = Buffer.from(values.buffer);
   writeFileSync(path, bytes);

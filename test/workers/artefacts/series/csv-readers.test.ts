@@ -96,7 +96,7 @@ t.test("numpy and pandas read the same numbers, of every real series too", async
     const values = realColumns(source);
     read.add(name);
     for (const dtype of dtypes) {
-      // Of integers with a decimal scale every digit of the source comes back: none of these files has more than six after the point.
+      // Integers with a decimal scale give back every digit of the source: no file has more than six after the point.
       const raw = values.map((value) => (Number.isNaN(value) ? CODE : Math.round(value * 1e6)));
       const channels = columns.length;
       if (dtype !== "i32") await put({ dtype, scale: 1, channels, source }, values);

@@ -89,7 +89,7 @@ t.test(
     const asks = () => maker.asked.filter((name) => name === "filter").length;
     const said = () =>
       recorder.lines.filter(({ message }) => message.includes("put off")).map(({ message }) => message);
-    // Beside the link's own.
+    // The link has a timer of this length too.
     const isPutOff = () => recorder.timers.armedFor(1_000) === 2;
     /** Each time it was refused it is asked for again after so many seconds, and not before. */
     const assertRetries = async (...waitsSeconds: number[]): Promise<void> => {

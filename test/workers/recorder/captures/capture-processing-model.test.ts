@@ -52,7 +52,7 @@ function resultOf(name: TaskName): unknown {
   return new Uint8Array(10);
 }
 
-/** The store of runs as the recorder is for processing: what is recorded is folded, and counted by what it is of. */
+/** Holds runs as the recorder does for processing: it folds records, and counts them by what they are about. */
 class PlainStore {
   readonly runs = new Map<string, RunState>();
   readonly recorded = new Map<string, number>();
@@ -232,7 +232,7 @@ function changeRuns(store: PlainStore, random: Random, newId: () => string): voi
   }
 }
 
-/** What is made in the end, of all that is whole. @returns how much of it failed */
+/** Everything that is whole was made in the end. @returns how much of it failed */
 function judge(store: PlainStore): number {
   let failed = 0;
   for (const run of store.runs.values()) {

@@ -45,7 +45,7 @@ async function look(recorder: RecorderHarness, level: string): Promise<void> {
   await recorder.until(() => recorder.row("disk").status === level);
 }
 
-/** Second after second, until it is so: a write that is just being tried again waits for the next one. */
+/** Advances second by second until the condition holds: a write that is being tried again waits for the next second. */
 async function letTimePass(recorder: RecorderHarness, condition: () => boolean): Promise<void> {
   while (!condition()) {
     recorder.timers.advance(1_000);
@@ -85,7 +85,7 @@ t.test("at low water captures wait, each kind of them, and everything else goes 
   for (let at = 0; at < 20; at++) await controller.accept(event);
   // A file without bytes takes no room.
   await controller.accept({ type: "file.put", run_id: runId, name: "empty", content_type: "a/b" });
-  // Time enough for any of the link's limits: who is made to wait is not taken for silent.
+  // Longer than any time limit of the link: a producer that has to wait does not count as silent.
   for (let second = 0; second < 90; second++) {
     recorder.timers.advance(1_000);
     await controller.untilPong();

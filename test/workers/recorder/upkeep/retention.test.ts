@@ -173,7 +173,7 @@ t.test(
     wallUs += DAY_US - 1;
     await pass(recorder, MINUTE_MS);
     t.notOk(isRemoved(recorder.run(first.id)));
-    // So long it was left alone: by then it counts as right.
+    // Until then the older run was kept. After a whole day the clock counts as right.
     wallUs = recorder.run(second.id).completedAtUs as number;
     wallUs += DAY_US;
     await pass(recorder, MINUTE_MS);
@@ -253,7 +253,7 @@ t.test("a file that cannot be unlinked holds up no other, health says so, and it
   const again = await RecorderHarness.start(t, directory, options);
   await again.until(() => again.row("recorder").status === "degraded");
   stuck = "";
-  // What health says comes before the pass is over, and the next one begins a minute after that.
+  // Health changes before the pass is over, and the next pass begins a minute after that.
   while (again.row("recorder").status !== "healthy") await pass(again, MINUTE_MS);
   t.notOk(existsSync(pathOf(again, first.id)));
   t.ok(again.lines.some(({ message }) => message === "a removed capture was unlinked after all"));
@@ -291,7 +291,7 @@ t.test("folders of past months go when they are empty, and come back when they a
   const raw = await recorder.connect("controller");
   const months = () => readdirSync(join(recorder.directory, "captures")).sort();
   const idIn = (month: number, n: number) => generateUuidV7(Date.UTC(2031, month, 3), new Uint8Array(10).fill(n));
-  // Of this run only captures: the folder of its month will be empty.
+  // This run has only captures, so that the folder of its month becomes empty.
   const bare = idIn(0, 1);
   const open = await runWithCaptures(raw, 9);
   await raw.accept({ type: "run.cancel", id: open.id });

@@ -87,7 +87,7 @@ for (const [how, remove] of Object.entries(removals)) {
       const path = isSegment
         ? join(directory, "meta", segment)
         : join(directory, "captures", capturePath(runId, "capture"));
-      // What is as it should be is no matter.
+      // A look while all is as it should be changes nothing.
       await look(recorder);
       await controller.accept(runEvent(runId));
       remove(path);

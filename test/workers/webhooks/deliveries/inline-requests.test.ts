@@ -140,7 +140,7 @@ t.test("a client that goes away takes back what was not begun; what was is finis
   one.attempt(pending, true);
   one.settle();
 
-  // One that waited in vain until the window of the automatic attempts was over takes none of them away.
+  // A request that waited in vain until the window of the automatic attempts was over uses up none of them.
   const waiting = one.emit([webhook]).deliveries[0]?.id as string;
   one.settle();
   one.attempt(waiting, false);

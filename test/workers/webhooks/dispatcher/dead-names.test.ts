@@ -11,7 +11,7 @@ t.test(
   "names that never resolve hold up no other name, no address, no file and no stop",
   { skip: hasNoCompiler },
   async (t) => {
-    // Of the process that looks names up: whatever this process's own look-ups did, they would not be held.
+    // For the process that looks names up. The library does not hold look-ups of this process, which already runs.
     process.env.LD_PRELOAD = preloadedLibrary(t, "stuck-names");
     t.teardown(() => {
       delete process.env.LD_PRELOAD;
@@ -27,7 +27,7 @@ t.test(
     for (const id of [...named, ...addressed]) t.match(await end(id), { error: null });
     t.equal(receiver.requests.length, 2 * DELIVERIES);
     t.equal(receiver.requests[0]?.headers["content-length"], receiver.requests.at(-1)?.headers["content-length"]);
-    // A further name, and the threads that files need.
+    // Another name can be looked up, and threads for files are free.
     t.match(await end(deliver(`http://fine-too.test:${receiver.port}/`)), { error: null });
     await stat(".");
     t.notOk(dead.some(hasEnded), `all ${DEAD} dead names are still looked up`);
@@ -43,7 +43,7 @@ t.test("names resolve as the system has them", async (t) => {
   const receiver = await startReceiver();
   t.teardown(() => receiver.close());
   const { deliver, end } = startTestDispatcher(t);
-  // Of the hosts file.
+  // This name comes from the hosts file.
   t.match(await end(deliver(`http://localhost:${receiver.port}/`)), { error: null });
   t.match(await end(deliver("http://no-such-host.invalid/")), {
     error: /^the host name does not resolve( now)? \((ENOTFOUND|EAI_AGAIN)\)$/,

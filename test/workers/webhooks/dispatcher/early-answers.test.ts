@@ -46,7 +46,7 @@ const CLOSES: Record<string, (socket: Socket) => void> = {
   resets: (socket) => (socket instanceof TLSSocket ? socket.destroy() : resetConnection(socket)),
 };
 
-/** Says it at once, and ends the connection when the system has taken it. */
+/** Answers at once, and ends the connection when the system has taken the answer. */
 function answerAndClose(socket: Socket, head: string, close: (socket: Socket) => void): void {
   socket.pause();
   socket.write(`HTTP/1.1 ${head}\r\n\r\n`, () => close(socket));
@@ -60,11 +60,11 @@ for (const protocol of ["http", "https"] as const) {
         ["413 Content Too Large\r\nConnection: close\r\nContent-Length: 0", 413],
         ["202 Accepted\r\nContent-Length: 0", 202],
         ["103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 429 Too Many Requests\r\nContent-Length: 0", 429],
-        // The end of this one's body is the end of the connection.
+        // This answer has no length: the end of the connection ends its body.
         ["503 Service Unavailable", 503],
       ] as const) {
         const { url, seen } = await receiver(t, protocol, (socket, nth) => {
-          // The first of a connection is small, and answered as usual: the second one comes over a connection that was used.
+          // The first request of a connection is small and answered as usual, so the second one uses a kept connection.
           if (nth === 1 && seen.requests === 1) socket.write("HTTP/1.1 204 No Content\r\n\r\n");
           else answerAndClose(socket, head, close);
         });

@@ -19,7 +19,7 @@ async function countingReceiver(t: Test, onRequest: (socket: Socket, nth: number
     let text = "";
     socket.on("data", (chunk) => {
       text += chunk.toString("latin1");
-      // Every body of the bench ends so.
+      // Every body of the bench ends like this.
       if (!text.endsWith("}")) return;
       seen.requests++;
       seen.ids.add(/webhook-id: (\S+)/.exec(text)?.[1] ?? "");
@@ -48,7 +48,7 @@ t.test(
       for (let nth = 0; nth < 5; nth++) {
         t.match(await end(deliver(url)), { attemptNumber: 1, statusCode: 204, error: null });
       }
-      // The second of each connection is repeated over a new one, whose first it is.
+      // The second request of each connection is repeated over a new one, as its first.
       t.same([seen.connections, seen.requests, seen.ids.size], [5, 9, 5]);
     }
   },
@@ -73,7 +73,7 @@ t.test(
 t.test("an answer that has begun is not asked for again", async (t) => {
   for (const [status, error] of [
     ["102 Processing", /closed before an answer/],
-    // undici takes none of these two.
+    // undici takes neither of these two.
     ["100 Continue", /answered 100/],
     ["101 Switching\r\nConnection: Upgrade\r\nUpgrade: x", /another protocol/],
   ] as const) {

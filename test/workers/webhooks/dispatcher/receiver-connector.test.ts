@@ -63,7 +63,7 @@ async function listening(t: Test, host = "127.0.0.1"): Promise<{ port: number; c
 
 t.test("a name is resolved once for a connection, which goes to the address that was judged", async (t) => {
   const { port } = await listening(t);
-  // What a rebinding name server answers: first a harmless address, then the one it is after.
+  // What a rebinding name server answers: first a harmless address, then the one that it aims at.
   const { asked, to } = connector({ "rebind.test": [[v4("127.0.0.1")], [v4("169.254.169.254")]] });
   t.equal(await to("rebind.test", port), "to 127.0.0.1");
   t.same(asked, ["rebind.test"]);
@@ -167,7 +167,7 @@ t.test(
       ...{ allow: null, deny: [], extraCa: null, ownPort: () => null },
       lookUp: () => t.fail("an address is not looked up"),
     });
-    // A socket that was handed over and is gone knows no address any more.
+    // A socket that was handed over and has closed knows no address any more.
     const sockets = Socket.prototype as unknown as { _getpeername(): object };
     const { _getpeername } = sockets;
     const gone = await new Promise<string>((resolve) => {
