@@ -241,7 +241,7 @@ t.test("an import against the direction of the folders fails", async (t) => {
   t.match(folderBreaches(made({ "http/x.ts": 'new URL("./gone.js", import.meta.url);' })), listOf(/not there/));
 });
 
-t.test("an import of a room that the others only start fails", async (t) => {
+t.test("an import of a sibling folder that is not on the importer's list fails", async (t) => {
   const all = {
     "workers/recorder/a.ts": "",
     "workers/cell-link/link/a.ts": "",
