@@ -35,7 +35,7 @@ const stopOf = (key: string) => `(() => {
   const { left, right, top, bottom } = shown.getBoundingClientRect();
   return {
     name: element.tagName + " " + (element.ariaLabel ?? element.name ?? "") + " " + shown.textContent.trim().slice(0, 30),
-    // Of a time the browser itself marks the part that has the focus.
+    // In a field for a time, the browser itself marks the part that has the focus.
     isRinged: element.type === "datetime-local" || getComputedStyle(shown).outlineStyle === "solid", isFree,
     left, right, top: top + scrollY, bottom: bottom + scrollY,
   };

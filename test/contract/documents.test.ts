@@ -21,6 +21,11 @@ const DOCUMENTS = [README, GUIDE, "http/commands/README.md", "http/demo/README.m
 /** Where the documents serve. The test puts the address and folder of its own service in their place. */
 const [URL_IN_DOCUMENTS, DATA_IN_DOCUMENTS, RECEIVER_PORT] = ["http://127.0.0.1:8000", "/var/lib/inspection", "9000"];
 const POLL_MS = 20;
+const TEST_SCRIPT = ".ci/test.mjs";
+/** Paths below dist/test. */
+const TEST_FILES = readdirSync("dist/test", { recursive: true, encoding: "utf8" }).filter((path) =>
+  path.endsWith(".test.js"),
+);
 /** Commands that need a store which is not being served. */
 const STORE_COMMANDS = ["check", "inspect", "export", "producers"];
 
@@ -153,7 +158,7 @@ class Reader {
     else if (words[0] === "curl") await this.#requests(text, status);
     else if (words[0] === "npm") this.#t.equal(faultOfNpm(words.slice(1)), null, text);
     else if (words[0] === "npx" && words[1] === "inspection-service") await this.#commands(words.slice(2));
-    else if (words[0] === "node") this.#t.ok(existsSync(words[1] as string), text);
+    else if (words[0] === "node") this.#scripts(words.slice(1));
     else this.#t.fail(`nobody knows how to try: ${text}`);
   }
 
@@ -202,6 +207,14 @@ class Reader {
       this.#names.DELIVERY = String(answer.delivery_id);
       this.#t.match(answer, { delivered: true, status_code: 204 }, "the receiver of the README takes it");
     }
+  }
+
+  /** A word for the script of the tests that chooses no test file is out of date. */
+  #scripts([script = "", ...words]: string[]): void {
+    this.#t.ok(existsSync(script), script);
+    if (script !== TEST_SCRIPT) return;
+    const isUnknown = (word: string) => !TEST_FILES.some((path) => path.includes(word));
+    this.#t.same(words.filter(isUnknown), [], `words that choose tests: ${words.join(" ")}`);
   }
 
   async #commands(words: string[]): Promise<void> {

@@ -323,7 +323,7 @@ async function sampleOf(soak: Soak, elapsedMs: () => number) {
 
 /** Memory and open files, from the end of the warm-up to the end. */
 function staysFlat(t: Test, samples: readonly Sample[]): void {
-  // What retention owes it does within its own time: the last runs' captures are few.
+  // The first third is the warm-up, in which the caches fill and memory grows.
   const after = samples.slice(Math.floor(samples.length / 3));
   const [warm, last] = [after[0], after.at(-1)] as [Sample, Sample];
   const growth = (value: "heap" | "resident") =>

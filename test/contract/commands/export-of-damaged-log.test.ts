@@ -100,7 +100,7 @@ function tellsLoss(t: Test, exported: Exported, lost: Inspected, says: RegExp): 
   t.equal(told.lost.length, 1);
 }
 
-t.test("what damage to the log took of a run is told, and the rest of the run written", async (t) => {
+t.test("an export says which records of the run are damaged, and writes the rest of the run", async (t) => {
   const { data, ended, running } = await twoRuns(t);
   const records = await recordsOf(data);
   const ofEnded = records.filter(isOf(ended.id));

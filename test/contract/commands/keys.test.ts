@@ -94,7 +94,7 @@ t.test(
   },
 );
 
-t.test("while the file is no key file, keys are refused and health says why, until it is right again", async (t) => {
+t.test("while the key file is damaged, all keys are refused and /health says why, until it is repaired", async (t) => {
   const folder = temporaryDirectory(t);
   const file = join(folder, "keys of the line.json");
   const key = (await runCommand(["keys", "add", "--file", file])).stdout.trim();

@@ -53,7 +53,6 @@ t.test("check goes on where the disk does not give bytes, and tells them and wha
   });
 });
 
-/** What is asked about a name: of the path that it fails for, with the code. */
 t.test("check goes on where a folder cannot be listed or a file's size be asked for, and names it", async (t) => {
   const { disk, paths, check } = await storeWithCaptures();
   const [first, , third] = paths as [string, string, string];
@@ -63,7 +62,7 @@ t.test("check goes on where a folder cannot be listed or a file's size be asked 
   disk.setBytes(`${CAPTURES}/${third}`, bytes);
   disk.setBytes(`${QUARANTINE}/${segmentName(1)}-64-80.bin`, new Uint8Array(80));
   const month = first.slice(0, 6);
-  const places: [Lookup, string, string][] = [
+  const places: [operation: Lookup, file: string, code: string][] = [
     ["readDirectory", "captures", "EIO"],
     ["readDirectory", `captures/${month}`, "EIO"],
     ["readDirectory", "quarantine", "EIO"],

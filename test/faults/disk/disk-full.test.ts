@@ -235,7 +235,7 @@ async function operationsOfWork(): Promise<DiskOperation[]> {
   return operations;
 }
 
-t.test("no room at any operation, once or many times: lost 0, resumed all; a sync that says so is final", async (t) => {
+t.test("after a full disk at any operation the store resumes and loses nothing; a failed sync ends it", async (t) => {
   const operations = await operationsOfWork();
   const kinds = new Set(operations.map(({ kind }) => kind));
   for (const kind of ["write", "create", "mkdir", "rename", "datasync", "syncDirectory"] as const)

@@ -363,7 +363,7 @@ const SYSTEM_CALLS: Partial<Record<DiskOperation["kind"], string>> = {
   syncDirectory: "fsync",
 };
 
-/** A folder below one that is not there is not there either. Whoever made the first ones is not asked for them. */
+/** A crash that loses a folder also loses the folders in it. The root and the working directory always exist. */
 function isReachable(directory: string, directories: ReadonlySet<string>): boolean {
   for (let at = parentOf(directory); at !== "" && at !== "."; at = parentOf(at)) if (!directories.has(at)) return false;
   return true;

@@ -5,7 +5,7 @@ import type { IncomingRequest } from "../../../http/requests/incoming-request.js
 import { RequestPipeline } from "../../../http/requests/request-pipeline.js";
 import { StorageError } from "../../../storage/storage-error.js";
 
-t.test("a body that is broken off is an error in the log, but for what is no fault of the service", (t) => {
+t.test("a body that breaks off is an error in the log, unless its capture was removed meanwhile", (t) => {
   const lines: [level: string, position: unknown][] = [];
   const note = (level: string) => (fields: { position?: unknown }) => lines.push([level, fields.position]);
   const log = { isLevelEnabled: () => false, error: note("error"), info: note("info") } as unknown as ServiceLog;

@@ -33,7 +33,7 @@ const bodyOf = (totalBytes: number, untilLet = async (): Promise<void> => {}) =>
 });
 
 onEveryFront(t, "while a server closes, every answer is the last of its connection", async (t, serve) => {
-  // Its lines are kept too, from an answer that said otherwise.
+  // The front caches the header lines of this reply. They say keep-alive, so they must not be used while it closes.
   const kept = jsonBytesReply(Buffer.from('{"a":1}'), true);
   const waiting: ((reply: Reply) => void)[] = [];
   let letRead: (() => void) | undefined;

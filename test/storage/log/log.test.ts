@@ -291,7 +291,7 @@ t.test("none: nothing is synced until a segment or the log is closed", async (t)
   t.match(recovery, { provenSequence: 3, lastSequence: 4, newSegmentBase: null });
 });
 
-t.test("what must be durable before something else is done is, in every mode; a failed sync says so", async (t) => {
+t.test("whenDurable waits for a sync in every durability mode, and rejects if the sync fails", async (t) => {
   for (const durability of ["full", "interval", "none"] as const) {
     const disk = await createDisk();
     const { log } = await openLog(disk, { durability });

@@ -64,7 +64,7 @@ t.test("what a record refers to must be there, where the log has lost none", asy
   const started: RunChange = { kind: "run_started", runId: run.id, event: EVENT };
   const start = recordSaying({ ...run, status: "running" }, started);
   const endWithEvent = endOf({ ...run, emitted: [EVENT] });
-  // The event's second delivery has its id for a webhook's too.
+  // The event has two deliveries. The second goes to a webhook that has the event's own id.
   const hooks = [putWebhook(WEBHOOK_ID), putWebhook(EVENT_ID)];
   const wrong: [string, LogRecord[], RegExp][] = [
     ["a change without a beginning", [...hooks, start], /^a change belongs to run .* no record before it begins/],

@@ -197,7 +197,7 @@ t.test("what another sent under the name is never taken for its own", async (t) 
   const answers = [];
   for (const n of [1, 2]) answers.push((await client.send({ type: "x", n })).acknowledged);
   await client.ping();
-  // Another has sent 3 to 9; the answers to 1 and 2 are lost, and 3 with its number comes behind.
+  // Another client of the same name has sent 3 to 9. This one does not know that, and numbers its next message 3.
   server.setCommitted("test-1", 9);
   answers.push((await client.send({ type: "x", n: 3 })).acknowledged);
   server.breakConnections();

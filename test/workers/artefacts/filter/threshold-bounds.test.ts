@@ -62,7 +62,7 @@ t.test(
       const distances = Array.from({ length: 4_000 }, (_, at) => (at === 0 ? 0.2 * (1 + far) : 0.2));
       const { low, high } = boundThreshold(sumsOf(distances), error);
       for (const share of [0.7, 0.75, 0.8]) {
-        // Spread evenly; the one that is far off moves farther.
+        // The points that move up are spread evenly. The one that is far off moves up too, away from the others.
         const exact = distances.map((d, at) => d / (1 - (at === 0 || (at * 0.618034) % 1 < share ? error : -error)));
         const { threshold: found } = threshold(exact);
         t.ok(low <= found && found <= high, `${far}, ${share}: ${found} between ${low} and ${high}`);
@@ -71,7 +71,7 @@ t.test(
   },
 );
 
-/** At random; all farther from the mean, or nearer to it; and all of them more, or less. */
+/** Moves every distance by the error in five ways: at random, away from the mean, towards it, all up, all down. */
 function staysWithin(
   t: Test,
   name: string,
@@ -102,6 +102,6 @@ t.test("points far off leave less doubt than as many that differ", async (t) => 
     return (high - low) / 2 / error;
   };
   const few = Array.from({ length: 50_000 }, (_, at) => (at % 200 === 0 ? 0.4 : 0.2 + random.normal() * 1e-4));
-  // Without regard to how distances differ it is the mean and twice the root mean square: 3 means at least.
+  // A bound that ignores how few points are far off would be mean + 2 root mean squares, which is at least 3 means.
   t.ok(doubtOf(few) < 2 * threshold(few).mean, `${doubtOf(few)}`);
 });

@@ -176,7 +176,7 @@ t.test(
       if (!Number.isFinite(valueOffset)) continue;
       const raw = random.pick([0, 57, -2_147_483_648, 2_147_483_647, random.integer(-100_000, 100_000)]);
       const [text = ""] = cells(append("i32", { valueScale, valueOffset }), [raw]);
-      // The f64 says no more of its decimal than this.
+      // The shortest decimal that reads back to the f64: the encoder cannot know which other one was meant.
       const [shownDigits, shownLast] = valueOffset === 0 ? ["0", exponent] : decimalOf(String(valueOffset));
       const unit = Math.min(exponent, shownLast);
       const size = BigInt(shownDigits) * 10n ** BigInt(shownLast - unit);
@@ -200,7 +200,7 @@ t.test(
       if (wholeOf(text, unit) !== expected || !isConventional || /^-?0\d/.test(text)) {
         t.fail(`${raw} x ${valueScale} + ${valueOffset} is ${text}`);
       }
-      // As JavaScript writes it, where a f64 has it.
+      // With a unit over 1 or under 1e-15 the text is as JavaScript writes it. To compare, a f64 must hold all digits.
       if (
         (unit > 0 || unit < -15) &&
         text.replace(/\D/g, "").length <= 12 &&
@@ -228,7 +228,7 @@ t.test("no decimal of fewer digits reads back to the f32 either", (t) => {
   const bits = new Int32Array(1);
   const single = new Float32Array(bits.buffer);
   for (let nth = 0; nth < 20_000; nth++) {
-    // All powers of two first: twice as much reads back to them above as below.
+    // All powers of two first: there the next f32 above is twice as far away as the next one below.
     bits[0] = nth < 255 ? nth << 23 : random.integer(1, 0x7f7f_ffff);
     const value = single[0] as number;
     const text = shortestSingleText(value);

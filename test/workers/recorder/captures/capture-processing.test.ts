@@ -198,7 +198,7 @@ t.test("a run that failed or was cancelled ends at once; its whole frames are pr
   }
 });
 
-t.test("what is open at a stop is made at the next start, once, of runs that go on and of ended ones", async (t) => {
+t.test("the next start makes each artefact that a stop left unmade once, also those of ended runs", async (t) => {
   const { maker, recorder, raw } = await startProcessing(t);
   maker.hold();
   const [running, failed, finalizing] = [await startRun(raw), await startRun(raw), await startRun(raw)];
