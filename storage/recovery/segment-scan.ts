@@ -197,7 +197,7 @@ function readStep(options: ScanOptions, window: Window, position: number, lastSe
     return damage(position, sizeBytes - position, "the bytes are fewer than a record's header", null);
   }
   if (!isRecordHeader(window.bytes, window.view, at, salt, position)) {
-    return damage(position, 0, "the bytes are no record of this place", null);
+    return damage(position, 0, "no valid record begins here", null);
   }
   const header = readRecordHeader(window.view, at);
   if (!isPossible(header)) return damage(position, 0, "the header has values that the log never writes", null);
