@@ -29,7 +29,7 @@ const UNPROVEN_COUNT = {
   replace: `if (newest?.isContinuable && newest.salt !== null) {
       const { base, salt, tail } = newest, path = directory + "/" + newest.name;
       const file = await fileSystem.open(path, "update");
-      for await (const run of tailRuns(file, newest, salt)) await options.onRecords({ ...run, segmentBase: base });
+      for await (const batch of tailBatches(file, newest, salt)) await options.onRecords({ ...batch, segmentBase: base });
       report.lastSequence = tail.lastSequence;
       const segment = { base, salt, path, file, endOffset: tail.endOffset };
       const [nextSequence, lastDataSequence] = [tail.lastSequence + 1, report.provenSequence];
@@ -383,24 +383,24 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "a hole in the numbers is no damage",
     file: "storage/recovery/tail-or-damage.js",
-    find: "const hole = run.firstSequence > this.#expected;",
+    find: "const hole = batch.firstSequence > this.#expected;",
     replace: "const hole = false;",
     killer: RECOVERY,
   },
   {
     name: "a segment that ends early is no damage",
     file: "storage/recovery/tail-or-damage.js",
-    find: "gap !== null || !this.#hasOpening || this.#expected <= this.#proven) {\n            this.#isContinuable",
-    replace: "gap !== null || !this.#hasOpening) {\n            this.#isContinuable",
+    find: "damage !== null || !this.#hasOpening || this.#expected <= this.#proven) {\n            this.#isContinuable",
+    replace: "damage !== null || !this.#hasOpening) {\n            this.#isContinuable",
     killer: RECOVERY,
   },
   {
     name: "a newest segment shorter than its header is taken for an interrupted rotation",
     file: "storage/recovery/log-walk.js",
-    find: 'walk.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);',
+    find: 'walk.find("segment_unreadable", name, place, base, nextBase === undefined ? null : nextBase - 1, kept);',
     replace:
       "if (nextBase !== undefined || sizeBytes >= 64)\n" +
-      '        walk.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);',
+      '        walk.find("segment_unreadable", name, place, base, nextBase === undefined ? null : nextBase - 1, kept);',
     killer: RECOVERY,
   },
   {
