@@ -50,7 +50,7 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
   const [first] = segments;
   if (first !== undefined && first.base > 1) {
     const place = { offset: 0, length: 0, reason: `the log starts at ${first.base} instead of 1` };
-    walk.find("hole_proven", first.name, place, 1, first.base - 1);
+    walk.find("gap_proven", first.name, place, 1, first.base - 1);
   }
   report.provenSequence = (first?.base ?? 1) - 1;
   report.lastSequence = report.provenSequence;

@@ -95,20 +95,20 @@ export class SegmentWalk {
 
   /** @returns false when these records and all after them do not count */
   async #records(batch: RecordBatch): Promise<boolean> {
-    const hole = batch.firstSequence > this.#expected;
-    if (!this.#hasOpening || this.#pendingDamage !== null || hole) {
+    const hasGap = batch.firstSequence > this.#expected;
+    if (!this.#hasOpening || this.#pendingDamage !== null || hasGap) {
       const place: DamagedPlace = this.#pendingDamage ?? {
         offset: batch.offset,
         length: 0,
-        reason: hole ? `sequence ${batch.firstSequence} follows ${this.#expected - 1}` : "no opening state",
+        reason: hasGap ? `sequence ${batch.firstSequence} follows ${this.#expected - 1}` : "no opening state",
       };
       const losesProven = !this.#hasOpening || this.#expected <= this.#proven;
       if (losesProven) await this.#lost(place, batch.firstSequence - 1);
-      if (!losesProven || (hole && batch.firstSequence - 1 > this.#proven)) {
+      if (!losesProven || (hasGap && batch.firstSequence - 1 > this.#proven)) {
         const from = losesProven ? batch.offset : place.offset;
         this.#cut = {
           place: { offset: from, length: this.#options.sizeBytes - from, reason: place.reason },
-          recoveryCase: this.#pendingDamage !== null && !losesProven ? "damage_unproven" : "hole_unproven",
+          recoveryCase: this.#pendingDamage !== null && !losesProven ? "damage_unproven" : "gap_unproven",
         };
         return false;
       }
@@ -133,8 +133,8 @@ export class SegmentWalk {
   /** Says which case the damage to proven records is, and keeps its bytes. */
   async #damaged({ offset, length }: DamagedPlace): Promise<{ found: RecoveryCase; kept: string | null }> {
     const { walk, name, file } = this.#options;
-    const isHole = this.#pendingDamage === null;
-    const found = !this.#hasOpening ? "opening_state_damaged" : isHole ? "hole_proven" : "damage_proven";
+    const isGap = this.#pendingDamage === null;
+    const found = !this.#hasOpening ? "opening_state_damaged" : isGap ? "gap_proven" : "damage_proven";
     return { found, kept: length === 0 ? null : await walk.options.quarantine(name, file, offset, length) };
   }
 

@@ -202,7 +202,7 @@ t.test("a batch that finds no memory on its way to the view waits, and is writte
   t.equal(await recorder.stop(), null);
 });
 
-t.test("a message that finds no memory is refused, comes again, and leaves no hole in the log", async (t) => {
+t.test("a message that finds no memory is refused, comes again, and leaves no gap in the log", async (t) => {
   const memory = new ShortMemory(t);
   const one = await recording(t, { segmentBytes: 64 * 1024 * 1024 });
   const { recorder, producer } = one;

@@ -381,10 +381,10 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: RECOVERY,
   },
   {
-    name: "a hole in the numbers is no damage",
+    name: "a gap in the numbers is no damage",
     file: "storage/recovery/tail-or-damage.js",
-    find: "const hole = batch.firstSequence > this.#expected;",
-    replace: "const hole = false;",
+    find: "const hasGap = batch.firstSequence > this.#expected;",
+    replace: "const hasGap = false;",
     killer: RECOVERY,
   },
   {
