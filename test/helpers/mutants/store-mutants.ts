@@ -299,7 +299,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "storage/log/record-format.js",
     find: " && sealOf(view, at) === headerCrc(bytes, at, salt, offset)",
     replace: "",
-    killer: RECOVERY,
+    killer: "storage/recovery/damaged-records",
   },
   {
     name: "the CRC of the content is not looked at",
@@ -320,7 +320,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "storage/log/record-format.js",
     find: "(salt ^ offset) >>> 0",
     replace: "offset",
-    killer: RECOVERY,
+    killer: "storage/recovery/damaged-records",
   },
   {
     name: "the salt is the same for every segment",
@@ -385,14 +385,14 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "storage/recovery/tail-or-damage.js",
     find: "const hasGap = batch.firstSequence > this.#expected;",
     replace: "const hasGap = false;",
-    killer: RECOVERY,
+    killer: "storage/recovery/damaged-records",
   },
   {
     name: "a segment that ends early is no damage",
     file: "storage/recovery/tail-or-damage.js",
     find: "damage !== null || !this.#hasOpening || this.#expected <= this.#proven) {\n            this.#isContinuable",
     replace: "damage !== null || !this.#hasOpening) {\n            this.#isContinuable",
-    killer: RECOVERY,
+    killer: "storage/recovery/damaged-records",
   },
   {
     name: "a newest segment shorter than its header is taken for an interrupted rotation",
@@ -401,21 +401,21 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     replace:
       "if (nextBase !== undefined || sizeBytes >= 64)\n" +
       '        walk.find("segment_unreadable", name, place, base, nextBase === undefined ? null : nextBase - 1, kept);',
-    killer: RECOVERY,
+    killer: "storage/recovery/unreadable-segments",
   },
   {
     name: "numbers of a segment that cannot be read any more are used again",
     file: "storage/log/segment.js",
     find: "const most = Math.max(MOST_RECORDS, Math.ceil(sizeBytes / RECORD_HEADER_BYTES));",
     replace: "if (true) return base + Math.ceil(sizeBytes / 48);\n    const most = 0;",
-    killer: RECOVERY,
+    killer: "storage/recovery/unreadable-segments",
   },
   {
     name: "a newest segment that ends before its opening state is taken for one that never held more",
     file: "storage/recovery/tail-or-damage.js",
     find: "return this.#isNewest && !this.#hasOpening;",
     replace: "return false;",
-    killer: RECOVERY,
+    killer: "storage/recovery/unreadable-segments",
   },
   {
     name: "damage to what is proven is taken for a torn tail",
@@ -740,7 +740,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "storage/recovery/stray-segments.js",
     find: "if (isCopy && (await isNeedless(base, before)))",
     replace: "if (isCopy)",
-    killer: RECOVERY,
+    killer: "storage/recovery/unreadable-segments",
   },
   {
     name: "a stray copy's name in quarantine is not synced, the one that it loses is",
