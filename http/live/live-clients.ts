@@ -68,7 +68,7 @@ export class LiveClients {
     if (this.#clients.size >= this.#limit || this.#cut.signal.aborted) {
       const message = this.#cut.signal.aborted
         ? "the service is stopping"
-        : `the service has ${this.#limit} live clients, as many as it takes`;
+        : `${this.#limit} clients follow changes already, the most that --live-streams allows`;
       throw new ServiceError("unavailable", message, { retry_after_seconds: RETRY_AFTER_SECONDS });
     }
     const client = new LiveClient(this, this.figures[kind], () => this.#remove(client));

@@ -108,12 +108,12 @@ export function checkWriteCondition(ifMatch: string | undefined): void {
 
 function strongTagsOf(etag: string | undefined): string {
   return etag === undefined || etag.startsWith("W/")
-    ? "*: this answer has no strong ETag, and If-Match compares strongly"
+    ? "only *, because If-Match needs a strong ETag, and this answer has none"
     : `* or ${etag}`;
 }
 
 function anotherVersion(field: string, value: string, allowed: string): ServiceError {
-  const message = `the header ${field} names another version than the one that is served`;
+  const message = `the header ${field} does not match the version that is served`;
   const shown = { field, in: "header", value: value.slice(0, SHOWN_CHARACTERS), allowed };
   return new ServiceError("precondition_failed", message, shown);
 }

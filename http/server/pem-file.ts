@@ -1,8 +1,9 @@
 import { X509Certificate } from "node:crypto";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { orWhereMissing } from "../../storage/disk/file-system-error.js";
 import { readWholeFile } from "../../storage/disk/whole-files.js";
 
-/** The file is not valid PEM, or lacks the wanted content. The message begins with its path. */
+/** The file does not exist, is not valid PEM, or lacks the wanted content. The message begins with its path. */
 export class PemFileError extends Error {
   override name = "PemFileError";
 }
@@ -19,7 +20,9 @@ const BLOCK = /^-----BEGIN ([A-Z0-9 ]+)-----[ \t\r]*\n(?:(?!-----(?:BEGIN|END))[
  * @throws PemFileError, FileSystemError
  */
 export async function readPemFile(path: string, content: PemContent): Promise<string> {
-  const text = new TextDecoder().decode(await readWholeFile(nodeFileSystem, path));
+  const bytes = await orWhereMissing(readWholeFile(nodeFileSystem, path), null);
+  if (bytes === null) throw new PemFileError(`${path} does not exist`);
+  const text = new TextDecoder().decode(bytes);
   const lineAt = (position: number): number => text.slice(0, position).split("\n").length;
   const brokenAt = brokenEdge(text.replace(BLOCK, (block) => " ".repeat(block.length)));
   if (brokenAt >= 0) throw new PemFileError(`${path}: a PEM block is damaged or cut off, at line ${lineAt(brokenAt)}`);

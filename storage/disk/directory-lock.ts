@@ -72,10 +72,8 @@ export async function lockDirectory(fileSystem: FileSystem, directory: string): 
 }
 
 function locked(place: string, processId: number): StorageError {
-  return new StorageError("directory_locked", `the data directory is in use by process ${processId} (${place})`, {
-    process_id: processId,
-    directory: place,
-  });
+  const message = `the data directory is in use by process ${processId} (${place}): stop it, or wait until it ends`;
+  return new StorageError("directory_locked", message, { process_id: processId, directory: place });
 }
 
 /** Enters when nobody else holds the lock. */

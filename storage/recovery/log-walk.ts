@@ -49,8 +49,8 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
   }
   const [first] = segments;
   if (first !== undefined && first.base > 1) {
-    const gap = { offset: 0, length: 0, reason: `the log starts at ${first.base} instead of 1` };
-    walk.find("hole_proven", first.name, gap, 1, first.base - 1);
+    const place = { offset: 0, length: 0, reason: `the log starts at ${first.base} instead of 1` };
+    walk.find("gap_proven", first.name, place, 1, first.base - 1);
   }
   report.provenSequence = (first?.base ?? 1) - 1;
   report.lastSequence = report.provenSequence;
@@ -100,8 +100,8 @@ async function walkSegment(walk: LogWalk, segment: Segment, nextBase: number | u
     }
     if (damagedCopy !== null) {
       const offset = (damagedCopy * SEGMENT_HEADER_BYTES) / 2;
-      const gap = { offset, length: SEGMENT_HEADER_BYTES / 2, reason: "one of the header's two copies" };
-      walk.find("header_copy_damaged", name, gap);
+      const place = { offset, length: SEGMENT_HEADER_BYTES / 2, reason: "one of the header's two copies" };
+      walk.find("header_copy_damaged", name, place);
     }
     return await new SegmentWalk({ walk, file, name, base, salt: header.salt, sizeBytes, nextBase }).read();
   } finally {
@@ -118,9 +118,9 @@ async function unreadableSegment(
 ): Promise<NewestSegment> {
   const { name, base } = segment;
   const { evidence, quarantine, builder } = walk.options;
-  const gap = { offset: 0, length: sizeBytes, reason: "the segment's header" };
+  const place = { offset: 0, length: sizeBytes, reason: "the segment's header" };
   const kept = sizeBytes === 0 ? null : await quarantine(name, file, 0, sizeBytes);
-  walk.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);
+  walk.find("segment_unreadable", name, place, base, nextBase === undefined ? null : nextBase - 1, kept);
   // No number that may have been used in it is used again.
   let nextSequence = nextBase ?? baseBehindUnknownEnd(base, sizeBytes);
   if (nextBase === undefined && evidence && evidence.sequence >= base) {

@@ -43,9 +43,9 @@ export const RECOVERY_CASES = {
   /** The same damage, but the next number is not proven. The segment is read no further. The log goes on in a new one. */
   damage_unproven: "tail_cut",
   /** The next number is proven, but it is missing without damaged bytes in its place, or the segment ends before it. */
-  hole_proven: "sequences_missing",
+  gap_proven: "sequences_missing",
   /** A gap in the numbers reaches beyond what is proven. The log goes on as after `damage_unproven`. */
-  hole_unproven: "tail_cut",
+  gap_unproven: "tail_cut",
   /** A sealed segment without damage has no hint file, as after a crash. It is read, and the file is made again later. */
   hint_missing: "hint_missing",
   /** A hint file is not as it was written. Nothing is lost, but the disk did not keep it. It is quarantined and made again, as for `hint_missing`. */

@@ -80,9 +80,9 @@ async function continueSegment(
   const file = await fileSystem.open(path, "update");
   try {
     if (tail.endOffset > tail.offset) {
-      for await (const run of tailRuns(file, newest, salt)) {
-        await writeFully(file, run.bytes, run.offset, path);
-        await options.onRecords({ ...run, segmentBase: base });
+      for await (const batch of tailBatches(file, newest, salt)) {
+        await writeFully(file, batch.bytes, batch.offset, path);
+        await options.onRecords({ ...batch, segmentBase: base });
       }
       await file.datasync();
     }
@@ -127,8 +127,8 @@ async function beginSegment(
     }
     if (newest !== null && tail !== null) {
       const created = { ...newest, name: segmentName(base), base, tail: { ...tail, ...placeOf(start, segment) } };
-      for await (const run of tailRuns(segment.file, created, salt)) {
-        await options.onRecords({ ...run, segmentBase: base });
+      for await (const batch of tailBatches(segment.file, created, salt)) {
+        await options.onRecords({ ...batch, segmentBase: base });
       }
     }
   } catch (error) {
@@ -163,7 +163,7 @@ async function copyTail(
   const source = await options.fileSystem.open(`${options.directory}/${newest.name}`, "read");
   let { endOffset } = target;
   try {
-    for await (const { bytes } of tailRuns(source, newest, salt)) {
+    for await (const { bytes } of tailBatches(source, newest, salt)) {
       const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       for (let at = 0; at < bytes.length; ) {
         const header = readRecordHeader(view, at);
@@ -180,7 +180,7 @@ async function copyTail(
 }
 
 /** Reads the tail's records again, batch by batch. The caller may change the bytes. */
-async function* tailRuns(file: StoreFile, segment: NewestSegment, salt: number) {
+async function* tailBatches(file: StoreFile, segment: NewestSegment, salt: number) {
   const { name, base, tail } = segment;
   const scan = scanSegment({
     file,

@@ -27,7 +27,7 @@ import { StorageError } from "../storage-error.js";
  */
 export type ScanItem =
   | { kind: "opening"; offset: number; bytes: Uint8Array; durableUpTo: number; timeUs: number }
-  | RecordRun
+  | RecordBatch
   | Damage
   | { kind: "superseded"; offset: number; length: number };
 
@@ -40,7 +40,7 @@ interface Damage {
   durableUpTo: number;
 }
 
-export interface RecordRun {
+export interface RecordBatch {
   kind: "records";
   offset: number;
   bytes: Uint8Array;
@@ -128,8 +128,8 @@ export async function* scanSegment(options: ScanOptions): AsyncGenerator<ScanIte
       return;
     }
     need = RECORD_HEADER_BYTES;
-    const run = emptyBatch(window, position, lastSequence);
-    let stop: Exclude<ScanItem, RecordRun> | null = null;
+    const batch = emptyBatch(window, position, lastSequence);
+    let stop: Exclude<ScanItem, RecordBatch> | null = null;
     while (position < window.end) {
       const step = readStep(options, window, position, lastSequence);
       if (step.kind === "partial") {
@@ -141,19 +141,19 @@ export async function* scanSegment(options: ScanOptions): AsyncGenerator<ScanIte
         break;
       }
       const { header, length } = step;
-      if (run.count === 0) run.firstSequence = header.sequence;
+      if (batch.count === 0) batch.firstSequence = header.sequence;
       else if (header.sequence !== lastSequence + 1) break;
       lastSequence = header.sequence;
       position += length;
-      run.count++;
-      if (header.durableUpTo > run.durableUpTo) run.durableUpTo = header.durableUpTo;
-      if (header.timeUs > run.lastTimeUs) run.lastTimeUs = header.timeUs;
-      if (header.type !== LOG_RECORD_TYPE.mark) run.onlyMarks = false;
+      batch.count++;
+      if (header.durableUpTo > batch.durableUpTo) batch.durableUpTo = header.durableUpTo;
+      if (header.timeUs > batch.lastTimeUs) batch.lastTimeUs = header.timeUs;
+      if (header.type !== LOG_RECORD_TYPE.mark) batch.onlyMarks = false;
     }
-    if (run.count > 0) {
-      run.bytes = window.bytes.subarray(run.offset - window.offset, position - window.offset);
-      run.lastSequence = lastSequence;
-      yield run;
+    if (batch.count > 0) {
+      batch.bytes = window.bytes.subarray(batch.offset - window.offset, position - window.offset);
+      batch.lastSequence = lastSequence;
+      yield batch;
     }
     if (stop === null) continue;
     if (stop.kind === "damage" && stop.length === 0) {
@@ -164,7 +164,7 @@ export async function* scanSegment(options: ScanOptions): AsyncGenerator<ScanIte
   }
 }
 
-function emptyBatch({ bytes }: Window, offset: number, lastSequence: number): RecordRun {
+function emptyBatch({ bytes }: Window, offset: number, lastSequence: number): RecordBatch {
   return {
     kind: "records",
     offset,
@@ -187,7 +187,7 @@ function emptyBatch({ bytes }: Window, offset: number, lastSequence: number): Re
 type Step =
   | { kind: "record"; header: RecordHeader; length: number }
   | { kind: "partial"; needBytes: number }
-  | Exclude<ScanItem, RecordRun>;
+  | Exclude<ScanItem, RecordBatch>;
 
 function readStep(options: ScanOptions, window: Window, position: number, lastSequence: number): Step {
   const { name, salt, endSequence, sizeBytes } = options;
@@ -197,7 +197,7 @@ function readStep(options: ScanOptions, window: Window, position: number, lastSe
     return damage(position, sizeBytes - position, "the bytes are fewer than a record's header", null);
   }
   if (!isRecordHeader(window.bytes, window.view, at, salt, position)) {
-    return damage(position, 0, "the bytes are no record of this place", null);
+    return damage(position, 0, "no valid record begins here", null);
   }
   const header = readRecordHeader(window.view, at);
   if (!isPossible(header)) return damage(position, 0, "the header has values that the log never writes", null);

@@ -2,8 +2,8 @@ import type { StoreFile } from "../disk/file-system-interface.js";
 import { LOG_RECORD_TYPE, readRecordHeader, recordLength } from "../log/record-format.js";
 import { baseBehindUnknownEnd, SEGMENT_HEADER_BYTES } from "../log/segment.js";
 import type { RecoveryCase } from "./recovery-cases.js";
-import { type RecordRun, type ScanItem, scanSegment } from "./segment-scan.js";
-import type { Gap, LogTail, LogWalk, NewestSegment } from "./walked-log.js";
+import { type RecordBatch, type ScanItem, scanSegment } from "./segment-scan.js";
+import type { DamagedPlace, LogTail, LogWalk, NewestSegment } from "./walked-log.js";
 
 export interface SegmentWalkOptions {
   walk: LogWalk;
@@ -28,14 +28,14 @@ export class SegmentWalk {
   /** The number of the next record. */
   #expected: number;
   /** Damage that no record followed so far. */
-  #gap: Gap | null = null;
+  #pendingDamage: DamagedPlace | null = null;
   #hasOpening = false;
   #isContinuable = true;
   /** Offset after the last record that counts. */
   #acceptedEnd = SEGMENT_HEADER_BYTES;
   #tail: LogTail | null = null;
   /** Everything from here on does not count. */
-  #cut: { gap: Gap; recoveryCase: RecoveryCase } | null = null;
+  #cut: { place: DamagedPlace; recoveryCase: RecoveryCase } | null = null;
 
   constructor(options: SegmentWalkOptions) {
     this.#options = options;
@@ -52,7 +52,7 @@ export class SegmentWalk {
     else this.#proven = this.#provenByLog = nextBase - 1;
     for await (const item of scanSegment(scan)) {
       if (item.kind === "opening") await this.#opening(item);
-      else if (item.kind === "damage") this.#gap = extended(this.#gap, item);
+      else if (item.kind === "damage") this.#pendingDamage = extended(this.#pendingDamage, item);
       else if (item.kind === "superseded") this.#superseded(item.offset);
       else if (!(await this.#records(item))) break;
     }
@@ -86,42 +86,42 @@ export class SegmentWalk {
   #superseded(offset: number): void {
     const { walk, name, sizeBytes } = this.#options;
     // Damage between the last record of this segment and the first superseded one is superseded too.
-    const from = this.#gap !== null && this.#expected > this.#proven ? this.#gap.offset : offset;
-    if (from !== offset) this.#gap = null;
+    const from = this.#pendingDamage !== null && this.#expected > this.#proven ? this.#pendingDamage.offset : offset;
+    if (from !== offset) this.#pendingDamage = null;
     const reason = "an earlier recovery copied it into the next segment";
     walk.find("superseded", name, { offset: from, length: sizeBytes - from, reason });
     walk.superseded.push({ name, sizeBytes: from });
   }
 
   /** @returns false when these records and all after them do not count */
-  async #records(run: RecordRun): Promise<boolean> {
-    const hole = run.firstSequence > this.#expected;
-    if (!this.#hasOpening || this.#gap !== null || hole) {
-      const place: Gap = this.#gap ?? {
-        offset: run.offset,
+  async #records(batch: RecordBatch): Promise<boolean> {
+    const hasGap = batch.firstSequence > this.#expected;
+    if (!this.#hasOpening || this.#pendingDamage !== null || hasGap) {
+      const place: DamagedPlace = this.#pendingDamage ?? {
+        offset: batch.offset,
         length: 0,
-        reason: hole ? `sequence ${run.firstSequence} follows ${this.#expected - 1}` : "no opening state",
+        reason: hasGap ? `sequence ${batch.firstSequence} follows ${this.#expected - 1}` : "no opening state",
       };
       const losesProven = !this.#hasOpening || this.#expected <= this.#proven;
-      if (losesProven) await this.#lost(place, run.firstSequence - 1);
-      if (!losesProven || (hole && run.firstSequence - 1 > this.#proven)) {
-        const from = losesProven ? run.offset : place.offset;
+      if (losesProven) await this.#lost(place, batch.firstSequence - 1);
+      if (!losesProven || (hasGap && batch.firstSequence - 1 > this.#proven)) {
+        const from = losesProven ? batch.offset : place.offset;
         this.#cut = {
-          gap: { offset: from, length: this.#options.sizeBytes - from, reason: place.reason },
-          recoveryCase: this.#gap !== null && !losesProven ? "damage_unproven" : "hole_unproven",
+          place: { offset: from, length: this.#options.sizeBytes - from, reason: place.reason },
+          recoveryCase: this.#pendingDamage !== null && !losesProven ? "damage_unproven" : "gap_unproven",
         };
         return false;
       }
-      this.#gap = null;
+      this.#pendingDamage = null;
     }
-    await this.#accept(run);
-    this.#expected = run.lastSequence + 1;
-    this.#acceptedEnd = run.offset + run.bytes.length;
+    await this.#accept(batch);
+    this.#expected = batch.lastSequence + 1;
+    this.#acceptedEnd = batch.offset + batch.bytes.length;
     return true;
   }
 
   /** Proven records are gone, up to `last` at most. */
-  async #lost(place: Gap, last: number): Promise<void> {
+  async #lost(place: DamagedPlace, last: number): Promise<void> {
     const { walk, name } = this.#options;
     const { found, kept } = await this.#damaged(place);
     const lastLost = Math.min(last, this.#proven);
@@ -131,39 +131,39 @@ export class SegmentWalk {
   }
 
   /** Says which case the damage to proven records is, and keeps its bytes. */
-  async #damaged({ offset, length }: Gap): Promise<{ found: RecoveryCase; kept: string | null }> {
+  async #damaged({ offset, length }: DamagedPlace): Promise<{ found: RecoveryCase; kept: string | null }> {
     const { walk, name, file } = this.#options;
-    const isHole = this.#gap === null;
-    const found = !this.#hasOpening ? "opening_state_damaged" : isHole ? "hole_proven" : "damage_proven";
+    const isGap = this.#pendingDamage === null;
+    const found = !this.#hasOpening ? "opening_state_damaged" : isGap ? "gap_proven" : "damage_proven";
     return { found, kept: length === 0 ? null : await walk.options.quarantine(name, file, offset, length) };
   }
 
-  /** Delivers a run of records, and notes the tail. If recovery delivers the records that are not proven itself, these are left out here. */
-  async #accept(run: RecordRun): Promise<void> {
+  /** Delivers a batch of records, and notes the tail. If recovery delivers the records that are not proven itself, these are left out here. */
+  async #accept(batch: RecordBatch): Promise<void> {
     const { builder, deliversTail } = this.#options.walk.options;
     const { report } = builder;
     const proven = this.#isNewest ? this.#proven : Number.POSITIVE_INFINITY;
-    report.lastTimeUs = Math.max(report.lastTimeUs, run.lastTimeUs);
-    report.records += run.count;
-    const whole = { offset: run.bytes.length, lastTimeUs: run.lastTimeUs };
-    const { offset: split, lastTimeUs } = run.lastSequence <= proven ? whole : splitBehind(run.bytes, proven);
-    if (deliversTail || split === run.bytes.length) await this.#deliver(run);
+    report.lastTimeUs = Math.max(report.lastTimeUs, batch.lastTimeUs);
+    report.records += batch.count;
+    const whole = { offset: batch.bytes.length, lastTimeUs: batch.lastTimeUs };
+    const { offset: split, lastTimeUs } = batch.lastSequence <= proven ? whole : splitBehind(batch.bytes, proven);
+    if (deliversTail || split === batch.bytes.length) await this.#deliver(batch);
     else if (split > 0) {
-      await this.#deliver({ ...run, bytes: run.bytes.subarray(0, split), lastSequence: proven, lastTimeUs });
+      await this.#deliver({ ...batch, bytes: batch.bytes.subarray(0, split), lastSequence: proven, lastTimeUs });
     }
-    if (split === run.bytes.length) return;
+    if (split === batch.bytes.length) return;
     const before = this.#tail;
     this.#tail = {
-      offset: before?.offset ?? run.offset + split,
-      endOffset: run.offset + run.bytes.length,
-      firstSequence: before?.firstSequence ?? Math.max(run.firstSequence, proven + 1),
-      lastSequence: run.lastSequence,
-      onlyMarks: (before?.onlyMarks ?? true) && (run.onlyMarks || isOnlyMarks(run.bytes.subarray(split))),
+      offset: before?.offset ?? batch.offset + split,
+      endOffset: batch.offset + batch.bytes.length,
+      firstSequence: before?.firstSequence ?? Math.max(batch.firstSequence, proven + 1),
+      lastSequence: batch.lastSequence,
+      onlyMarks: (before?.onlyMarks ?? true) && (batch.onlyMarks || isOnlyMarks(batch.bytes.subarray(split))),
     };
   }
 
-  async #deliver(run: Pick<RecordRun, "bytes" | "offset" | "firstSequence" | "lastSequence" | "lastTimeUs">) {
-    const { bytes, offset, firstSequence, lastSequence, lastTimeUs } = run;
+  async #deliver(batch: Pick<RecordBatch, "bytes" | "offset" | "firstSequence" | "lastSequence" | "lastTimeUs">) {
+    const { bytes, offset, firstSequence, lastSequence, lastTimeUs } = batch;
     const { walk, base: segmentBase } = this.#options;
     await walk.options.onRecords({ bytes, segmentBase, offset, firstSequence, lastSequence, lastTimeUs });
   }
@@ -176,14 +176,14 @@ export class SegmentWalk {
   /** Judges what follows the last record that counts. */
   async #end(): Promise<void> {
     const { walk, name, sizeBytes } = this.#options;
-    const gap = this.#gap;
+    const damage = this.#pendingDamage;
     if (this.#cut !== null) {
       this.#isContinuable = false;
-      walk.find(this.#cut.recoveryCase, name, this.#cut.gap);
-    } else if (gap !== null || !this.#hasOpening || this.#expected <= this.#proven) {
+      walk.find(this.#cut.recoveryCase, name, this.#cut.place);
+    } else if (damage !== null || !this.#hasOpening || this.#expected <= this.#proven) {
       this.#isContinuable = false;
       const reason = `the segment ends at ${this.#expected - 1}`;
-      const place = gap ?? { offset: this.#acceptedEnd, length: 0, reason };
+      const place = damage ?? { offset: this.#acceptedEnd, length: 0, reason };
       if (!this.#hasOpening || this.#expected <= this.#proven) await this.#endsEarly(place);
       else if (this.#isNewest) walk.find("damage_unproven", name, { ...place, length: sizeBytes - place.offset });
       else {
@@ -195,11 +195,11 @@ export class SegmentWalk {
   }
 
   /** The segment ends before what is proven. */
-  async #endsEarly(place: Gap): Promise<void> {
+  async #endsEarly(place: DamagedPlace): Promise<void> {
     const { walk, name, sizeBytes } = this.#options;
     const { evidence } = walk.options;
     const provenByLog = this.#provenByLog;
-    if (!this.#hasOpening || this.#gap !== null || this.#expected <= provenByLog) {
+    if (!this.#hasOpening || this.#pendingDamage !== null || this.#expected <= provenByLog) {
       const { found, kept } = await this.#damaged(place);
       if (this.#isEndUnknown) walk.find(found, name, place, this.#expected, null, kept);
       else if (this.#expected <= provenByLog) walk.find(found, name, place, this.#expected, provenByLog, kept);
@@ -230,9 +230,9 @@ export class SegmentWalk {
   }
 }
 
-function extended(gap: Gap | null, by: Gap): Gap {
-  if (gap === null) return { offset: by.offset, length: by.length, reason: by.reason };
-  return { ...gap, length: by.offset + by.length - gap.offset };
+function extended(place: DamagedPlace | null, by: DamagedPlace): DamagedPlace {
+  if (place === null) return { offset: by.offset, length: by.length, reason: by.reason };
+  return { ...place, length: by.offset + by.length - place.offset };
 }
 
 /**

@@ -66,7 +66,7 @@ export interface WalkEnd {
 }
 
 /** A place of a segment, and what is wrong with it, for people. */
-export interface Gap {
+export interface DamagedPlace {
   offset: number;
   length: number;
   reason: string;
@@ -84,7 +84,7 @@ export class LogWalk {
   find(
     recoveryCase: RecoveryCase,
     segment: string,
-    place: Gap,
+    place: DamagedPlace,
     firstLost: number | null = null,
     lastLost: number | null = null,
     quarantineFile: string | null = null,

@@ -113,7 +113,7 @@ async function isWhole(t: Test, folder: string, workloads: readonly LinkWorkload
     findings.filter(({ code }) => code !== "hint_missing"),
     [],
   );
-  t.equal(ok, true, "check finds the store whole: no hole, no damage");
+  t.equal(ok, true, "check finds the store whole: no gap, no damage");
   const recorder = await RecorderHarness.start(t, folder);
   let lost = 0;
   let doubled = 0;

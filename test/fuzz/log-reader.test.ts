@@ -22,7 +22,7 @@ import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 const MUTANTS = sized(1_000, 100_000);
-/** Up to this number, holes are looked at one by one. A wicked claim reaches to 2^53. */
+/** Up to this number, gaps are looked at one by one. A wicked claim reaches to 2^53. */
 const MOST_NUMBERS = 200;
 const MARK = 2;
 
@@ -238,7 +238,7 @@ async function judgeLog(files: Files, isKnown: IsKnown, wrong: Wrong): Promise<s
     if (missing.length > 0) wrong(`proven, not delivered and not named: ${missing.join()}`);
     const tail = records.filter(({ sequence }) => sequence > report.provenSequence);
     if (tail.some(({ sequence }, at) => sequence !== (tail[at - 1]?.sequence ?? report.provenSequence) + 1)) {
-      wrong("a hole in the tail");
+      wrong("a gap in the tail");
     }
     if (withoutMarks(opening.judgement.records) !== withoutMarks(records)) wrong("opening delivers other records");
     const { appended } = opening;

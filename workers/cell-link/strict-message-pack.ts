@@ -202,7 +202,7 @@ class BodyCheck {
 
   #fail(what: string, value: JsonValue, allowed: string): never {
     const path = this.#path.map((part) => `/${pointerPart(String(part))}`).join("");
-    const message = `${what}${path === "" ? "" : ` at ${path}`}: allowed is ${allowed}`;
+    const message = `${what}${path === "" ? "" : ` at ${path}`}; allowed: ${allowed}`;
     throw new BodyFaultError({ message, params: { path, value, allowed } });
   }
 }

@@ -74,7 +74,7 @@ t.test(
     const refused = await runCommand(["serve", "--data", data, "--port", "0", "--webhook-ca", file]);
     t.match(refused, { code: 1, stderr: /--webhook-ca: .*ca\.pem has no certificate in PEM/ });
     const absent = await runCommand(["serve", "--data", data, "--port", "0", "--webhook-ca", join(folder, "absent")]);
-    t.match(absent, { code: 1, stderr: /--webhook-ca: .*absent/ });
+    t.match(absent, { code: 1, stderr: /--webhook-ca: .*absent does not exist/ });
   },
 );
 

@@ -82,7 +82,7 @@ t.test("a process that has no descriptor left waits, says so, and goes on", { sk
     now = await health(agent, service.port);
   }
   t.equal(now.status, 200, "nothing is down");
-  const detail = /^since \d{4}-.*the process has no file descriptor left \(open .*: EMFILE\); what was taken waits/;
+  const detail = /^since \d{4}-.*the process has no file descriptor left \(open .*: EMFILE\); work waits/;
   t.match(now.components.recorder?.detail, detail);
   t.ok(done < deliveries.length);
 

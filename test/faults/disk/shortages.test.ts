@@ -120,7 +120,7 @@ for (const call of CALLS) {
         short.missing = { call, code };
         work(one, run);
         if (WAITS.has(call)) {
-          const detail = new RegExp(`^since \\d{4}-.* has no .* left \\(${call} .*: ${code}\\); what was taken waits`);
+          const detail = new RegExp(`^since \\d{4}-.* has no .* left \\(${call} .*: ${code}\\); work waits`);
           await recorder.until(() => detail.test(recorder.row("recorder").detail ?? ""));
           const refusals = short.refusals;
           t.same(await drive(one, () => short.refusals >= refusals + 3), [], `${call} ${code}: no acknowledgement`);
@@ -190,7 +190,7 @@ t.test("a batch that finds no memory on its way to the view waits, and is writte
   const sequence = producer.message(runEvent(run.runId, 5, length));
   memory.leastRefusedBytes = 2 ** 17;
   await recorder.until(() => recorder.row("recorder").status === "degraded");
-  t.match(recorder.row("recorder").detail, /no memory left \(Array buffer allocation failed\); what was taken waits/);
+  t.match(recorder.row("recorder").detail, /no memory left \(Array buffer allocation failed\); work waits/);
   const { refusals } = memory;
   t.same(await drive(one, () => memory.refusals >= refusals + 3), [], "no acknowledgement");
   t.equal(notes(recorder, run.runId), 4);
@@ -202,7 +202,7 @@ t.test("a batch that finds no memory on its way to the view waits, and is writte
   t.equal(await recorder.stop(), null);
 });
 
-t.test("a message that finds no memory is refused, comes again, and leaves no hole in the log", async (t) => {
+t.test("a message that finds no memory is refused, comes again, and leaves no gap in the log", async (t) => {
   const memory = new ShortMemory(t);
   const one = await recording(t, { segmentBytes: 64 * 1024 * 1024 });
   const { recorder, producer } = one;

@@ -126,7 +126,7 @@ t.test("accept: the link and the lock take the next connection; health says so m
   t.equal(servers.size, 2);
   for (const code of CODES) {
     for (const server of servers) for (let nth = 0; nth < 3; nth++) failAccept(server, code);
-    t.match(recorder.row("recorder"), { status: "degraded", detail: new RegExp(`accept.*${code}.*; tried again`) });
+    t.match(recorder.row("recorder"), { status: "degraded", detail: new RegExp(`accept.*${code}.*; the service`) });
     await (await recorder.connect(code.toLowerCase())).accept(programPut());
     while (recorder.row("recorder").status !== "healthy") recorder.timers.advance(500);
   }

@@ -22,11 +22,11 @@ const SEEDS_A_PART = 250;
 /** At most this share of the damage may look like a torn tail. Else a store that tells of no damage would pass too. */
 const UNTOLD_SHARE = 0.05;
 
-type FaultKind = "lost" | "hole" | "undetected" | "other";
+type FaultKind = "lost" | "gap" | "undetected" | "other";
 
 /** For the figures: the text of a fault tells the rest. */
 function kindOfFault(fault: string): FaultKind {
-  if (/^a hole|sequences_missing|comes behind/.test(fault)) return "hole";
+  if (/^a gap|sequences_missing|comes behind/.test(fault)) return "gap";
   if (/does not see|does not tell|nothing tells/.test(fault)) return "undetected";
   return /lost|missing|not there/.test(fault) ? "lost" : "other";
 }
@@ -66,7 +66,7 @@ t.test(
     const faults = sum.failed.flatMap((history) => history.faults.map(kindOfFault));
     const count = (kind: FaultKind): number => faults.filter((other) => other === kind).length;
     t.comment(
-      `acknowledged records lost ${count("lost")}, holes ${count("hole")}, undetected damage ${count("undetected")}, ` +
+      `acknowledged records lost ${count("lost")}, gaps ${count("gap")}, undetected damage ${count("undetected")}, ` +
         `other faults ${count("other")}`,
     );
     t.comment(`crashes within: ${JSON.stringify(crashes)}; failed syncs and writes within: ${JSON.stringify(errors)}`);

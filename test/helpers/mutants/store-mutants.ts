@@ -29,7 +29,7 @@ const UNPROVEN_COUNT = {
   replace: `if (newest?.isContinuable && newest.salt !== null) {
       const { base, salt, tail } = newest, path = directory + "/" + newest.name;
       const file = await fileSystem.open(path, "update");
-      for await (const run of tailRuns(file, newest, salt)) await options.onRecords({ ...run, segmentBase: base });
+      for await (const batch of tailBatches(file, newest, salt)) await options.onRecords({ ...batch, segmentBase: base });
       report.lastSequence = tail.lastSequence;
       const segment = { base, salt, path, file, endOffset: tail.endOffset };
       const [nextSequence, lastDataSequence] = [tail.lastSequence + 1, report.provenSequence];
@@ -299,7 +299,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "storage/log/record-format.js",
     find: " && sealOf(view, at) === headerCrc(bytes, at, salt, offset)",
     replace: "",
-    killer: RECOVERY,
+    killer: "storage/recovery/damaged-records",
   },
   {
     name: "the CRC of the content is not looked at",
@@ -320,7 +320,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "storage/log/record-format.js",
     find: "(salt ^ offset) >>> 0",
     replace: "offset",
-    killer: RECOVERY,
+    killer: "storage/recovery/damaged-records",
   },
   {
     name: "the salt is the same for every segment",
@@ -381,41 +381,41 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: RECOVERY,
   },
   {
-    name: "a hole in the numbers is no damage",
+    name: "a gap in the numbers is no damage",
     file: "storage/recovery/tail-or-damage.js",
-    find: "const hole = run.firstSequence > this.#expected;",
-    replace: "const hole = false;",
-    killer: RECOVERY,
+    find: "const hasGap = batch.firstSequence > this.#expected;",
+    replace: "const hasGap = false;",
+    killer: "storage/recovery/damaged-records",
   },
   {
     name: "a segment that ends early is no damage",
     file: "storage/recovery/tail-or-damage.js",
-    find: "gap !== null || !this.#hasOpening || this.#expected <= this.#proven) {\n            this.#isContinuable",
-    replace: "gap !== null || !this.#hasOpening) {\n            this.#isContinuable",
-    killer: RECOVERY,
+    find: "damage !== null || !this.#hasOpening || this.#expected <= this.#proven) {\n            this.#isContinuable",
+    replace: "damage !== null || !this.#hasOpening) {\n            this.#isContinuable",
+    killer: "storage/recovery/damaged-records",
   },
   {
     name: "a newest segment shorter than its header is taken for an interrupted rotation",
     file: "storage/recovery/log-walk.js",
-    find: 'walk.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);',
+    find: 'walk.find("segment_unreadable", name, place, base, nextBase === undefined ? null : nextBase - 1, kept);',
     replace:
       "if (nextBase !== undefined || sizeBytes >= 64)\n" +
-      '        walk.find("segment_unreadable", name, gap, base, nextBase === undefined ? null : nextBase - 1, kept);',
-    killer: RECOVERY,
+      '        walk.find("segment_unreadable", name, place, base, nextBase === undefined ? null : nextBase - 1, kept);',
+    killer: "storage/recovery/unreadable-segments",
   },
   {
     name: "numbers of a segment that cannot be read any more are used again",
     file: "storage/log/segment.js",
     find: "const most = Math.max(MOST_RECORDS, Math.ceil(sizeBytes / RECORD_HEADER_BYTES));",
     replace: "if (true) return base + Math.ceil(sizeBytes / 48);\n    const most = 0;",
-    killer: RECOVERY,
+    killer: "storage/recovery/unreadable-segments",
   },
   {
     name: "a newest segment that ends before its opening state is taken for one that never held more",
     file: "storage/recovery/tail-or-damage.js",
     find: "return this.#isNewest && !this.#hasOpening;",
     replace: "return false;",
-    killer: RECOVERY,
+    killer: "storage/recovery/unreadable-segments",
   },
   {
     name: "damage to what is proven is taken for a torn tail",
@@ -740,7 +740,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     file: "storage/recovery/stray-segments.js",
     find: "if (isCopy && (await isNeedless(base, before)))",
     replace: "if (isCopy)",
-    killer: RECOVERY,
+    killer: "storage/recovery/unreadable-segments",
   },
   {
     name: "a stray copy's name in quarantine is not synced, the one that it loses is",

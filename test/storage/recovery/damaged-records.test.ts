@@ -123,7 +123,7 @@ t.test("damage_unproven: what follows the damage is cut too", async (t) => {
   await recovers(t, damaged, { cases: ["damage_unproven", "tail_records"], names: ["a", "b", "c"] });
 });
 
-t.test("hole_proven: numbers that are nowhere are reported", async (t) => {
+t.test("gap_proven: numbers that are nowhere are reported", async (t) => {
   const disk = await fiveRecords(true);
   rewrite(disk, 1, place(disk, 1, 3).offset, { type: 2, sequence: 2 });
   const bytes = disk.bytesOf(pathOf(1));
@@ -131,19 +131,19 @@ t.test("hole_proven: numbers that are nowhere are reported", async (t) => {
   t.ok(third.offset < fourth.offset);
   // Records 4 and on move to where 3 stood, sealed for that place: as if 3 had never been written.
   const { salt } = decodeSegmentHeader(bytes).header!;
-  const gap = recordsOf(disk, 1).find((record) => record.offset > third.offset && record.offset < fourth.offset)!;
+  const removed = recordsOf(disk, 1).find((record) => record.offset > third.offset && record.offset < fourth.offset)!;
   const moved = bytes.slice();
-  moved.copyWithin(gap.offset, fourth.offset);
-  const closed = moved.slice(0, bytes.length - (fourth.offset - gap.offset));
+  moved.copyWithin(removed.offset, fourth.offset);
+  const closed = moved.slice(0, bytes.length - (fourth.offset - removed.offset));
   const view = new DataView(closed.buffer);
-  for (let at = gap.offset; at < closed.length; ) {
+  for (let at = removed.offset; at < closed.length; ) {
     const header = readRecordHeader(view, at);
     sealRecordHeader(closed, view, at, salt, at);
     at += recordLength(header.indexLength, header.bodyLength);
   }
   disk.setBytes(pathOf(1), closed);
   const report = await recovers(t, disk, {
-    cases: ["hole_proven", "tail_marks"],
+    cases: ["gap_proven", "tail_marks"],
     names: ["a", "b", "d", "e"],
     lost: 1,
     corruption: 1,
@@ -151,15 +151,15 @@ t.test("hole_proven: numbers that are nowhere are reported", async (t) => {
   t.match(report.findings, listOf({ code: "sequences_missing", firstLost: 3, lastLost: 3, lengthBytes: 0 }));
 });
 
-t.test("hole_proven: a missing segment, at the start and in the middle, and one that ends early", async (t) => {
+t.test("gap_proven: a missing segment, at the start and in the middle, and one that ends early", async (t) => {
   const disk = await threeSegments();
   const middle = disk.copy();
   middle.removeFile(pathOf(3));
-  await recovers(t, middle, { cases: ["hole_proven", "tail_marks"], names: ["a", "b", "e"], lost: 2, corruption: 1 });
+  await recovers(t, middle, { cases: ["gap_proven", "tail_marks"], names: ["a", "b", "e"], lost: 2, corruption: 1 });
   const start = disk.copy();
   start.removeFile(pathOf(1));
   const report = await recovers(t, start, {
-    cases: ["hole_proven", "tail_marks"],
+    cases: ["gap_proven", "tail_marks"],
     names: ["c", "d", "e"],
     lost: 2,
     corruption: 1,
@@ -168,21 +168,21 @@ t.test("hole_proven: a missing segment, at the start and in the middle, and one 
   const early = disk.copy();
   cutAt(early, 3, place(early, 3, 4).offset);
   await recovers(t, early, {
-    cases: ["hole_proven", "tail_marks"],
+    cases: ["gap_proven", "tail_marks"],
     names: ["a", "b", "c", "e"],
     lost: 1,
     corruption: 1,
   });
 });
 
-t.test("hole_unproven: a hole in what is not proven ends the log", async (t) => {
+t.test("gap_unproven: a gap in what is not proven ends the log", async (t) => {
   const disk = await createDisk();
   const { log } = await openLog(disk);
   await appendAll(log, ["a", "b"]);
   await appendAll(log, ["c", "d"]);
   const damaged = disk.kill();
   rewrite(damaged, 1, place(damaged, 1, 4).offset, { sequence: 5 });
-  await recovers(t, damaged, { cases: ["hole_unproven", "tail_records"], names: ["a", "b", "c"] });
+  await recovers(t, damaged, { cases: ["gap_unproven", "tail_records"], names: ["a", "b", "c"] });
 });
 
 t.test("every case of this file was shown", async (t) => showsItsCases(t, "damaged-records"));

@@ -180,7 +180,7 @@ for (const [what, damage, names, firstLost] of [
     t.same(again.names, [...names, "new"]);
     const { lostRecords, isLostCountExact } = again.log.recovery;
     const later = isUnreadable ? [0, false] : [9 - firstLost + 1, true];
-    t.same([lostRecords, isLostCountExact], later, "the hole tells the same loss from then on");
+    t.same([lostRecords, isLostCountExact], later, "the gap tells the same loss from then on");
     await again.log.close();
   });
 }

@@ -51,8 +51,9 @@ export class ResourceShortage implements WriteRoom {
   get fault(): string | null {
     const shortage = this.#shortage;
     if (shortage === null) return null;
-    const waits = this.isWaiting ? "what was taken waits, and is tried again until it succeeds" : "tried again";
-    return since(shortage.sinceUs, `${shortage.what}; ${waits}`);
+    const retry = "the service tries again";
+    const now = this.isWaiting ? `work waits, and ${retry} until it succeeds` : retry;
+    return since(shortage.sinceUs, `${shortage.what}; ${now}`);
   }
 
   /** From now on operations wait. Before that a failure is passed on, so that the start fails with it. */

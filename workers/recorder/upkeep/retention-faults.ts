@@ -108,8 +108,8 @@ export class RetentionFaults {
       return;
     }
     const cause =
-      `the machine's clock is ${Math.floor(leadUs / DAY_US)} days ahead of the last run with captures: those that are old by it stay ` +
-      "until it has gone so for a day; if it is wrong, put it right";
+      `the machine's clock is ${Math.floor(leadUs / DAY_US)} days ahead of the last run with captures: ` +
+      "captures that are old only by this clock stay for a day; correct the clock if it is wrong";
     this.#clockInDoubt = { sinceUs: before?.sinceUs ?? wallUs(), cause };
     if (before === null) line("warn", "retention by age waits", { cause });
   }

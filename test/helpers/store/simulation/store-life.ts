@@ -220,7 +220,7 @@ export class StoreLife {
       this.hints++;
       forEachRecord(batch, (record) => this.#options.onHinted(record));
       if (batch.firstSequence !== this.lastSequence + 1 && this.#options.isWhole)
-        this.faults.push(`a hole: a hint from ${batch.firstSequence} on is shown behind ${this.lastSequence}`);
+        this.faults.push(`a gap: a hint from ${batch.firstSequence} on is shown behind ${this.lastSequence}`);
       this.lastSequence = batch.lastSequence;
       return;
     }
@@ -229,7 +229,7 @@ export class StoreLife {
       if (record.type === LOG_RECORD_TYPE.openingState) return;
       const { sequence, type } = record;
       if (sequence !== this.lastSequence + 1 && this.#options.isWhole)
-        this.faults.push(`a hole: record ${sequence} (type ${type}) is shown behind ${this.lastSequence}`);
+        this.faults.push(`a gap: record ${sequence} (type ${type}) is shown behind ${this.lastSequence}`);
       this.lastSequence = sequence;
     });
   }
