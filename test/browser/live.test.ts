@@ -2,6 +2,7 @@ import type { Browser, Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { axeFindings, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
+import { nextId } from "../helpers/link/link-messages.js";
 import { listOf } from "../helpers/list-of.js";
 import { lastingPort } from "../helpers/process/lasting-port.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
@@ -120,6 +121,10 @@ async function hearLate(t: Test, browser: Browser): Promise<void> {
   t.test("a delivery that fails later, and a new day, are told, though no run changes", (t) =>
     hearOfDelivery(t, cell, browser, url),
   );
+
+  t.test("programs to filter by, and a webhook's settings, are read again", (t) =>
+    hearOfSettings(t, cell, browser, url),
+  );
 }
 
 async function hearWhileReading(t: Test, cell: ConsoleCell, browser: Browser, url: string): Promise<void> {
@@ -166,19 +171,39 @@ async function hearWhenSeen(t: Test, cell: ConsoleCell, browser: Browser, url: s
   await page.locator(".runs-table").getByText("SN-HIDDEN").waitFor();
   await isLive(page);
 
-  // A proxy refuses for a while.
-  await page.clock.install();
-  await page.route(CHANGES, (route) => route.fulfill({ status: 403, body: "" }));
-  await setHidden(page, true);
-  await setHidden(page, false);
-  await page.locator(".live").getByText("Connection lost").waitFor();
-  await page.unroute(CHANGES);
+  await loseMark(page);
   await cell.play({ serialNumber: "SN-LOST" });
-  await page.clock.fastForward(10_000);
-  await isLive(page);
+  await regain(page);
   await page.locator(".runs-table").getByText("SN-LOST").waitFor();
   t.same(faults, []);
   await page.context().close();
+}
+
+/** No stream tells of a new program or of changed settings: a run of the program does, and a connection that begins anew. */
+async function hearOfSettings(t: Test, cell: ConsoleCell, browser: Browser, url: string): Promise<void> {
+  const put = (id: string, name: string) =>
+    cell.say("program.put", { program: { id, name, status: "active", steps: [{ type: "wait", name: "wait" }] } });
+  const target = { url: "http://127.0.0.1:9/", subscribed_events: ["ProgramFailed"] };
+  const { id: webhook } = await cell.post<{ id: string }>("/webhooks", { name: "Old name", ...target });
+  const { page: runs, faults } = await openPage(browser, `${url}/console/runs`, {}, [/403/]);
+  await isLive(runs);
+  const offered = (name: string) => runs.getByLabel("Program").locator("option", { hasText: name });
+  await offered("Housing top").waitFor({ state: "attached" });
+  const programId = nextId();
+  await put(programId, "Second program");
+  await cell.play({ programId });
+  await offered("Second program").waitFor({ state: "attached" });
+
+  const one = await openPage(browser, `${url}/console/webhooks/${webhook}`, {}, [/403/]);
+  await one.page.getByRole("heading", { name: "Old name" }).waitFor();
+  for (const page of [runs, one.page]) await loseMark(page);
+  await put(nextId(), "Third program");
+  await cell.patch(`/webhooks/${webhook}`, { name: "New name" });
+  for (const page of [runs, one.page]) await regain(page);
+  await offered("Third program").waitFor({ state: "attached" });
+  await one.page.getByRole("heading", { name: "New name" }).waitFor();
+  t.same([...faults, ...one.faults], []);
+  for (const page of [runs, one.page]) await page.context().close();
 }
 
 async function hearOfDelivery(t: Test, cell: ConsoleCell, browser: Browser, url: string): Promise<void> {
@@ -238,6 +263,22 @@ async function setHidden(page: Page, isHidden: boolean): Promise<void> {
   await page.evaluate(`
     Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true });
     document.dispatchEvent(new Event("visibilitychange"));`);
+}
+
+/** A proxy refuses for a while. Then the page knows no mark any more, so it reads everything anew. */
+async function loseMark(page: Page): Promise<void> {
+  await page.clock.install();
+  await page.route(CHANGES, (route) => route.fulfill({ status: 403, body: "" }));
+  await setHidden(page, true);
+  await setHidden(page, false);
+  await page.locator(".live").getByText("Connection lost").waitFor();
+}
+
+/** The proxy refuses no longer, and the page tries again. */
+async function regain(page: Page): Promise<void> {
+  await page.unroute(CHANGES);
+  await page.clock.fastForward(10_000);
+  await isLive(page);
 }
 
 /** By how many pixels the content of an element is wider than it. */

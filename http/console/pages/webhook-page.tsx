@@ -3,6 +3,7 @@ import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, sendJson, type TestResult, type Webhook } from "../data/api.js";
 import { liveState } from "../data/live.js";
+import { useReloadOnChange } from "../data/reload-on-change.js";
 import { type Resource, useResource } from "../data/resource.js";
 import { isReadOnly } from "../data/session.js";
 import { go, pageHref } from "../router.js";
@@ -14,6 +15,7 @@ import { WebhookForm } from "./webhooks/webhook-form.js";
 
 export function WebhookPage({ webhookId }: { webhookId: string }) {
   const webhook = useResource<Webhook>(`/webhooks/${encodeURIComponent(webhookId)}`);
+  useReloadOnChange(webhook, () => false);
   const [tests, setTests] = useState(0);
   return (
     <>

@@ -120,6 +120,10 @@ export class ConsoleCell {
     return (await this.#ask("POST", path, body)) as Shape;
   }
 
+  async patch<Shape>(path: string, body: object): Promise<Shape> {
+    return (await this.#ask("PATCH", path, body)) as Shape;
+  }
+
   async #ask(method: string, path: string, body?: object): Promise<unknown> {
     const headers = { "Content-Type": "application/json" };
     const response = await fetch(`http://127.0.0.1:${this.#port}${path}`, {

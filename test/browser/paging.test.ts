@@ -1,0 +1,148 @@
+import type { Locator } from "playwright-core";
+import t, { type Test } from "tap";
+import { inBrowser, type OpenPage, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
+import { nextId } from "../helpers/link/link-messages.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
+import { startReceiver } from "../helpers/webhooks/receiver.js";
+
+/** Of runs as of deliveries. */
+const A_PAGE = 50;
+/** Three pages, the last of them not full. */
+const RUNS = 2 * A_PAGE + 7;
+
+t.test("lists that are longer than a page", inBrowser, async (t) => {
+  const browser = await startBrowser(t);
+  const receiver = await startReceiver();
+  t.teardown(() => receiver.close());
+  const service = await ServiceProcess.startFor(t);
+  const cell = await ConsoleCell.start(service);
+  t.teardown(() => cell.close());
+  const open: OpenPage = (path) => openPage(browser, `http://127.0.0.1:${service.port}${path}`);
+  const { id: webhook } = await cell.post<{ id: string }>("/webhooks", {
+    ...{ name: "MES", url: `${receiver.url}/mes`, subscribed_events: ["ProgramCancelled"] },
+  });
+  const runIds: string[] = [];
+  for (let n = 0; n < RUNS; n++) runIds.unshift(await cell.play({ serialNumber: `SN-${n}`, end: "cancel" }));
+  await receiver.received(RUNS);
+
+  t.test("runs: newest, newer, older, oldest", (t) => turnRuns(t, cell, open, runIds[0] as string));
+  t.test("deliveries: newest, older", (t) => turnDeliveries(t, cell, open, webhook, runIds));
+  t.test("checks of a program: some first, and more on request", (t) => showMore(t, cell, open));
+});
+
+async function turnRuns(t: Test, cell: ConsoleCell, open: OpenPage, newest: string): Promise<void> {
+  const { page, faults } = await open("/console/runs");
+  const pager = page.getByRole("navigation", { name: "Pages of runs" });
+  const rows = page.locator(".runs-table tbody .part a");
+  const isAt = async (number: number, off: readonly string[]): Promise<void> => {
+    const name = `page ${number}`;
+    const path = `/runs?limit=${A_PAGE}&offset=${(number - 1) * A_PAGE}`;
+    const { runs } = await cell.get<{ runs: { id: string }[] }>(path);
+    const ids = runs.map(({ id }) => id);
+    await linkTo(rows, ids.at(-1)).waitFor();
+    t.same(await linkedIds(rows), ids, `${name}: its runs`);
+    t.equal(new URL(page.url()).search, number === 1 ? "" : `?page=${number}`, `${name}: its address`);
+    t.equal(await pager.getByRole("spinbutton").inputValue(), String(number), `${name}: its number`);
+    t.same(await pager.locator("button:disabled").allTextContents(), off, `${name}: what it cannot do`);
+  };
+  const press = (name: string) => pager.getByRole("button", { name, exact: true }).click();
+  const [atNewest, atOldest] = [
+    ["Newest", "Newer"],
+    ["Older", "Oldest"],
+  ] as const;
+  await isAt(1, atNewest);
+  await press("Oldest");
+  await isAt(3, atOldest);
+  await press("Newer");
+  await isAt(2, []);
+  await press("Newer");
+  await isAt(1, atNewest);
+  await press("Older");
+  await isAt(2, []);
+  await press("Older");
+  await isAt(3, atOldest);
+  await press("Newest");
+  await isAt(1, atNewest);
+
+  await page.getByLabel("Serial number").fill(`SN-${RUNS - 1}`);
+  await page.getByLabel("Serial number").press("Enter");
+  await linkTo(rows, newest).waitFor();
+  await rows.nth(1).waitFor({ state: "detached" });
+  t.equal(await pager.count(), 0, "a single page has no buttons");
+  t.same(faults, []);
+  await page.context().close();
+}
+
+async function turnDeliveries(
+  t: Test,
+  cell: ConsoleCell,
+  open: OpenPage,
+  webhook: string,
+  runIds: readonly string[],
+): Promise<void> {
+  const { page, faults } = await open(`/console/webhooks/${webhook}`);
+  const pager = page.getByRole("navigation", { name: "Pages of deliveries" });
+  const rows = page.locator(".delivery-list .delivery-line a");
+  const isAt = async (before: string | null, ids: readonly string[], off: readonly string[]): Promise<void> => {
+    await linkTo(rows, ids.at(-1)).waitFor();
+    t.same(await linkedIds(rows), ids, "its deliveries");
+    t.equal(new URL(page.url()).searchParams.get("before"), before, "its address");
+    t.same(await pager.locator("button:disabled").allTextContents(), off, "what it cannot do");
+  };
+  const press = (name: string) => pager.getByRole("button", { name, exact: true }).click();
+  const all = await cell.get<{ program_run_id: string; created_at: string }[]>(
+    `/webhooks/${webhook}/deliveries?limit=200`,
+  );
+  const ids = all.map(({ program_run_id: id }) => id);
+  t.same(ids, runIds, "one for each run, newest first");
+  const lastOf = (number: number): string => all[number * A_PAGE - 1]?.created_at as string;
+  const first = ids.slice(0, A_PAGE);
+  await isAt(null, first, ["Newest"]);
+  await press("Older");
+  await isAt(lastOf(1), ids.slice(A_PAGE, 2 * A_PAGE), []);
+  await press("Older");
+  await isAt(lastOf(2), ids.slice(2 * A_PAGE), ["Older"]);
+  await press("Newest");
+  await isAt(null, first, ["Newest"]);
+
+  await page.getByLabel("Event").selectOption("ProgramFailed");
+  await page.getByText("No delivery matches.").waitFor();
+  t.equal(await pager.count(), 0, "a single page has no buttons");
+  t.same(faults, []);
+  await page.context().close();
+}
+
+async function showMore(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const programId = nextId();
+  await cell.say("program.put", {
+    program: { id: programId, name: "Many checks", status: "active", steps: [{ type: "wait", name: "wait" }] },
+  });
+  const checks = Array.from({ length: 130 }, (_, at) => check(`point ${at}`, "passed", 10));
+  checks[129] = check("point 129", "failed", 11);
+  await cell.play({ programId, checks });
+  const { page, faults } = await open(`/console/programs/${programId}`);
+  const names = page.locator(".trend .trend-name");
+  const more = page.getByRole("button", { name: "Show more of 130 checks" });
+  // Those that fail most come first.
+  const sorted = ["point 129", ...checks.slice(0, 129).map(({ name }) => name)];
+  for (const shown of [60, 120, 130]) {
+    await names.getByText(sorted[shown - 1] as string, { exact: true }).waitFor();
+    t.same(await names.allTextContents(), sorted.slice(0, shown));
+    if (shown < sorted.length) await more.click();
+  }
+  t.equal(await more.count(), 0, "all of them are there");
+  t.same(faults, []);
+  await page.context().close();
+}
+
+/** The link among these that leads to a run. */
+function linkTo(links: Locator, runId: string | undefined): Locator {
+  return links.and(links.page().locator(`[href$="${runId}"]`));
+}
+
+/** The runs that links lead to. */
+async function linkedIds(links: Locator): Promise<(string | undefined)[]> {
+  const hrefs = await links.evaluateAll((all: { href: string }[]) => all.map(({ href }) => href));
+  return hrefs.map((href) => href.split("/").at(-1));
+}

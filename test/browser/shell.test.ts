@@ -1,0 +1,96 @@
+import t, { type Test } from "tap";
+import { axeFindings, inBrowser, type OpenPage, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { ConsoleCell } from "../helpers/browser/console-cell.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
+
+/** After this time the bar reads the health again. */
+const HEALTH_MS = 10_000;
+
+t.test("what surrounds the pages", inBrowser, async (t) => {
+  const browser = await startBrowser(t);
+  const service = await ServiceProcess.startFor(t);
+  const cell = await ConsoleCell.start(service);
+  t.teardown(() => cell.close());
+  const open: OpenPage = (path) =>
+    openPage(browser, `http://127.0.0.1:${service.port}${path}`, {}, [
+      /status of 503 .*\/health/,
+      /ERR_FAILED.*\/frame-page-/,
+    ]);
+
+  t.test("the bar says that the cell is not well, and leads to the reason", (t) => showHealth(t, cell, open));
+  t.test("the code of the frame's page does not come: the page says so, and can try again", (t) =>
+    loseFramePage(t, cell, open),
+  );
+});
+
+async function showHealth(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  await cell.say("component.put", { key: "lamp", status: "healthy", required: true });
+  const { page, faults } = await open("/");
+  // Before the page sets its timers.
+  await page.clock.install();
+  await page.goto("/console/system");
+  const mark = page.locator(".bar .health-mark");
+  /** Resolves when the page has the next answer. */
+  const readAgain = async (): Promise<void> => {
+    const answer = page.waitForResponse(/\/health$/);
+    await page.clock.fastForward(HEALTH_MS);
+    await (await answer).finished();
+  };
+  await page.getByText("lamp").waitFor();
+  t.equal(await mark.count(), 0, "a healthy cell needs no words");
+  await page.getByRole("link", { name: "Programs", exact: true }).click();
+
+  await cell.say("component.put", { key: "lamp", status: "degraded", detail: "it flickers", required: true });
+  await readAgain();
+  await mark.getByText("Degraded", { exact: true }).waitFor();
+  t.same(await axeFindings(page), []);
+  await cell.say("component.put", { key: "lamp", status: "down", detail: "it is broken", required: true });
+  await readAgain();
+  await mark.getByText("Cell down", { exact: true }).waitFor();
+  t.same(await axeFindings(page), []);
+  await mark.click();
+  await page.waitForURL(/\/console\/system$/);
+  await page.getByText("it is broken").waitFor();
+
+  await cell.say("component.put", { key: "lamp", status: "healthy", required: true });
+  await readAgain();
+  await mark.waitFor({ state: "detached" });
+  t.same(faults, []);
+  await page.context().close();
+}
+
+async function loseFramePage(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const runId = await cell.play({ withCaptures: true });
+  const code = /\/assets\/frame-page-[^/]*\.js$/;
+  const { page, faults } = await open(`/console/runs/${runId}`);
+  await page.route(code, (route) => route.abort());
+  const frameLink = page.locator(".files-table td a").first();
+  const fault = page.getByRole("heading", { name: "This part of the page could not be loaded." });
+  const again = page.getByRole("button", { name: "Load the page again" });
+
+  await frameLink.click();
+  await fault.waitFor();
+  t.same(await axeFindings(page), []);
+  const address = page.url();
+  const asked = page.waitForRequest(code);
+  await again.click();
+  await asked;
+  await fault.waitFor();
+  await page.unroute(code);
+  await again.click();
+  await page.locator("canvas[data-painted]").waitFor();
+  t.equal(page.url(), address, "it is the same frame");
+
+  await page.goto(`/console/runs/${runId}`);
+  await page.route(code, (route) => route.abort());
+  await page.evaluate("window.isTheSame = true");
+  await frameLink.click();
+  await fault.waitFor();
+  await page.unroute(code);
+  await page.goBack();
+  await frameLink.click();
+  await page.locator("canvas[data-painted]").waitFor();
+  t.equal(await page.evaluate("window.isTheSame"), true, "to come again is enough");
+  t.same(faults, []);
+  await page.context().close();
+}
