@@ -1,5 +1,6 @@
 import { Command } from "commander";
 import { descriptorLimit, nodeFileSystem } from "../../storage/disk/file-system.js";
+import { whyNotRead } from "../../storage/disk/file-system-error.js";
 import { readWholeFile } from "../../storage/disk/whole-files.js";
 import { sayOnStandardError } from "../log/standard-error.js";
 import { SERVICE_VERSION } from "../service/service-version.js";
@@ -188,7 +189,7 @@ async function readConfiguration(path: string): Promise<unknown> {
   try {
     text = new TextDecoder().decode(await readWholeFile(nodeFileSystem, path));
   } catch (error) {
-    throw new UsageError(`--config: ${(error as Error).message}`);
+    throw new UsageError(`--config: ${whyNotRead(error)}`);
   }
   try {
     return JSON.parse(text);

@@ -3,6 +3,7 @@ import { dirname } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { createSecureContext } from "node:tls";
 import { descriptorLimit, nodeFileSystem, otherWritersOf } from "../../storage/disk/file-system.js";
+import { whyNotRead } from "../../storage/disk/file-system-error.js";
 import { readWholeFile } from "../../storage/disk/whole-files.js";
 import { poolSize } from "../../workers/artefacts/pool/artefact-pool.js";
 import { onHangUp } from "../../workers/hang-up.js";
@@ -181,7 +182,7 @@ async function readKeys(path: string, log: ServiceLog): Promise<ApiKeys> {
   try {
     return await readFirstKeys(path, log);
   } catch (error) {
-    throw new UsageError(`--api-keys: ${(error as Error).message}`);
+    throw new UsageError(`--api-keys: ${whyNotRead(error)}`);
   }
 }
 
@@ -264,7 +265,7 @@ async function readToken(path: string): Promise<string> {
   try {
     token = new TextDecoder().decode(await readWholeFile(nodeFileSystem, path)).trim();
   } catch (error) {
-    throw new UsageError(`--cell-token-file: ${(error as Error).message}`);
+    throw new UsageError(`--cell-token-file: ${whyNotRead(error)}`);
   }
   // An interrupted copy, or a crash, may leave zeros in place of the text.
   if (token === "" || /[\s\p{Cc}\ufffd]/u.test(token))

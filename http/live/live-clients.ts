@@ -68,7 +68,7 @@ export class LiveClients {
     if (this.#clients.size >= this.#limit || this.#cut.signal.aborted) {
       const message = this.#cut.signal.aborted
         ? "the service is stopping"
-        : `${this.#limit} clients follow changes already, the most that --live-streams allows`;
+        : `as many clients follow changes already as --live-streams allows: ${this.#limit}`;
       throw new ServiceError("unavailable", message, { retry_after_seconds: RETRY_AFTER_SECONDS });
     }
     const client = new LiveClient(this, this.figures[kind], () => this.#remove(client));

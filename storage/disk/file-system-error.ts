@@ -18,6 +18,11 @@ export function isMissing(error: unknown): boolean {
   return error instanceof FileSystemError && error.code === "ENOENT";
 }
 
+/** What is wrong with a file that could not be read, for the person who named it. */
+export function whyNotRead(error: unknown): string {
+  return isMissing(error) ? `${(error as FileSystemError).path} does not exist` : (error as Error).message;
+}
+
 /** The answer, or `otherwise` when the file or folder does not exist. */
 export async function orWhereMissing<T, Otherwise>(answer: Promise<T>, otherwise: Otherwise): Promise<T | Otherwise> {
   try {

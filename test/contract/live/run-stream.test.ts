@@ -197,7 +197,10 @@ onEveryFront(
     const refused = await rawRequest(port, "GET /runs/changes HTTP/1.1\r\nHost: x\r\n\r\n");
     t.equal(refused?.status, 503);
     t.match(refused?.headers, { "retry-after": /^\d+$/ });
-    t.match(refused?.json(), { code: "unavailable", message: /^2 clients follow changes already/ });
+    t.match(refused?.json(), {
+      code: "unavailable",
+      message: /^as many clients follow changes already as --live-streams allows: 2$/,
+    });
     t.equal(cell.live.figures.changes.open, 2);
     streams[0]?.close();
     let third = await open();
