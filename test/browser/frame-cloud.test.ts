@@ -10,7 +10,18 @@ import {
   untilTrue,
 } from "../helpers/browser/console-browser.js";
 import { bump, FrameCell, madeCapture, SMALL, surface, withOutliers } from "../helpers/browser/frame-cell.js";
-import { colourAt, FrameView, near, numberIn, screenColours, text } from "../helpers/browser/frame-view.js";
+import {
+  cameraAfter,
+  colourAt,
+  FrameView,
+  isLit,
+  near,
+  numberIn,
+  pixelsPerMm,
+  screenColours,
+  share,
+  text,
+} from "../helpers/browser/frame-view.js";
 import { readPly } from "../helpers/captures/ply-reader.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 
@@ -78,32 +89,9 @@ t.test("the cloud of a frame, and two frames together", inBrowser, async (t) => 
   t.same(faults, []);
 });
 
-/**
- * The scale from above at a height, with z drawn `stretch` times: 32 degrees show 0.85 of a ball around the points.
- */
-function pixelsPerMm(vertices: readonly number[][], heightPixels: number, zMm: number, stretch: number): number {
-  const bounds = [0, 1, 2].map((axis) => {
-    const values = vertices.map((vertex) => vertex[axis] as number);
-    return [Math.min(...values), Math.max(...values)] as const;
-  });
-  const [x, y, z] = bounds.map(([least, most]) => most - least) as [number, number, number];
-  const middle = (bounds[2] as readonly [number, number]).reduce((sum, value) => sum + value / 2, 0);
-  const halfAngle = (16 * Math.PI) / 180;
-  const distance = (0.85 * Math.hypot(x, y, stretch * z)) / 2 / Math.sin(halfAngle);
-  return heightPixels / 2 / (Math.tan(halfAngle) * (distance - stretch * (zMm - middle)));
-}
-
 async function optionLike(page: Page, start: string): Promise<string | undefined> {
   await page.locator("option", { hasText: start }).first().waitFor({ state: "attached" });
   return (await page.locator("option").allTextContents()).find((name) => name.trim().startsWith(start));
-}
-
-/** Position and target of the camera after `what` has moved it. */
-async function cameraAfter(view: FrameView, what: () => Promise<void>): Promise<number[]> {
-  const before = view.address().get("camera");
-  await what();
-  await view.page.waitForURL((url) => ![null, before].includes(url.searchParams.get("camera")));
-  return (view.address().get("camera") as string).split(",").map(Number);
 }
 
 /** A click on a defect moved the view there, and another click in the list does so again. @param place in the scene */
@@ -302,9 +290,6 @@ async function lookAtPoints(t: Test, view: FrameView, frameId: string): Promise<
   const [x, y] = [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)];
   const left = { x: x - 60, y: y - 20, width: 40, height: 40 };
   const right = { ...left, x: x + 20 };
-  const isLit = ([red = 0, green = 0, blue = 0]: readonly number[]) => Math.hypot(red - 20, green - 24, blue - 27) > 5;
-  const share = (colours: readonly number[][], isSo: (colour: readonly number[]) => boolean): number =>
-    colours.filter(isSo).length / colours.length;
   const small = share(await screenColours(page, left), isLit);
   await page.getByLabel("Point size").fill("5");
   await page.waitForURL(/size=5/);

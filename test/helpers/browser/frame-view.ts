@@ -37,8 +37,7 @@ export class FrameView {
     column: number,
     line: number,
   ): Promise<[x: number, y: number]> {
-    const box = await this.page.locator(".map").first().boundingBox();
-    if (box === null) throw new Error("there is no map");
+    const box = await this.box();
     const margin = 12;
     const [widthMm, heightMm] = [frame.width * frame.xPitchMm, frame.lines * frame.yPitchMm];
     const [width, height] = [Math.floor(box.width), Math.floor(box.height)];
@@ -46,6 +45,18 @@ export class FrameView {
     const x = ((column + 0.5) * frame.xPitchMm - widthMm / 2) * scale + width / 2;
     const y = ((line + 0.5) * frame.yPitchMm - heightMm / 2) * scale + height / 2;
     return [box.x + x, box.y + y];
+  }
+
+  /** Where the map or the cloud is on the screen. */
+  async box(): Promise<{ x: number; y: number; width: number; height: number }> {
+    const box = await this.page.locator(".map").first().boundingBox();
+    if (box === null) throw new Error("there is no map");
+    return box;
+  }
+
+  /** Waits until the page has drawn what has changed: it draws at the screen's next refresh. */
+  async untilDrawn(): Promise<void> {
+    await this.page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))");
   }
 
   /** The values that are read out, by their names; without those that are not numbers. */
@@ -104,12 +115,45 @@ export async function screenColours(
   clip: { x: number; y: number; width: number; height: number },
 ): Promise<number[][]> {
   const png = (await page.screenshot({ clip })).toString("base64");
-  return page.evaluate<number[][]>(`(async () => {
+  // As text: the browser would send so many arrays one by one.
+  const colours = await page.evaluate<string>(`(async () => {
     const bytes = Uint8Array.from(atob("${png}"), (one) => one.charCodeAt(0));
     const bitmap = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
     const context = new OffscreenCanvas(bitmap.width, bitmap.height).getContext("2d");
     context.drawImage(bitmap, 0, 0);
     const { data } = context.getImageData(0, 0, bitmap.width, bitmap.height);
-    return Array.from({ length: data.length / 4 }, (_, at) => [...data.subarray(4 * at, 4 * at + 3)]);
+    return JSON.stringify(Array.from({ length: data.length / 4 }, (_, at) => [...data.subarray(4 * at, 4 * at + 3)]));
   })()`);
+  return JSON.parse(colours) as number[][];
+}
+
+/** Whether the cloud has a point there: its background is nearly black. */
+export const isLit = ([red = 0, green = 0, blue = 0]: readonly number[]): boolean =>
+  Math.hypot(red - 20, green - 24, blue - 27) > 5;
+
+/** The share of the colours that are so. */
+export const share = (colours: readonly number[][], isSo: (colour: readonly number[]) => boolean): number =>
+  colours.filter(isSo).length / colours.length;
+
+/** Position and target of the camera after `what` has moved it. */
+export async function cameraAfter(view: FrameView, what: () => Promise<void>): Promise<number[]> {
+  const before = view.address().get("camera");
+  await what();
+  await view.page.waitForURL((url) => ![null, before].includes(url.searchParams.get("camera")));
+  return (view.address().get("camera") as string).split(",").map(Number);
+}
+
+/**
+ * The scale from above at a height, with z drawn `stretch` times: 32 degrees show 0.85 of a ball around the points.
+ */
+export function pixelsPerMm(vertices: readonly number[][], heightPixels: number, zMm: number, stretch: number): number {
+  const bounds = [0, 1, 2].map((axis) => {
+    const values = vertices.map((vertex) => vertex[axis] as number);
+    return [Math.min(...values), Math.max(...values)] as const;
+  });
+  const [x, y, z] = bounds.map(([least, most]) => most - least) as [number, number, number];
+  const middle = (bounds[2] as readonly [number, number]).reduce((sum, value) => sum + value / 2, 0);
+  const halfAngle = (16 * Math.PI) / 180;
+  const distance = (0.85 * Math.hypot(x, y, stretch * z)) / 2 / Math.sin(halfAngle);
+  return heightPixels / 2 / (Math.tan(halfAngle) * (distance - stretch * (zMm - middle)));
 }
