@@ -223,7 +223,10 @@ async function pickPoints(t: Test, view: FrameView, cell: FrameCell, frameId: st
   await page.locator(".cloud").focus();
   // From above, the middle of the view is the middle of the cloud.
   await page.keyboard.press("1");
-  await page.keyboard.press("p");
+  const print = `new KeyboardEvent("keydown", { key: "p", ctrlKey: true, bubbles: true, cancelable: true })`;
+  const isLeftToBrowser = await page.evaluate(`document.querySelector(".cloud").dispatchEvent(${print})`);
+  t.equal(isLeftToBrowser, true, "Ctrl and P print the page");
+  await page.keyboard.press("P");
   await page.waitForURL(/picks=\d+(&|$)/);
   const [x, y] = filtered[Number(view.address().get("picks"))] as [number, number];
   const middle = [-10 + 149.5 * SMALL.xPitchMm, 5 + 99.5 * SMALL.yPitchMm] as const;

@@ -387,7 +387,7 @@ async function useKeys(t: Test, view: FrameView, { frameId }: TakenFrame): Promi
   await view.open(frameId);
   await view.untilPainted();
   await page.locator(".map").focus();
-  for (const key of ["ArrowRight", "ArrowDown", "c", "Alt+ArrowRight", "c"]) await page.keyboard.press(key);
+  for (const key of ["ArrowRight", "ArrowDown", "c", "Alt+ArrowRight", "C"]) await page.keyboard.press(key);
   await page.waitForURL(/cut=/);
   const [c0, l0, c1, l1] = (view.address().get("cut") ?? "").split(",").map(Number) as [number, number, number, number];
   t.same([c1 > c0, l1 === l0], [true, true]);

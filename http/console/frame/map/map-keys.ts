@@ -7,7 +7,7 @@ const FAR = 10;
 
 /** Written beside the map, and read out with it. */
 export const MAP_KEYS =
-  "Arrow keys move the point that is read out, with Shift they move the map, with Alt ten times as far. Plus and minus zoom, 0 shows all. " +
+  "Arrow keys move the point that is read out, with Alt ten times as far; with Shift they move the map. Plus and minus zoom, 0 shows all. " +
   "C begins a cut line at the point, and C again ends it; Escape cancels it.";
 
 /** @returns whether the key meant something to the map */
@@ -21,7 +21,8 @@ export function mapKey(event: KeyboardEvent, control: MapControl): boolean {
     else control.move(x * step, y * step);
     return true;
   }
-  const action = ACTIONS[event.key];
+  // In lower case, for Caps Lock changes the letters.
+  const action = ACTIONS[event.key.toLowerCase()];
   action?.(control);
   return action !== undefined;
 }
@@ -40,5 +41,5 @@ const ACTIONS: Readonly<Record<string, (control: MapControl) => void>> = {
   "-": (control) => control.zoomAtPoint(1 / ZOOM_FACTOR),
   "0": (control) => control.showAll(),
   c: (control) => control.cutHere(),
-  Escape: (control) => control.cancelCut(),
+  escape: (control) => control.cancelCut(),
 };
