@@ -92,7 +92,7 @@ export class LogGroup {
   }
 
   /** The group's bytes, valid until the next `begin`. The first record claims `durableUpTo`. */
-  seal(durableUpTo: number): Uint8Array {
+  finish(durableUpTo: number): Uint8Array {
     if (durableUpTo > this.#claim) setDurableUpTo(this.#bytes, this.#view, 0, durableUpTo, this.#salt, this.offset);
     return this.#bytes.subarray(0, this.length);
   }

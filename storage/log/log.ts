@@ -258,7 +258,7 @@ export class Log {
       await Promise.all([...group.needs].map((need) => (isFull ? need.makeDurable() : need.whenWritten())));
     }
     const claim = this.#durableSequence;
-    const bytes = group.seal(claim);
+    const bytes = group.finish(claim);
     await this.#room.attempt(() => this.#write(segment, bytes, group.offset));
     segment.endOffset = group.endOffset;
     this.#claimedSequence = claim;

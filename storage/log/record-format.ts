@@ -115,20 +115,20 @@ export function writeRecordHeader(
   view.setUint32(at + 32, indexLength, true);
   view.setUint32(at + 36, bodyLength, true);
   view.setUint32(at + 40, crc32(bytes.subarray(at + RECORD_HEADER_BYTES, at + length)), true);
-  sealRecordHeader(bytes, view, at, salt, offset);
+  writeHeaderCrc(bytes, view, at, salt, offset);
 }
 
 /** Computes the header's CRC again, after a change of the header or for another place. */
-export function sealRecordHeader(bytes: Uint8Array, view: DataView, at: number, salt: number, offset: number): void {
+export function writeHeaderCrc(bytes: Uint8Array, view: DataView, at: number, salt: number, offset: number): void {
   view.setUint32(at + HEADER_CRC_OFFSET, headerCrc(bytes, at, salt, offset), true);
 }
 
-/** The CRC of the header at `at`. */
-export function sealOf(view: DataView, at: number): number {
+/** The CRC that the header at `at` has stored. */
+export function storedHeaderCrc(view: DataView, at: number): number {
   return view.getUint32(at + HEADER_CRC_OFFSET, true);
 }
 
-/** Changes what a written header claims to be durable, and seals it again. */
+/** Changes what a written header claims to be durable, and computes the CRC again. */
 export function setDurableUpTo(
   bytes: Uint8Array,
   view: DataView,
@@ -139,12 +139,12 @@ export function setDurableUpTo(
 ): void {
   view.setUint32(at + 16, durableUpTo >>> 0, true);
   view.setUint32(at + 20, Math.floor(durableUpTo / HIGH), true);
-  sealRecordHeader(bytes, view, at, salt, offset);
+  writeHeaderCrc(bytes, view, at, salt, offset);
 }
 
 /** True when `at` holds an intact header for this segment and this offset. 48 bytes must be there. */
 export function isRecordHeader(bytes: Uint8Array, view: DataView, at: number, salt: number, offset: number): boolean {
-  return view.getUint32(at, true) === MAGIC && sealOf(view, at) === headerCrc(bytes, at, salt, offset);
+  return view.getUint32(at, true) === MAGIC && storedHeaderCrc(view, at) === headerCrc(bytes, at, salt, offset);
 }
 
 /** The fields of a header that `isRecordHeader` approved. */

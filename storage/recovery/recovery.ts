@@ -2,7 +2,7 @@ import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { FAILS_WITHOUT_ROOM } from "../disk/retried-writes.js";
 import { writeFully } from "../disk/whole-files.js";
 import type { LogOptions } from "../log/log-options.js";
-import { readRecordHeader, recordLength, sealRecordHeader } from "../log/record-format.js";
+import { readRecordHeader, recordLength, writeHeaderCrc } from "../log/record-format.js";
 import { createSegment, encodeSegmentStart, segmentName, type WritableSegment } from "../log/segment.js";
 import { StorageError } from "../storage-error.js";
 import { walkLog } from "./log-walk.js";
@@ -167,7 +167,7 @@ async function copyTail(
       const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       for (let at = 0; at < bytes.length; ) {
         const header = readRecordHeader(view, at);
-        sealRecordHeader(bytes, view, at, target.salt, endOffset + at);
+        writeHeaderCrc(bytes, view, at, target.salt, endOffset + at);
         at += recordLength(header.indexLength, header.bodyLength);
       }
       await writeFully(target.file, bytes, endOffset, target.path);

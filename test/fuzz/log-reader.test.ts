@@ -17,7 +17,7 @@ import {
   plainJudgement,
   unexplained,
 } from "../helpers/store/log-judgement.js";
-import { recordAt, recordOffsets, sealRecord, viewOf } from "../helpers/store/segment-bytes.js";
+import { recordAt, recordOffsets, viewOf, writeRecordCrcs } from "../helpers/store/segment-bytes.js";
 import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
@@ -90,14 +90,14 @@ function saltOf(bytes: Uint8Array): number | null {
   return decodeSegmentHeader(bytes.subarray(0, 64)).header?.salt ?? null;
 }
 
-/** A mutant of a corpus entry. `sealed` has the digests of records whose CRCs were made right after the change. */
+/** A mutant of a corpus entry. `recomputed` has the digests of records whose CRCs were made right after the change. */
 function mutantOf(
   random: Random,
   base: CorpusEntry,
   other: CorpusEntry,
-): { files: Files; sealed: string[]; how: string } {
+): { files: Files; recomputed: string[]; how: string } {
   const files: Files = new Map([...base.parts].map(([name, bytes]) => [name, bytes.slice()]));
-  const sealed: string[] = [];
+  const recomputed: string[] = [];
   const how: string[] = [];
   for (let edits = random.integer(1, 3); edits > 0; edits--) {
     const names = [...files.keys()];
@@ -113,10 +113,10 @@ function mutantOf(
       files.set(to, bytes);
       how.push(`${name} copied to ${to}`);
     } else if (kind < 0.45) {
-      const digest = sealedMutation(random, bytes);
+      const digest = recomputedMutation(random, bytes);
       if (digest === null) continue;
-      sealed.push(digest);
-      how.push(`${name} sealed`);
+      recomputed.push(digest);
+      how.push(`${name} with new CRCs`);
     } else {
       const others = [...other.parts.values(), bytes];
       const mutated = mutatedBytes(random, bytes, random.pick(others));
@@ -124,11 +124,11 @@ function mutantOf(
       how.push(`${name} ${mutated.how}`);
     }
   }
-  return { files, sealed, how: how.join(", ") };
+  return { files, recomputed, how: how.join(", ") };
 }
 
 /** Changes a record in place, and makes its CRCs right: what lies behind the CRCs must hold too. Gives the digest of what is there then. */
-function sealedMutation(random: Random, bytes: Uint8Array): string | null {
+function recomputedMutation(random: Random, bytes: Uint8Array): string | null {
   const salt = saltOf(bytes);
   const offsets = recordOffsets(bytes);
   if (salt === null || offsets.length === 0) return null;
@@ -141,7 +141,7 @@ function sealedMutation(random: Random, bytes: Uint8Array): string | null {
   const part = bytes.subarray(from, to);
   if (random.chance(0.5)) part.set(extremeSet(random, part));
   else part[random.integer(0, part.length - 1)]! ^= 1 << random.integer(0, 7);
-  sealRecord(bytes, offset, salt);
+  writeRecordCrcs(bytes, offset, salt);
   return digestOf(recordAt(bytes, offset));
 }
 
@@ -187,18 +187,18 @@ t.test(
     }
     t.equal(readable.length, 15);
     const faults: string[] = [];
-    let sealedCount = 0;
+    let recomputedCount = 0;
     let singleReads = 0;
     for (let mutant = 0; mutant < MUTANTS && faults.length < 3; mutant++) {
       const base = random.chance(0.4)
         ? (corpus.find(({ name }) => name === "intact") as CorpusEntry)
         : random.pick(corpus);
-      const { files, sealed, how } = mutantOf(random, base, random.pick(corpus));
-      if (sealed.length > 0) sealedCount++;
+      const { files, recomputed, how } = mutantOf(random, base, random.pick(corpus));
+      if (recomputed.length > 0) recomputedCount++;
       const wrong: Wrong = (what) => {
         faults.push(`${what}\n${textOf({ about: `${base.name}: ${how}`, parts: files })}`);
       };
-      const isKnown: IsKnown = ({ digest }) => written.has(digest) || sealed.includes(digest);
+      const isKnown: IsKnown = ({ digest }) => written.has(digest) || recomputed.includes(digest);
       try {
         const outcome = await judgeLog(files, isKnown, wrong);
         outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
@@ -209,9 +209,9 @@ t.test(
       }
     }
     t.same(faults, []);
-    t.ok(sealedCount > MUTANTS / 4);
+    t.ok(recomputedCount > MUTANTS / 4);
     t.comment(
-      `${MUTANTS} mutants, ${sealedCount} with right CRCs: ${JSON.stringify(Object.fromEntries(outcomes))}, ` +
+      `${MUTANTS} mutants, ${recomputedCount} with right CRCs: ${JSON.stringify(Object.fromEntries(outcomes))}, ` +
         `${singleReads} single reads: 0 wrong, 0 unexplained`,
     );
   },

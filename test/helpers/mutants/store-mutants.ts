@@ -297,7 +297,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "the CRC of a header is not looked at",
     file: "storage/log/record-format.js",
-    find: " && sealOf(view, at) === headerCrc(bytes, at, salt, offset)",
+    find: " && storedHeaderCrc(view, at) === headerCrc(bytes, at, salt, offset)",
     replace: "",
     killer: "storage/recovery/damaged-records",
   },

@@ -96,7 +96,7 @@ export function place(disk: SimulatedDisk, base: number, sequence: number): { of
   return found;
 }
 
-/** Rewrites the record at an offset with changed header fields, sealed as if the log had written it so. */
+/** Rewrites the record at an offset with changed header fields and right CRCs, as if the log had written it so. */
 export function rewrite(disk: SimulatedDisk, base: number, offset: number, change: object): void {
   const bytes = disk.bytesOf(pathOf(base));
   const view = new DataView(bytes.buffer);

@@ -5,7 +5,7 @@ import {
   type RecordHeader,
   readRecordHeader,
   recordLength,
-  sealRecordHeader,
+  writeHeaderCrc,
   writeRecordHeader,
 } from "../../../storage/log/record-format.js";
 import { encodeSegmentHeader, SEGMENT_FORMAT_VERSION, SEGMENT_HEADER_BYTES } from "../../../storage/log/segment.js";
@@ -63,12 +63,12 @@ export function recordOffsets(bytes: Uint8Array): number[] {
 }
 
 /** Makes both CRCs of the record at `offset` right, whatever its header and content say by now. */
-export function sealRecord(bytes: Uint8Array, offset: number, salt: number): void {
+export function writeRecordCrcs(bytes: Uint8Array, offset: number, salt: number): void {
   const view = viewOf(bytes);
   const { indexLength, bodyLength } = readRecordHeader(view, offset);
   const end = Math.min(bytes.length, offset + recordLength(indexLength, bodyLength));
   view.setUint32(offset + 40, crc32(bytes.subarray(offset + RECORD_HEADER_BYTES, end)), true);
-  sealRecordHeader(bytes, view, offset, salt, offset);
+  writeHeaderCrc(bytes, view, offset, salt, offset);
 }
 
 export function viewOf(bytes: Uint8Array): DataView {

@@ -1,6 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { readRecordHeader, recordLength, sealRecordHeader } from "../../../storage/log/record-format.js";
+import { readRecordHeader, recordLength, writeHeaderCrc } from "../../../storage/log/record-format.js";
 import { decodeSegmentHeader } from "../../../storage/log/segment.js";
 import { listOf } from "../../helpers/list-of.js";
 import {
@@ -129,7 +129,7 @@ t.test("gap_proven: numbers that are nowhere are reported", async (t) => {
   const bytes = disk.bytesOf(pathOf(1));
   const [third, fourth] = [place(disk, 1, 2), place(disk, 1, 4)];
   t.ok(third.offset < fourth.offset);
-  // Records 4 and on move to where 3 stood, sealed for that place: as if 3 had never been written.
+  // Records 4 and on move to where 3 stood, with the CRCs for that place: as if 3 had never been written.
   const { salt } = decodeSegmentHeader(bytes).header!;
   const removed = recordsOf(disk, 1).find((record) => record.offset > third.offset && record.offset < fourth.offset)!;
   const moved = bytes.slice();
@@ -138,7 +138,7 @@ t.test("gap_proven: numbers that are nowhere are reported", async (t) => {
   const view = new DataView(closed.buffer);
   for (let at = removed.offset; at < closed.length; ) {
     const header = readRecordHeader(view, at);
-    sealRecordHeader(closed, view, at, salt, at);
+    writeHeaderCrc(closed, view, at, salt, at);
     at += recordLength(header.indexLength, header.bodyLength);
   }
   disk.setBytes(pathOf(1), closed);

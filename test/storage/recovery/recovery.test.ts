@@ -2,7 +2,7 @@ import t from "tap";
 import { createRandom } from "../../../core/random.js";
 import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import { Log } from "../../../storage/log/log.js";
-import { sealRecordHeader } from "../../../storage/log/record-format.js";
+import { writeHeaderCrc } from "../../../storage/log/record-format.js";
 import { decodeSegmentHeader, encodeSegmentHeader, segmentName } from "../../../storage/log/segment.js";
 import { quarantinedFiles } from "../../../storage/recovery/quarantine.js";
 import { type PowerCut, powerCuts, powerCutsWithin } from "../../helpers/disk/power-cuts.js";
@@ -302,7 +302,7 @@ t.test("a newer format refuses to open and says what is needed", async (t) => {
   const { offset } = place(record, 1, 2);
   recordBytes[offset + 7] = 2;
   const salted = decodeSegmentHeader(recordBytes).header!.salt;
-  sealRecordHeader(recordBytes, new DataView(recordBytes.buffer), offset, salted, offset);
+  writeHeaderCrc(recordBytes, new DataView(recordBytes.buffer), offset, salted, offset);
   record.setBytes(pathOf(1), recordBytes);
   await t.rejects(openLog(record), { code: "format_unsupported", message: /record at \d+ has version 2/ });
   t.same(record.bytesOf(pathOf(1)), recordBytes, "nothing was changed");
