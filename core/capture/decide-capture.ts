@@ -2,8 +2,8 @@ import { LIMITS } from "../limits.js";
 import type { CellMessageOf } from "../link/cell-message-schema.js";
 import type { Change } from "../link/change.js";
 import { notFound, tooMany } from "../link/decide-cell.js";
+import type { DecisionContext, PayloadStore } from "../link/decision-context.js";
 import { invalid, RefusedError } from "../link/refusal.js";
-import type { PayloadStore, World } from "../link/world.js";
 import { acceptingRun, illegalTransition, stepOfRun } from "../run/decide-run.js";
 import { type FileType, fileNameFault } from "../run/manifest.js";
 import { storedKindOf } from "../run/run-files.js";
@@ -16,27 +16,27 @@ const EXTENT_BYTES = 96;
 
 /** Decides the messages that bring captured bytes, and those that open and close a frame. */
 export function decideCapture(
-  world: World,
+  context: DecisionContext,
   message: CellMessageOf<"frame.begin" | "frame.lines" | "frame.end" | "series.append" | "file.put">,
   payload: PayloadStore,
 ): Change[] {
   switch (message.type) {
     case "frame.begin":
-      return decideFrameBegin(world, message);
+      return decideFrameBegin(context, message);
     case "frame.lines":
-      return decideFrameLines(world, message, payload);
+      return decideFrameLines(context, message, payload);
     case "frame.end":
-      return decideFrameEnd(world, message);
+      return decideFrameEnd(context, message);
     case "series.append":
-      return decideSeriesAppend(world, message, payload);
+      return decideSeriesAppend(context, message, payload);
     case "file.put":
-      return decideFilePut(world, message, payload);
+      return decideFilePut(context, message, payload);
   }
 }
 
-function decideFrameBegin(world: World, message: CellMessageOf<"frame.begin">): Change[] {
-  const run = acceptingRun(world, "frame.begin", message.run_id, "/run_id");
-  if (world.runOfFrame(message.id) !== undefined) {
+function decideFrameBegin(context: DecisionContext, message: CellMessageOf<"frame.begin">): Change[] {
+  const run = acceptingRun(context, "frame.begin", message.run_id, "/run_id");
+  if (context.runOfFrame(message.id) !== undefined) {
     throw new RefusedError("already_exists", `frame ${message.id} already exists`, { path: "/id", value: message.id });
   }
   stepOfRun(run, message.step_index, "/step_index");
@@ -77,8 +77,12 @@ function decideFrameBegin(world: World, message: CellMessageOf<"frame.begin">): 
   ];
 }
 
-function decideFrameLines(world: World, message: CellMessageOf<"frame.lines">, payload: PayloadStore): Change[] {
-  const { run, frame } = openFrame(world, message);
+function decideFrameLines(
+  context: DecisionContext,
+  message: CellMessageOf<"frame.lines">,
+  payload: PayloadStore,
+): Change[] {
+  const { run, frame } = openFrame(context, message);
   if (message.first_line !== frame.lines) {
     throw new RefusedError(
       "out_of_sequence",
@@ -116,8 +120,8 @@ function decideFrameLines(world: World, message: CellMessageOf<"frame.lines">, p
   ];
 }
 
-function decideFrameEnd(world: World, message: CellMessageOf<"frame.end">): Change[] {
-  const { run, frame } = openFrame(world, message);
+function decideFrameEnd(context: DecisionContext, message: CellMessageOf<"frame.end">): Change[] {
+  const { run, frame } = openFrame(context, message);
   if (frame.declaredLines !== 0 && frame.lines !== frame.declaredLines) {
     throw new RefusedError("size_mismatch", `frame ${frame.id} has ${frame.lines} of ${frame.declaredLines} lines`, {
       path: "lines",
@@ -133,18 +137,22 @@ function decideFrameEnd(world: World, message: CellMessageOf<"frame.end">): Chan
  *
  * @throws {RefusedError} not_found or illegal_transition
  */
-function openFrame(world: World, message: CellMessageOf<"frame.lines" | "frame.end">) {
-  const runId = world.runOfFrame(message.id);
+function openFrame(context: DecisionContext, message: CellMessageOf<"frame.lines" | "frame.end">) {
+  const runId = context.runOfFrame(message.id);
   if (runId === undefined) throw notFound("frame", "/id", message.id);
-  const run = acceptingRun(world, message.type, runId, "/id");
+  const run = acceptingRun(context, message.type, runId, "/id");
   const frame = run.frames.findLast((one) => one.id === message.id);
   if (frame === undefined) throw notFound("frame", "/id", message.id);
   if (frame.status !== "open") throw illegalTransition(message.type, "/id", frame.id, frame.status, ["open"]);
   return { run, frame };
 }
 
-function decideSeriesAppend(world: World, message: CellMessageOf<"series.append">, payload: PayloadStore): Change[] {
-  const run = acceptingRun(world, "series.append", message.run_id, "/run_id");
+function decideSeriesAppend(
+  context: DecisionContext,
+  message: CellMessageOf<"series.append">,
+  payload: PayloadStore,
+): Change[] {
+  const run = acceptingRun(context, "series.append", message.run_id, "/run_id");
   const index = message.step_index;
   const step = stepOfRun(run, index, "/step_index");
   if (step.status !== "pending" && step.status !== "running") {
@@ -199,8 +207,8 @@ function decideSeriesAppend(world: World, message: CellMessageOf<"series.append"
   ];
 }
 
-function decideFilePut(world: World, message: CellMessageOf<"file.put">, payload: PayloadStore): Change[] {
-  const run = acceptingRun(world, "file.put", message.run_id, "/run_id");
+function decideFilePut(context: DecisionContext, message: CellMessageOf<"file.put">, payload: PayloadStore): Change[] {
+  const run = acceptingRun(context, "file.put", message.run_id, "/run_id");
   const { name } = message;
   const fault = fileNameFault(name);
   if (fault !== undefined) {

@@ -3,18 +3,18 @@ import { messagePackBytes } from "../json/document-size.js";
 import { LIMITS } from "../limits.js";
 import type { CellMessageOf } from "./cell-message-schema.js";
 import type { CellChange } from "./change.js";
+import type { DecisionContext } from "./decision-context.js";
 import { invalid, RefusedError } from "./refusal.js";
-import type { World } from "./world.js";
 
 type CellLevelMessage = CellMessageOf<
   "cell.put" | "component.put" | "component.delete" | "program.put" | "program.delete"
 >;
 
 /** Decides messages about the cell itself: identity, components, programs. */
-export function decideCell(world: World, message: CellLevelMessage): CellChange[] {
+export function decideCell(context: DecisionContext, message: CellLevelMessage): CellChange[] {
   switch (message.type) {
     case "cell.put": {
-      const before = world.cell();
+      const before = context.cell();
       const cell = {
         // An omitted field keeps its value. A null serial number is a value.
         kioskSerialNumber:
@@ -24,27 +24,27 @@ export function decideCell(world: World, message: CellLevelMessage): CellChange[
       return [{ kind: "cell_put", cell }];
     }
     case "component.put":
-      return decideComponentPut(world, message);
+      return decideComponentPut(context, message);
     case "component.delete":
-      if (!world.hasComponent(message.key)) throw notFound("component", "/key", message.key);
+      if (!context.hasComponent(message.key)) throw notFound("component", "/key", message.key);
       return [{ kind: "component_deleted", key: message.key }];
     case "program.put":
-      return decideProgramPut(world, message);
+      return decideProgramPut(context, message);
     case "program.delete":
-      if (world.program(message.id) === undefined) throw notFound("program", "/id", message.id);
+      if (context.program(message.id) === undefined) throw notFound("program", "/id", message.id);
       return [{ kind: "program_deleted", id: message.id }];
   }
 }
 
-function decideProgramPut(world: World, { program }: CellMessageOf<"program.put">): CellChange[] {
-  const replaced = world.program(program.id);
-  if (replaced === undefined && world.programCount >= LIMITS.programs) {
+function decideProgramPut(context: DecisionContext, { program }: CellMessageOf<"program.put">): CellChange[] {
+  const replaced = context.program(program.id);
+  if (replaced === undefined && context.programCount >= LIMITS.programs) {
     throw tooMany("programs", "/program/id", LIMITS.programs);
   }
   const replacedBytes = replaced === undefined ? 0 : messagePackBytes(replaced);
-  const bytes = world.programBytes - replacedBytes + messagePackBytes(program);
+  const bytes = context.programBytes - replacedBytes + messagePackBytes(program);
   // A store may already have more bytes than this. There a change that makes them fewer is accepted.
-  if (bytes > LIMITS.programBytes && bytes > world.programBytes) {
+  if (bytes > LIMITS.programBytes && bytes > context.programBytes) {
     throw new RefusedError("too_large", `all programs together would be larger than ${LIMITS.programBytes} bytes`, {
       path: "/program",
       value: bytes,
@@ -54,7 +54,7 @@ function decideProgramPut(world: World, { program }: CellMessageOf<"program.put"
   return [{ kind: "program_put", program }];
 }
 
-function decideComponentPut(world: World, message: CellMessageOf<"component.put">): CellChange[] {
+function decideComponentPut(context: DecisionContext, message: CellMessageOf<"component.put">): CellChange[] {
   const { key } = message;
   if ((OWN_COMPONENT_KEYS as readonly string[]).includes(key)) {
     throw new RefusedError("name_taken", `the service itself uses the component key ${key}`, {
@@ -65,7 +65,7 @@ function decideComponentPut(world: World, message: CellMessageOf<"component.put"
   }
   // The key becomes a property name of a JSON object, where some readers give __proto__ another meaning.
   if (key === "__proto__") throw invalid("/key", key, "a key other than __proto__");
-  if (!world.hasComponent(key) && world.componentCount >= LIMITS.components) {
+  if (!context.hasComponent(key) && context.componentCount >= LIMITS.components) {
     throw tooMany("components", "/key", LIMITS.components);
   }
   const row = {

@@ -4,8 +4,8 @@ import { decideRun } from "../run/decide-run.js";
 import type { CellMessage } from "./cell-message-schema.js";
 import type { Change } from "./change.js";
 import { decideCell } from "./decide-cell.js";
+import type { DecisionContext, PayloadStore } from "./decision-context.js";
 import { RefusedError } from "./refusal.js";
-import type { PayloadStore, World } from "./world.js";
 
 /**
  * Decides one message of the cell link: returns the changes of its record, in order, or throws a refusal. Only `payload.store` has a side
@@ -14,12 +14,17 @@ import type { PayloadStore, World } from "./world.js";
  * @param timeUs the record's time
  * @throws {RefusedError} when the message is refused; nothing of it is applied and its payload is not stored
  */
-export function decideMessage(world: World, message: CellMessage, payload: PayloadStore, timeUs: number): Change[] {
+export function decideMessage(
+  context: DecisionContext,
+  message: CellMessage,
+  payload: PayloadStore,
+  timeUs: number,
+): Change[] {
   switch (message.type) {
     case "frame.lines":
     case "series.append":
     case "file.put":
-      return decideCapture(world, message, payload);
+      return decideCapture(context, message, payload);
     default:
       break;
   }
@@ -40,20 +45,20 @@ export function decideMessage(world: World, message: CellMessage, payload: Paylo
     case "component.delete":
     case "program.put":
     case "program.delete":
-      return decideCell(world, message);
+      return decideCell(context, message);
     case "frame.begin":
     case "frame.end":
-      return roomInDocument(world, decideCapture(world, message, payload));
+      return roomInDocument(context, decideCapture(context, message, payload));
     default:
-      return roomInDocument(world, decideRun(world, message, timeUs));
+      return roomInDocument(context, decideRun(context, message, timeUs));
   }
 }
 
 /** Refuses changes that would make a run's document too large. */
-function roomInDocument(world: World, changes: Change[]): Change[] {
+function roomInDocument(context: DecisionContext, changes: Change[]): Change[] {
   for (const change of changes) {
     if (!("runId" in change) || change.kind === "run_ended") continue;
-    const run = world.activeRun(change.runId);
+    const run = context.activeRun(change.runId);
     if (run !== undefined) checkDocumentBytes(run, documentGrowthBytes(change));
   }
   return changes;

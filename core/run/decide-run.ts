@@ -4,8 +4,8 @@ import { LIMITS } from "../limits.js";
 import type { CellMessageOf } from "../link/cell-message-schema.js";
 import type { Change } from "../link/change.js";
 import { notFound, tooMany } from "../link/decide-cell.js";
+import type { DecisionContext } from "../link/decision-context.js";
 import { invalid, RefusedError } from "../link/refusal.js";
-import type { World } from "../link/world.js";
 import { parseTimeUs } from "../timestamps.js";
 import { endRun } from "./run-end.js";
 import type { RunState, RunStatus, RunStep } from "./run-state.js";
@@ -41,10 +41,15 @@ const FINDINGS_AT = { checks: "/check", defects: "/defect" };
  *
  * @throws {RefusedError} not_found or illegal_transition
  */
-export function acceptingRun(world: World, type: keyof typeof ACCEPTED_IN, runId: string, path: string): RunState {
-  const run = world.activeRun(runId);
+export function acceptingRun(
+  context: DecisionContext,
+  type: keyof typeof ACCEPTED_IN,
+  runId: string,
+  path: string,
+): RunState {
+  const run = context.activeRun(runId);
   if (run === undefined) {
-    if (!world.runHasEnded(runId)) throw notFound("run", path, runId);
+    if (!context.runHasEnded(runId)) throw notFound("run", path, runId);
     throw new RefusedError("illegal_transition", `run ${runId} has ended`, {
       path,
       value: runId,
@@ -73,31 +78,31 @@ export function illegalTransition(
 }
 
 /** Decides messages about a run, its steps, checks, defects, jobs and events. */
-export function decideRun(world: World, message: RunMessage, timeUs: number): Change[] {
+export function decideRun(context: DecisionContext, message: RunMessage, timeUs: number): Change[] {
   switch (message.type) {
     case "run.create":
-      return decideRunCreate(world, message);
+      return decideRunCreate(context, message);
     case "run.start":
-      acceptingRun(world, message.type, message.id, "/id");
+      acceptingRun(context, message.type, message.id, "/id");
       return [{ kind: "run_started", runId: message.id }];
     case "step.start":
     case "step.finish":
-      return decideStep(world, message);
+      return decideStep(context, message);
     case "check.add": {
-      const run = acceptingRun(world, message.type, message.run_id, "/run_id");
+      const run = acceptingRun(context, message.type, message.run_id, "/run_id");
       roomForFindings(run, 1, 0, FINDINGS_AT);
       return [{ kind: "check_added", runId: run.id, check: message.check }];
     }
     case "defect.add": {
-      const run = acceptingRun(world, message.type, message.run_id, "/run_id");
+      const run = acceptingRun(context, message.type, message.run_id, "/run_id");
       roomForFindings(run, 0, 1, FINDINGS_AT);
       return [{ kind: "defect_added", runId: run.id, defect: message.defect }];
     }
     case "job.start":
     case "job.finish":
-      return decideJob(world, message);
+      return decideJob(context, message);
     case "event.add": {
-      const run = acceptingRun(world, message.type, message.run_id, "/run_id");
+      const run = acceptingRun(context, message.type, message.run_id, "/run_id");
       if (run.eventLog.length >= LIMITS.eventsPerRun) {
         throw tooMany("event log lines of a run", "/run_id", LIMITS.eventsPerRun);
       }
@@ -106,14 +111,14 @@ export function decideRun(world: World, message: RunMessage, timeUs: number): Ch
       return [{ kind: "event_added", runId: run.id, entry }];
     }
     case "run.finish": {
-      const run = acceptingRun(world, message.type, message.id, "/id");
+      const run = acceptingRun(context, message.type, message.id, "/id");
       refuseFrameIds(message.results ?? {});
       const { summary = null, results = null } = message;
       return [{ kind: "run_finalizing", runId: run.id, summary, results }];
     }
     case "run.fail":
     case "run.cancel": {
-      const run = acceptingRun(world, message.type, message.id, "/id");
+      const run = acceptingRun(context, message.type, message.id, "/id");
       const status = message.type === "run.fail" ? "failed" : "cancelled";
       const ended = endRun(run, { status, errorMessage: message.error_message ?? null, notes: [] }, timeUs);
       return [{ kind: "run_ended", runId: run.id, run: ended }];
@@ -121,26 +126,26 @@ export function decideRun(world: World, message: RunMessage, timeUs: number): Ch
   }
 }
 
-function decideRunCreate(world: World, message: CellMessageOf<"run.create">): Change[] {
+function decideRunCreate(context: DecisionContext, message: CellMessageOf<"run.create">): Change[] {
   const { id } = message;
-  if (world.activeRun(id) !== undefined || world.runHasEnded(id)) {
+  if (context.activeRun(id) !== undefined || context.runHasEnded(id)) {
     throw new RefusedError("already_exists", `run ${id} already exists`, { path: "/id", value: id });
   }
-  if (world.lastRunId !== null && id <= world.lastRunId) {
+  if (context.lastRunId !== null && id <= context.lastRunId) {
     throw new RefusedError(
       "id_out_of_order",
-      `a run's id must be above every earlier one; the last is ${world.lastRunId}`,
+      `a run's id must be above every earlier one; the last is ${context.lastRunId}`,
       {
         path: "/id",
         value: id,
-        allowed: `above ${world.lastRunId}`,
-        last_run_id: world.lastRunId,
+        allowed: `above ${context.lastRunId}`,
+        last_run_id: context.lastRunId,
       },
     );
   }
-  const program = world.program(message.program_id);
+  const program = context.program(message.program_id);
   if (program === undefined) throw notFound("program", "/program_id", message.program_id);
-  if (world.activeRunCount >= LIMITS.activeRuns) throw tooMany("runs that have not ended", "/id", LIMITS.activeRuns);
+  if (context.activeRunCount >= LIMITS.activeRuns) throw tooMany("runs that have not ended", "/id", LIMITS.activeRuns);
   const metadataBytes = messagePackBytes(message.metadata ?? null);
   if (metadataBytes > LIMITS.runMetadataBytes) {
     throw new RefusedError("too_large", `the run's metadata is larger than ${LIMITS.runMetadataBytes} bytes`, {
@@ -158,7 +163,7 @@ function decideRunCreate(world: World, message: CellMessageOf<"run.create">): Ch
       programName: program.name,
       robotId: program.robot_ids?.[0] ?? null,
       serialNumber,
-      revision: serialNumber === null ? 1 : world.nextRevision(serialNumber),
+      revision: serialNumber === null ? 1 : context.nextRevision(serialNumber),
       metadata: message.metadata ?? null,
       traceId: message.trace_id ?? null,
       steps: message.steps ?? program.steps.filter((step) => step.enabled !== false),
@@ -183,8 +188,8 @@ export function stepOfRun(run: RunState, index: number, path: string): RunStep {
   return step;
 }
 
-function decideStep(world: World, message: CellMessageOf<"step.start" | "step.finish">): Change[] {
-  const run = acceptingRun(world, message.type, message.run_id, "/run_id");
+function decideStep(context: DecisionContext, message: CellMessageOf<"step.start" | "step.finish">): Change[] {
+  const run = acceptingRun(context, message.type, message.run_id, "/run_id");
   const { index } = message;
   const step = stepOfRun(run, index, "/index");
   if (message.type === "step.start") {
@@ -205,8 +210,8 @@ function decideStep(world: World, message: CellMessageOf<"step.start" | "step.fi
   return [{ kind: "step_finished", runId: run.id, index, status, result, error }];
 }
 
-function decideJob(world: World, message: CellMessageOf<"job.start" | "job.finish">): Change[] {
-  const run = acceptingRun(world, message.type, message.run_id, "/run_id");
+function decideJob(context: DecisionContext, message: CellMessageOf<"job.start" | "job.finish">): Change[] {
+  const run = acceptingRun(context, message.type, message.run_id, "/run_id");
   const job = run.jobs.find((one) => one.id === message.id);
   if (message.type === "job.start") {
     if (job !== undefined) {

@@ -26,8 +26,8 @@
 import { isProcessingOpen } from "../../core/capture/artefact.js";
 import { readUuid, uuidToBytes } from "../../core/identifiers.js";
 import type { CellChange, CellIdentity, Change, RunChange } from "../../core/link/change.js";
+import type { DecisionContext } from "../../core/link/decision-context.js";
 import type { Refusal } from "../../core/link/refusal.js";
-import type { World } from "../../core/link/world.js";
 import type { ProgramDocument } from "../../core/run/program.js";
 import { foldRun } from "../../core/run/run-fold.js";
 import type { RunState } from "../../core/run/run-state.js";
@@ -68,7 +68,7 @@ interface ActiveRun {
   lastProducer: string | null;
 }
 
-export class RecorderState implements World, FoldedState {
+export class RecorderState implements DecisionContext, FoldedState {
   readonly producers = new ProducerTable();
   readonly captures: CaptureIndex;
   readonly webhooks = new WebhookState();

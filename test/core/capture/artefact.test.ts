@@ -23,7 +23,7 @@ import {
 import { type ArtefactChange, foldRun, withArtefacts } from "../../../core/run/run-fold.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import { encodeMessagePack } from "../../../storage/records/message-pack.js";
-import { FRAME_ID, idOf, RUN_ID, worldWithRun } from "../../helpers/link/cell-messages.js";
+import { FRAME_ID, idOf, RUN_ID, stateWithRun } from "../../helpers/link/cell-messages.js";
 import { listOf } from "../../helpers/list-of.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261122);
@@ -43,13 +43,13 @@ const ALL: ArtefactChange[] = [
 
 /** A run with a whole frame of four lines of three points with luminance, and a whole series of step 2. */
 function processedRun(): RunState {
-  const world = worldWithRun("running");
-  world.send({ type: "frame.lines", id: FRAME_ID, first_line: 1, line_count: 3 }, 27);
-  world.send({ type: "frame.end", id: FRAME_ID });
+  const state = stateWithRun("running");
+  state.send({ type: "frame.lines", id: FRAME_ID, first_line: 1, line_count: 3 }, 27);
+  state.send({ type: "frame.end", id: FRAME_ID });
   const append = { type: "series.append", run_id: RUN_ID, step_index: 2, channels: 1, dtype: "f32" } as const;
-  world.send({ ...append, first_timestamp: "2026-11-20T19:07:00Z", sample_period_us: 1 }, 4);
-  world.send({ type: "step.finish", run_id: RUN_ID, index: 2, status: "skipped" });
-  return structuredClone(world.runs.get(RUN_ID)) as RunState;
+  state.send({ ...append, first_timestamp: "2026-11-20T19:07:00Z", sample_period_us: 1 }, 4);
+  state.send({ type: "step.finish", run_id: RUN_ID, index: 2, status: "skipped" });
+  return structuredClone(state.runs.get(RUN_ID)) as RunState;
 }
 
 function folded(run: RunState, ...changes: RunChange[]): RunState {
@@ -125,7 +125,7 @@ t.test("a failure is never offered, and stands in the event log", async (t) => {
 
 t.test("what is open: whole frames and series only, pictures only of what there is", async (t) => {
   const formats = (run: RunState) => openArtefacts(run).map((of) => ("format" in of ? of.format : of.stepIndex));
-  t.strictSame(formats(worldWithRun("running").runs.get(RUN_ID) as RunState), [], "the frame takes lines");
+  t.strictSame(formats(stateWithRun("running").runs.get(RUN_ID) as RunState), [], "the frame takes lines");
   t.strictSame(formats(processedRun()), ["raw.ply", "png", "luminance.png", "ply", 2]);
   const dark = processedRun();
   dark.frames = dark.frames.map((frame) => ({ ...frame, planes: { height: frame.planes.height } }));
@@ -152,7 +152,7 @@ t.test(
       return [...FRAME_FORMATS, "stl"].filter((format) => canFormatCome(run, frame, format)).sort();
     };
     const processed = ["luminance.png", "ply", "png", "raw.ply"];
-    const open = worldWithRun("running").runs.get(RUN_ID) as RunState;
+    const open = stateWithRun("running").runs.get(RUN_ID) as RunState;
     t.strictSame(comes(open), ["luminance.png", "npy", "ply", "png", "raw.ply"]);
     const dark = structuredClone(open);
     dark.frames = dark.frames.map((frame) => ({ ...frame, lines: 0, planes: { height: frame.planes.height } }));

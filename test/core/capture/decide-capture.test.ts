@@ -8,7 +8,7 @@ import {
   RUN_ID,
   refusalOf,
   runOf,
-  worldWithRun,
+  stateWithRun,
 } from "../../helpers/link/cell-messages.js";
 import { listOf } from "../../helpers/list-of.js";
 
@@ -19,51 +19,51 @@ t.test("frames", async (t) => {
     first_line: first,
     line_count: count,
   });
-  const world = worldWithRun("running");
-  t.match(refusalOf(world, frameBegin()), { code: "already_exists", params: { path: "/id", value: FRAME_ID } });
-  t.match(refusalOf(world, frameBegin({ id: idOf(21), step_index: 9 })), {
+  const state = stateWithRun("running");
+  t.match(refusalOf(state, frameBegin()), { code: "already_exists", params: { path: "/id", value: FRAME_ID } });
+  t.match(refusalOf(state, frameBegin({ id: idOf(21), step_index: 9 })), {
     code: "not_found",
     params: { path: "/step_index", value: 9, allowed: "1 to 3" },
   });
-  t.match(refusalOf(world, lines(0, 1), 9), {
+  t.match(refusalOf(state, lines(0, 1), 9), {
     code: "out_of_sequence",
     params: { path: "/first_line", value: 0, allowed: 1 },
   });
-  t.match(refusalOf(world, lines(2, 1), 9), { code: "out_of_sequence", params: { allowed: 1 } });
-  t.match(refusalOf(world, lines(1, 4), 36), {
+  t.match(refusalOf(state, lines(2, 1), 9), { code: "out_of_sequence", params: { allowed: 1 } });
+  t.match(refusalOf(state, lines(1, 4), 36), {
     code: "too_large",
     params: { path: "/line_count", value: 4, allowed: 3 },
   });
-  t.match(refusalOf(world, { type: "frame.end", id: FRAME_ID }), {
+  t.match(refusalOf(state, { type: "frame.end", id: FRAME_ID }), {
     code: "size_mismatch",
     params: { value: 1, allowed: 4 },
   });
-  t.equal(refusalOf(world, lines(1, 3), 27), undefined);
-  t.match(refusalOf(world, lines(4, 1), 9), { code: "too_large", params: { allowed: 0 } });
-  t.equal(refusalOf(world, { type: "frame.end", id: FRAME_ID }), undefined);
-  t.match(refusalOf(world, { type: "frame.end", id: FRAME_ID }), {
+  t.equal(refusalOf(state, lines(1, 3), 27), undefined);
+  t.match(refusalOf(state, lines(4, 1), 9), { code: "too_large", params: { allowed: 0 } });
+  t.equal(refusalOf(state, { type: "frame.end", id: FRAME_ID }), undefined);
+  t.match(refusalOf(state, { type: "frame.end", id: FRAME_ID }), {
     code: "illegal_transition",
     params: { status: "complete" },
   });
-  t.match(refusalOf(world, lines(4, 1), 9), {
+  t.match(refusalOf(state, lines(4, 1), 9), {
     code: "illegal_transition",
     params: { path: "/id", allowed: listOf("open") },
   });
-  t.match(refusalOf(world, { type: "frame.end", id: idOf(22) }), { code: "not_found", params: { path: "/id" } });
+  t.match(refusalOf(state, { type: "frame.end", id: idOf(22) }), { code: "not_found", params: { path: "/id" } });
 
-  world.send(frameBegin({ id: idOf(21), height: 0, sequence_number: null }));
-  world.send({ ...lines(0, 700), id: idOf(21) } as CellMessage, 6300);
-  t.equal(refusalOf(world, { type: "frame.end", id: idOf(21) }), undefined, "lines not known at the beginning");
-  world.send(frameBegin({ id: idOf(22), sequence_number: 77 }));
-  world.send(frameBegin({ id: idOf(23) }));
+  state.send(frameBegin({ id: idOf(21), height: 0, sequence_number: null }));
+  state.send({ ...lines(0, 700), id: idOf(21) } as CellMessage, 6300);
+  t.equal(refusalOf(state, { type: "frame.end", id: idOf(21) }), undefined, "lines not known at the beginning");
+  state.send(frameBegin({ id: idOf(22), sequence_number: 77 }));
+  state.send(frameBegin({ id: idOf(23) }));
   t.same(
-    runOf(world).frames.map((frame) => frame.sequenceNumber),
+    runOf(state).frames.map((frame) => frame.sequenceNumber),
     [1, 2, 77, 4],
     "position in the run, from 1",
   );
-  t.same(runOf(world).frameIds, [FRAME_ID, idOf(21)], "in order of frame.end");
+  t.same(runOf(state).frameIds, [FRAME_ID, idOf(21)], "in order of frame.end");
 
-  const many = worldWithRun("running", { height: 0 });
+  const many = stateWithRun("running", { height: 0 });
   const frame = runOf(many).frames[0];
   if (frame !== undefined) frame.lines = LIMITS.frameLines;
   t.match(refusalOf(many, lines(LIMITS.frameLines, 1), 9), { code: "too_large", params: { allowed: 0 } });
@@ -81,7 +81,7 @@ t.test("coordinates: all of a frame are finite as f32", async (t) => {
     [{ y_origin_mm: 3e38, y_pitch_mm: 1e38 }, "/y_pitch_mm", 1e38],
   ];
   for (const [more, path, value] of refused) {
-    t.match(refusalOf(worldWithRun("running"), begin(more)), { code: "invalid_message", params: { path, value } });
+    t.match(refusalOf(stateWithRun("running"), begin(more)), { code: "invalid_message", params: { path, value } });
   }
   for (const more of [
     { x_pitch_mm: 1.7e38, y_pitch_mm: 3.4e38 },
@@ -89,7 +89,7 @@ t.test("coordinates: all of a frame are finite as f32", async (t) => {
     { x_origin_mm: -3e38, x_pitch_mm: 3e38 },
     { x_origin_mm: null, x_pitch_mm: 5e-324 },
   ]) {
-    t.equal(refusalOf(worldWithRun("running"), begin(more)), undefined, JSON.stringify(more));
+    t.equal(refusalOf(stateWithRun("running"), begin(more)), undefined, JSON.stringify(more));
   }
 });
 
@@ -98,25 +98,25 @@ t.test("planes: codes that the dtype cannot hold, bits that it has not", async (
     frameBegin({ id: idOf(21), planes: { height: { dtype, scale_mm: 1, offset_mm: 0, invalid } } });
   const ranges = { u16: [0, 65_535], i16: [-32_768, 32_767], i32: [-(2 ** 31), 2 ** 31 - 1] } as const;
   for (const [dtype, [least, most]] of Object.entries(ranges) as ["u16", readonly [number, number]][]) {
-    t.equal(refusalOf(worldWithRun("running"), planes(dtype, [least, most])), undefined, dtype);
+    t.equal(refusalOf(stateWithRun("running"), planes(dtype, [least, most])), undefined, dtype);
     for (const code of [least - 1, most + 1, 0.5]) {
-      t.match(refusalOf(worldWithRun("running"), planes(dtype, [1, code])), {
+      t.match(refusalOf(stateWithRun("running"), planes(dtype, [1, code])), {
         code: "invalid_message",
         params: { path: "/planes/height/invalid/1", value: code, allowed: `an integer from ${least} to ${most}` },
       });
     }
   }
-  t.equal(refusalOf(worldWithRun("running"), planes("f32", [-99.5, 1e300])), undefined);
+  t.equal(refusalOf(stateWithRun("running"), planes("f32", [-99.5, 1e300])), undefined);
   const luminance = (dtype: "u8" | "u16", bits: number): CellMessage =>
     frameBegin({ id: idOf(21), planes: { ...frameBegin().planes, luminance: { dtype, bits } } });
-  t.match(refusalOf(worldWithRun("running"), luminance("u8", 10)), {
+  t.match(refusalOf(stateWithRun("running"), luminance("u8", 10)), {
     code: "invalid_message",
     params: { path: "/planes/luminance/bits", value: 10, allowed: 8 },
   });
-  for (const bits of [8, 10, 12, 16]) t.equal(refusalOf(worldWithRun("running"), luminance("u16", bits)), undefined);
-  const world = worldWithRun("running");
-  world.send(frameBegin({ id: idOf(21), planes: { ...frameBegin().planes, luminance: null } }));
-  t.notOk("luminance" in (runOf(world).frames[1]?.planes ?? {}), "null is none");
+  for (const bits of [8, 10, 12, 16]) t.equal(refusalOf(stateWithRun("running"), luminance("u16", bits)), undefined);
+  const state = stateWithRun("running");
+  state.send(frameBegin({ id: idOf(21), planes: { ...frameBegin().planes, luminance: null } }));
+  t.notOk("luminance" in (runOf(state).frames[1]?.planes ?? {}), "null is none");
 });
 
 t.test("series", async (t) => {
@@ -130,24 +130,24 @@ t.test("series", async (t) => {
     dtype: "i32",
     ...more,
   });
-  const world = worldWithRun("running");
-  t.equal(refusalOf(world, append(2), 24), undefined, "to a step that is pending");
-  t.match(refusalOf(world, append(2, { channels: 2 }), 24), {
+  const state = stateWithRun("running");
+  t.equal(refusalOf(state, append(2), 24), undefined, "to a step that is pending");
+  t.match(refusalOf(state, append(2, { channels: 2 }), 24), {
     code: "size_mismatch",
     params: { path: "/channels", value: 2, allowed: 3 },
   });
-  t.match(refusalOf(world, append(2), 13), {
+  t.match(refusalOf(state, append(2), 13), {
     code: "size_mismatch",
     params: { path: "payload", allowed: "a multiple of 12" },
   });
-  t.match(refusalOf(world, append(2, { invalid: [2 ** 31] }), 12), {
+  t.match(refusalOf(state, append(2, { invalid: [2 ** 31] }), 12), {
     code: "invalid_message",
     params: { path: "/invalid/0" },
   });
-  t.match(refusalOf(world, append(9), 12), { code: "not_found", params: { path: "/step_index" } });
+  t.match(refusalOf(state, append(9), 12), { code: "not_found", params: { path: "/step_index" } });
   // The latest time that can be given is 72 days and 16 hours later.
   const late = { first_timestamp: "2255-01-01T00:00:00Z", sample_period_us: 86_400_000_000 };
-  t.match(refusalOf(worldWithRun("running"), append(2, late), 12 * 74), {
+  t.match(refusalOf(stateWithRun("running"), append(2, late), 12 * 74), {
     code: "invalid_message",
     params: {
       path: "/sample_period_us",
@@ -155,9 +155,9 @@ t.test("series", async (t) => {
       allowed: "a period with which all 74 rows are before 2255-03-14T16:00:00.000000Z",
     },
   });
-  t.equal(refusalOf(worldWithRun("running"), append(2, late), 12 * 73), undefined, "up to the last");
+  t.equal(refusalOf(stateWithRun("running"), append(2, late), 12 * 73), undefined, "up to the last");
   t.equal(
-    refusalOf(world, append(2, { dtype: "f64", scale: 2, offset: 1, invalid: [-1] }), 48),
+    refusalOf(state, append(2, { dtype: "f64", scale: 2, offset: 1, invalid: [-1] }), 48),
     undefined,
     "in another dtype",
   );
@@ -170,20 +170,20 @@ t.test("series", async (t) => {
     { ...rows, ...scaled, offset: 33, lengthBytes: 48, crc32: 34 },
   ];
   t.same(
-    runOf(world).series.map((one) => [one.stepIndex, one.channels, one.completedAtUs, one.appends]),
+    runOf(state).series.map((one) => [one.stepIndex, one.channels, one.completedAtUs, one.appends]),
     [[2, 3, null, appends]],
   );
-  world.send({ type: "step.start", run_id: RUN_ID, index: 2 });
-  t.equal(refusalOf(world, append(2), 12), undefined);
-  world.send({ type: "step.finish", run_id: RUN_ID, index: 2, status: "failed" });
-  t.equal(runOf(world).series[0]?.completedAtUs, world.timeUs, "whole at step.finish");
-  t.match(refusalOf(world, append(2), 12), {
+  state.send({ type: "step.start", run_id: RUN_ID, index: 2 });
+  t.equal(refusalOf(state, append(2), 12), undefined);
+  state.send({ type: "step.finish", run_id: RUN_ID, index: 2, status: "failed" });
+  t.equal(runOf(state).series[0]?.completedAtUs, state.timeUs, "whole at step.finish");
+  t.match(refusalOf(state, append(2), 12), {
     code: "illegal_transition",
     params: { path: "/step_index", status: "failed" },
   });
-  world.send(append(3), 12);
-  world.send({ type: "step.finish", run_id: RUN_ID, index: 3, status: "skipped" });
-  t.match(refusalOf(world, append(3), 12), { code: "illegal_transition", params: { status: "skipped" } });
+  state.send(append(3), 12);
+  state.send({ type: "step.finish", run_id: RUN_ID, index: 3, status: "skipped" });
+  t.match(refusalOf(state, append(3), 12), { code: "illegal_transition", params: { status: "skipped" } });
 });
 
 t.test("files", async (t) => {
@@ -194,15 +194,15 @@ t.test("files", async (t) => {
     content_type: "application/pdf",
     ...more,
   });
-  const world = worldWithRun("finalizing");
-  t.equal(refusalOf(world, put("a.pdf", { description: "d", step_index: 3, frame_id: FRAME_ID }), 5), undefined);
-  t.match(refusalOf(world, put("a.pdf"), 5), { code: "name_taken", params: { path: "/name", value: "a.pdf" } });
-  t.match(refusalOf(world, put(`frame-${FRAME_ID}.npy`), 5), { code: "name_taken", params: { path: "/name" } });
-  t.match(refusalOf(world, put("step-7-cl_sweep.csv"), 5), { code: "name_taken", params: { path: "/name" } });
+  const state = stateWithRun("finalizing");
+  t.equal(refusalOf(state, put("a.pdf", { description: "d", step_index: 3, frame_id: FRAME_ID }), 5), undefined);
+  t.match(refusalOf(state, put("a.pdf"), 5), { code: "name_taken", params: { path: "/name", value: "a.pdf" } });
+  t.match(refusalOf(state, put(`frame-${FRAME_ID}.npy`), 5), { code: "name_taken", params: { path: "/name" } });
+  t.match(refusalOf(state, put("step-7-cl_sweep.csv"), 5), { code: "name_taken", params: { path: "/name" } });
   for (const name of ["", "..", "a/b", "x".repeat(256), "a\tb"]) {
-    t.match(refusalOf(world, put(name), 5), { code: "invalid_message", params: { path: "/name", value: name } });
+    t.match(refusalOf(state, put(name), 5), { code: "invalid_message", params: { path: "/name", value: name } });
   }
-  t.match(refusalOf(world, put("b.pdf", { step_index: 9 }), 5), {
+  t.match(refusalOf(state, put("b.pdf", { step_index: 9 }), 5), {
     code: "not_found",
     params: { path: "/step_index", value: 9 },
   });
@@ -213,13 +213,13 @@ t.test("files", async (t) => {
     "a/b": "report",
   };
   for (const [contentType, type] of Object.entries(types)) {
-    world.send(put(`${type}.x`, { content_type: contentType }), 1);
-    const file = runOf(world).files.at(-1);
+    state.send(put(`${type}.x`, { content_type: contentType }), 1);
+    const file = runOf(state).files.at(-1);
     t.equal(file?.type, type, `type follows ${contentType}`);
     t.equal(file?.storedIn, type === "report" ? undefined : "captures", "reports lie apart");
   }
-  world.send(put("c.x", { file_type: "array", content_type: "image/png" }), 1);
-  t.match(runOf(world).files.at(-1), {
+  state.send(put("c.x", { file_type: "array", content_type: "image/png" }), 1);
+  t.match(runOf(state).files.at(-1), {
     name: "c.x",
     type: "array",
     stepIndex: null,

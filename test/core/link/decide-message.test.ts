@@ -12,7 +12,7 @@ import {
   RUN_ID,
   refusalOf,
   runOf,
-  worldWithRun,
+  stateWithRun,
 } from "../../helpers/link/cell-messages.js";
 import { listOf } from "../../helpers/list-of.js";
 
@@ -68,8 +68,8 @@ t.test("what may follow what: every message about a run in every status", async 
   for (const [status, accepted] of Object.entries(ACCEPTED) as [FixtureStatus, string[]][]) {
     for (const [message, payloadBytes] of ABOUT_RUN) {
       // All of its lines are there, so that frame.end has nothing else against it.
-      const world = worldWithRun(status, message.type === "frame.end" ? { height: 1 } : {});
-      const refusal = refusalOf(world, message, payloadBytes);
+      const state = stateWithRun(status, message.type === "frame.end" ? { height: 1 } : {});
+      const refusal = refusalOf(state, message, payloadBytes);
       let expected: string | undefined = accepted.includes(message.type) ? undefined : "illegal_transition";
       if (message.type === "run.create") expected = "already_exists";
       // A pending run has no frames, and a frame is found before its run is.
@@ -90,7 +90,7 @@ t.test("a run that is not there", async (t) => {
   for (const [message, payloadBytes] of ABOUT_RUN) {
     if (message.type === "run.create") continue;
     const field = "run_id" in message ? "run_id" : "id";
-    const refusal = refusalOf(worldWithRun("running"), { ...message, [field]: unknown } as CellMessage, payloadBytes);
+    const refusal = refusalOf(stateWithRun("running"), { ...message, [field]: unknown } as CellMessage, payloadBytes);
     t.match(refusal, { code: "not_found", params: { path: `/${field}`, value: unknown } }, message.type);
   }
 });
@@ -118,13 +118,13 @@ t.test("a step: pending → running → completed or failed, or pending → skip
       : { type: "step.finish", run_id: RUN_ID, index: 3, status: move };
   for (const from of Object.keys(path) as Status[]) {
     for (const move of Object.keys(moves) as (keyof typeof moves)[]) {
-      const world = worldWithRun("running");
-      for (const before of path[from]) world.send(message(before));
-      t.equal(runOf(world).steps[2]?.status, from);
-      const refusal = refusalOf(world, message(move));
+      const state = stateWithRun("running");
+      for (const before of path[from]) state.send(message(before));
+      t.equal(runOf(state).steps[2]?.status, from);
+      const refusal = refusalOf(state, message(move));
       const allowed = listOf(move === "start" || move === "skipped" ? "pending" : "running");
       if (legal[from].includes(move)) {
-        t.equal(runOf(world).steps[2]?.status, moves[move], `${from}: ${move}`);
+        t.equal(runOf(state).steps[2]?.status, moves[move], `${from}: ${move}`);
       } else {
         t.match(
           refusal,
@@ -134,61 +134,61 @@ t.test("a step: pending → running → completed or failed, or pending → skip
       }
     }
   }
-  const refusal = refusalOf(worldWithRun("running"), { type: "step.start", run_id: RUN_ID, index: 4 });
+  const refusal = refusalOf(stateWithRun("running"), { type: "step.start", run_id: RUN_ID, index: 4 });
   t.match(refusal, { code: "not_found", params: { path: "/index", value: 4, allowed: "1 to 3" } });
 });
 
 t.test("several steps run at once", async (t) => {
-  const world = worldWithRun("running");
-  t.equal(refusalOf(world, { type: "step.start", run_id: RUN_ID, index: 3 }), undefined);
-  t.equal(refusalOf(world, { type: "step.start", run_id: RUN_ID, index: 2 }), undefined);
+  const state = stateWithRun("running");
+  t.equal(refusalOf(state, { type: "step.start", run_id: RUN_ID, index: 3 }), undefined);
+  t.equal(refusalOf(state, { type: "step.start", run_id: RUN_ID, index: 2 }), undefined);
   t.same(
-    runOf(world).steps.map((step) => step.status),
+    runOf(state).steps.map((step) => step.status),
     ["running", "running", "running"],
   );
 });
 
 t.test("payloads: exact where they are due, none where they are not", async (t) => {
   for (const [message, payloadBytes] of ABOUT_RUN) {
-    const world = worldWithRun(
+    const state = stateWithRun(
       message.type === "run.start" ? "pending" : "running",
       message.type === "frame.end" ? { height: 1 } : {},
     );
-    if (message.type === "run.create") world.runs.clear();
+    if (message.type === "run.create") state.runs.clear();
     if (payloadBytes === 0) {
       t.match(
-        refusalOf(world, message, 1),
+        refusalOf(state, message, 1),
         { code: "size_mismatch", params: { path: "payload", value: 1, allowed: 0 } },
         message.type,
       );
     } else if (message.type === "file.put") {
-      t.equal(refusalOf(world, message, 0), undefined, "a file may be empty");
+      t.equal(refusalOf(state, message, 0), undefined, "a file may be empty");
     } else {
       for (const wrong of [0, payloadBytes - 1, payloadBytes + 1]) {
         t.match(
-          refusalOf(world, message, wrong),
+          refusalOf(state, message, wrong),
           { code: "size_mismatch", params: { path: "payload", value: wrong } },
           message.type,
         );
       }
-      t.equal(refusalOf(world, message, payloadBytes), undefined);
+      t.equal(refusalOf(state, message, payloadBytes), undefined);
     }
   }
 });
 
 t.test("jobs", async (t) => {
-  const world = worldWithRun("running");
+  const state = stateWithRun("running");
   const check = { name: "gap", status: "failed" as const };
-  t.match(refusalOf(world, { type: "job.start", run_id: RUN_ID, id: JOB_ID, name: "x" }), {
+  t.match(refusalOf(state, { type: "job.start", run_id: RUN_ID, id: JOB_ID, name: "x" }), {
     code: "already_exists",
     params: { path: "/id", value: JOB_ID },
   });
-  t.match(refusalOf(world, { type: "job.finish", run_id: RUN_ID, id: idOf(31), status: "failed" }), {
+  t.match(refusalOf(state, { type: "job.finish", run_id: RUN_ID, id: idOf(31), status: "failed" }), {
     code: "not_found",
     params: { path: "/id" },
   });
-  world.send({ type: "job.start", run_id: RUN_ID, id: idOf(31), name: "x" });
-  world.send({
+  state.send({ type: "job.start", run_id: RUN_ID, id: idOf(31), name: "x" });
+  state.send({
     type: "job.finish",
     run_id: RUN_ID,
     id: JOB_ID,
@@ -198,19 +198,19 @@ t.test("jobs", async (t) => {
     error: "e",
   });
   t.match(
-    runOf(world),
+    runOf(state),
     { checks: { length: 0 }, defects: { length: 0 } },
     "checks and defects of a failed job do not count",
   );
-  t.match(runOf(world).jobs[0], { status: "failed", error: "e" });
-  t.match(refusalOf(world, { type: "job.finish", run_id: RUN_ID, id: JOB_ID, status: "completed" }), {
+  t.match(runOf(state).jobs[0], { status: "failed", error: "e" });
+  t.match(refusalOf(state, { type: "job.finish", run_id: RUN_ID, id: JOB_ID, status: "completed" }), {
     code: "illegal_transition",
     params: { path: "/id", status: "failed", allowed: listOf("running") },
   });
-  world.send({ type: "run.finish", id: RUN_ID });
-  world.send({ type: "job.finish", run_id: RUN_ID, id: idOf(31), status: "completed", checks: [check], defects: [{}] });
+  state.send({ type: "run.finish", id: RUN_ID });
+  state.send({ type: "job.finish", run_id: RUN_ID, id: idOf(31), status: "completed", checks: [check], defects: [{}] });
   t.match(
-    runOf(world),
+    runOf(state),
     { checks: listOf(check), defects: { length: 1 } },
     "those of one that finishes while finalizing do",
   );
@@ -279,16 +279,16 @@ const LIMITED: [what: string, fill: (run: RunState) => void, message: CellMessag
 
 t.test("limits of a run", async (t) => {
   for (const [what, prepare, message, path, limit] of LIMITED) {
-    const world = worldWithRun("running");
-    prepare(runOf(world));
-    t.match(refusalOf(world, message), { code: "too_large", params: { path, value: limit + 1, allowed: limit } }, what);
+    const state = stateWithRun("running");
+    prepare(runOf(state));
+    t.match(refusalOf(state, message), { code: "too_large", params: { path, value: limit + 1, allowed: limit } }, what);
   }
-  const world = worldWithRun("running");
-  fill(runOf(world).checks, LIMITS.checksPerRun);
+  const state = stateWithRun("running");
+  fill(runOf(state).checks, LIMITS.checksPerRun);
   const failed: CellMessage = { type: "job.finish", run_id: RUN_ID, id: JOB_ID, status: "failed", checks: [CHECK] };
-  t.equal(refusalOf(world, failed), undefined, "a failed job's checks need no room");
+  t.equal(refusalOf(state, failed), undefined, "a failed job's checks need no room");
 
-  const batches = worldWithRun("running", { height: 0 });
+  const batches = stateWithRun("running", { height: 0 });
   fill(runOf(batches).frames[0]?.batches ?? [], LIMITS.batchesPerFrame);
   t.match(refusalOf(batches, { type: "frame.lines", id: FRAME_ID, first_line: 1, line_count: 1 }, 9), {
     code: "too_large",
@@ -302,18 +302,18 @@ function fill<T>(list: T[], length: number): void {
 }
 
 t.test("a document that is full takes nothing more, but the run can be brought to its end", async (t) => {
-  const world = worldWithRun("running", { height: 1 });
+  const state = stateWithRun("running", { height: 1 });
   const large: CellMessage = {
     ...{ type: "event.add", run_id: RUN_ID, event_type: "x" },
     data: { text: "x".repeat(1_000_000) },
   };
   let events = 0;
-  while (!("refusal" in world.send(large))) events++;
+  while (!("refusal" in state.send(large))) events++;
   t.equal(events, 16, "16 events of a megabyte");
-  // Their bytes stay counted. The events are too long to compare the world before and after each message.
-  runOf(world).eventLog.length = 0;
-  t.match(refusalOf(world, large), { code: "too_large", params: { allowed: LIMITS.runDocumentBytes } });
-  runOf(world).documentBytes = LIMITS.runDocumentBytes;
+  // Their bytes stay counted. The events are too long to compare the state before and after each message.
+  runOf(state).eventLog.length = 0;
+  t.match(refusalOf(state, large), { code: "too_large", params: { allowed: LIMITS.runDocumentBytes } });
+  runOf(state).documentBytes = LIMITS.runDocumentBytes;
   for (const [message, payloadBytes] of ABOUT_RUN) {
     if (
       [
@@ -331,10 +331,10 @@ t.test("a document that is full takes nothing more, but the run can be brought t
     if (message.type === "job.finish") continue;
     // The frame has its one line already: another would be too large by its lines.
     if (message.type === "frame.lines") continue;
-    t.match(refusalOf(world, message, payloadBytes), { code: "too_large" }, message.type);
+    t.match(refusalOf(state, message, payloadBytes), { code: "too_large" }, message.type);
   }
   t.match(
-    refusalOf(world, {
+    refusalOf(state, {
       type: "job.finish",
       run_id: RUN_ID,
       id: JOB_ID,
@@ -351,9 +351,9 @@ t.test("a document that is full takes nothing more, but the run can be brought t
     { type: "run.finish", id: RUN_ID },
     { type: "run.fail", id: RUN_ID, error_message: "too much" },
   ] satisfies CellMessage[]) {
-    t.equal(refusalOf(world, message), undefined, message.type);
+    t.equal(refusalOf(state, message), undefined, message.type);
   }
-  const lines = worldWithRun("running", { height: 0 });
+  const lines = stateWithRun("running", { height: 0 });
   runOf(lines).documentBytes = LIMITS.runDocumentBytes;
   t.match(refusalOf(lines, { type: "frame.lines", id: FRAME_ID, first_line: 1, line_count: 1 }, 9), {
     code: "too_large",
@@ -361,11 +361,11 @@ t.test("a document that is full takes nothing more, but the run can be brought t
 });
 
 t.test("run.finish: frame_ids is the service's own", async (t) => {
-  t.match(refusalOf(worldWithRun("running"), { type: "run.finish", id: RUN_ID, results: { frame_ids: [] } }), {
+  t.match(refusalOf(stateWithRun("running"), { type: "run.finish", id: RUN_ID, results: { frame_ids: [] } }), {
     code: "invalid_message",
     params: { path: "/results/frame_ids", allowed: "absent: the service lists the frames itself" },
   });
-  const world = worldWithRun("running");
-  t.equal(refusalOf(world, { type: "run.finish", id: RUN_ID, summary: "s", results: { score: 1 } }), undefined);
-  t.match(runOf(world), { status: "finalizing", summary: "s", results: { score: 1 }, finalizingAtUs: world.timeUs });
+  const state = stateWithRun("running");
+  t.equal(refusalOf(state, { type: "run.finish", id: RUN_ID, summary: "s", results: { score: 1 } }), undefined);
+  t.match(runOf(state), { status: "finalizing", summary: "s", results: { score: 1 }, finalizingAtUs: state.timeUs });
 });

@@ -1,7 +1,7 @@
 /**
  * Random messages against a model of the cell link that is as plain as its tables, written from the contract:
  * it must accept and refuse the same, for a reason that the model sees too, and the run must stand the same afterwards. Every
- * accepted message goes through its record as well, and a second world folds what comes back.
+ * accepted message goes through its record as well, and a second state folds what comes back.
  */
 import { isDeepStrictEqual } from "node:util";
 import { encode } from "@msgpack/msgpack";
@@ -15,7 +15,7 @@ import { decodeChanges, encodeChanges } from "../../../storage/records/change-re
 import { decodeIndex } from "../../../storage/records/record-index.js";
 import { asModel, CellLinkModel, type ModelRun } from "../../helpers/link/cell-link-model.js";
 import { randomCellMessage } from "../../helpers/link/random-cell-message.js";
-import { type Decision, PlainWorld } from "../../helpers/recorder/plain-world.js";
+import { type Decision, PlainState } from "../../helpers/recorder/plain-state.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 t.comment(`TEST_SEED=${seed}`);
@@ -26,8 +26,8 @@ t.test("random messages: accepted, refused and folded as a plain model does", as
   const codes = new Map<string, number>();
   for (let round = 0; round < ROUNDS; round++) {
     const random = createRandom(seed + round);
-    const world = new PlainWorld();
-    const replayed = new PlainWorld();
+    const state = new PlainState();
+    const replayed = new PlainState();
     const model = new CellLinkModel();
     // ASCII only: TAP's reader does not see a failure whose line holds a U+2028.
     const where = (at: number, message: CellMessage) =>
@@ -38,7 +38,7 @@ t.test("random messages: accepted, refused and folded as a plain model does", as
       message = parseCellMessage(JSON.parse(JSON.stringify(message)));
       const sent = JSON.stringify(message);
       const faults = model.take(message, payloadBytes);
-      let decision = world.send(message, payloadBytes);
+      let decision = state.send(message, payloadBytes);
       if (JSON.stringify(message) !== sent) return void t.fail(`the message itself was changed: ${where(at, message)}`);
       if ("refusal" in decision) {
         counts.refused++;
@@ -49,32 +49,32 @@ t.test("random messages: accepted, refused and folded as a plain model does", as
       } else {
         counts.accepted++;
         if (faults.length > 0) return void t.fail(`accepted, the model says ${faults}: ${where(at, message)}`);
-        keep(decision, world, replayed, decided);
+        keep(decision, state, replayed, decided);
         // Finalizing is over at some point.
         const { runId } = decision.changes[0] as { runId?: string };
-        const finalizing = [...world.runs.values()].find((run) => run.status === "finalizing" && random.chance(0.05));
+        const finalizing = [...state.runs.values()].find((run) => run.status === "finalizing" && random.chance(0.05));
         if (finalizing !== undefined && runId !== undefined) {
-          decision = world.complete(finalizing.id);
+          decision = state.complete(finalizing.id);
           model.end(model.runs.get(finalizing.id) as ModelRun, "completed", null);
-          keep(decision, world, replayed, decided);
+          keep(decision, state, replayed, decided);
           counts.completed++;
         }
       }
-      for (const [id, run] of world.runs) {
+      for (const [id, run] of state.runs) {
         if (!isDeepStrictEqual(asModel(run), model.runs.get(id))) {
           return void t.fail(where(at, message), { found: asModel(run), expected: model.runs.get(id) });
         }
       }
-      if (world.runs.size !== model.runs.size) return void t.fail(`runs: ${where(at, message)}`);
+      if (state.runs.size !== model.runs.size) return void t.fail(`runs: ${where(at, message)}`);
     }
     for (const [decision, snapshot] of decided) {
       if (JSON.stringify(decision) !== snapshot)
         return void t.fail(`seed ${seed + round}: a change was changed after its record`);
     }
-    if (!isDeepStrictEqual([...replayed.runs], [...world.runs])) {
+    if (!isDeepStrictEqual([...replayed.runs], [...state.runs])) {
       return void t.fail(`seed ${seed + round}: records give back other runs than were folded`);
     }
-    for (const run of world.runs.values()) {
+    for (const run of state.runs.values()) {
       const bytes = encode({ run }).length;
       if (bytes > run.documentBytes + 1_000) return void t.fail(`${bytes} bytes, counted as ${run.documentBytes}`);
     }
@@ -88,11 +88,11 @@ t.test("random messages: accepted, refused and folded as a plain model does", as
   }
 });
 
-/** Takes the decision through its record into the second world. */
-function keep(decision: Decision, world: PlainWorld, replayed: PlainWorld, decided: [Decision, string][]): void {
+/** Takes the decision through its record into the second state. */
+function keep(decision: Decision, state: PlainState, replayed: PlainState, decided: [Decision, string][]): void {
   if ("refusal" in decision) throw new Error(decision.refusal.message);
   const [change] = decision.changes;
-  const run = change !== undefined && "runId" in change ? world.runs.get(change.runId) : undefined;
+  const run = change !== undefined && "runId" in change ? state.runs.get(change.runId) : undefined;
   const record = encodeChanges({ producer: "p", sequence: decided.length + 1 }, decision.changes, run);
   const index = decodeIndex(record.type, record.index);
   if ("summary" in index && !isDeepStrictEqual(index.summary, summarizeRun(run as RunState))) {

@@ -5,25 +5,25 @@ import { endRun, openWork } from "../../../core/run/run-end.js";
 import { manifestResponse, runResponse } from "../../../core/run/run-response.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import { formatTimeUs } from "../../../core/timestamps.js";
-import { FRAME_ID, idOf, JOB_ID, PROGRAM, PROGRAM_ID, RUN_ID, worldWithRun } from "../../helpers/link/cell-messages.js";
+import { FRAME_ID, idOf, JOB_ID, PROGRAM, PROGRAM_ID, RUN_ID, stateWithRun } from "../../helpers/link/cell-messages.js";
 import { listOf } from "../../helpers/list-of.js";
-import { PlainWorld } from "../../helpers/recorder/plain-world.js";
+import { PlainState } from "../../helpers/recorder/plain-state.js";
 
-function runOf(world: PlainWorld, id = RUN_ID): RunState {
-  return world.runs.get(id) as RunState;
+function runOf(state: PlainState, id = RUN_ID): RunState {
+  return state.runs.get(id) as RunState;
 }
 
-function send(world: PlainWorld, message: CellMessage, payloadBytes = 0): void {
-  const decision = world.send(message, payloadBytes);
+function send(state: PlainState, message: CellMessage, payloadBytes = 0): void {
+  const decision = state.send(message, payloadBytes);
   if ("refusal" in decision) throw new Error(decision.refusal.message);
 }
 
 t.test("a run that has nothing yet: nulls, empty lists and maps, nothing absent", async (t) => {
-  const world = new PlainWorld();
-  send(world, PROGRAM);
-  send(world, { type: "run.create", id: RUN_ID, program_id: PROGRAM_ID, steps: [{ type: "wait" }] });
+  const state = new PlainState();
+  send(state, PROGRAM);
+  send(state, { type: "run.create", id: RUN_ID, program_id: PROGRAM_ID, steps: [{ type: "wait" }] });
   const pending = { index: 1, type: "wait", name: null, status: "pending", started_at: null, completed_at: null };
-  t.strictSame(runResponse(runOf(world), ""), {
+  t.strictSame(runResponse(runOf(state), ""), {
     ...{ id: RUN_ID, program_id: PROGRAM_ID, status: "pending", quality_status: null },
     ...{ trace_id: null, serial_number: null, revision: 1 },
     metadata: {},
@@ -35,21 +35,21 @@ t.test("a run that has nothing yet: nulls, empty lists and maps, nothing absent"
     webhook_deliveries: [],
     webhook_delivery: { delivered: 0, failed: 0, pending: 0, all_ok: true },
     files: [],
-    ...{ created_at: formatTimeUs(world.timeUs), updated_at: formatTimeUs(world.timeUs) },
+    ...{ created_at: formatTimeUs(state.timeUs), updated_at: formatTimeUs(state.timeUs) },
     links: {
       self: { href: `/runs/${RUN_ID}`, method: "GET" },
       program: { href: `/programs/${PROGRAM_ID}`, method: "GET" },
       ...{ cancel: null, websocket: { href: `/runs/${RUN_ID}/live`, method: "GET" } },
     },
   });
-  t.equal(runResponse(runOf(world), "https://cell").links.websocket?.href, `wss://cell/runs/${RUN_ID}/live`);
+  t.equal(runResponse(runOf(state), "https://cell").links.websocket?.href, `wss://cell/runs/${RUN_ID}/live`);
 });
 
 t.test("steps: several running, skipped and cancelled ones are all somewhere, once", async (t) => {
-  const world = worldWithRun("running");
-  send(world, { type: "step.start", run_id: RUN_ID, index: 3 });
-  send(world, { type: "step.finish", run_id: RUN_ID, index: 2, status: "skipped" });
-  const { steps, progress } = runResponse(runOf(world), "");
+  const state = stateWithRun("running");
+  send(state, { type: "step.start", run_id: RUN_ID, index: 3 });
+  send(state, { type: "step.finish", run_id: RUN_ID, index: 2, status: "skipped" });
+  const { steps, progress } = runResponse(runOf(state), "");
   t.strictSame(
     steps.completed.map((step) => [step.index, step.status, step.started_at === null]),
     [[2, "skipped", true]],
@@ -63,13 +63,13 @@ t.test("steps: several running, skipped and cancelled ones are all somewhere, on
 });
 
 t.test("an event has its own time, or that of its record", async (t) => {
-  const world = worldWithRun("running");
+  const state = stateWithRun("running");
   const event = { type: "event.add", run_id: RUN_ID, event_type: "note", data: {} } as const;
-  send(world, { ...event, timestamp: "2026-11-20T19:07:00.25Z" });
-  send(world, event);
+  send(state, { ...event, timestamp: "2026-11-20T19:07:00.25Z" });
+  send(state, event);
   t.strictSame(
-    runResponse(runOf(world), "").event_log.map(({ timestamp }) => timestamp),
-    ["2026-11-20T19:07:00.250000Z", formatTimeUs(world.timeUs)],
+    runResponse(runOf(state), "").event_log.map(({ timestamp }) => timestamp),
+    ["2026-11-20T19:07:00.250000Z", formatTimeUs(state.timeUs)],
   );
 });
 
@@ -79,7 +79,7 @@ t.test("frames: open and incomplete", async (t) => {
     [0, null],
   ] as const) {
     const more = { sensor_id: "head-1", x_origin_mm: -40, y_origin_mm: 7.5 };
-    const open = worldWithRun("running", { height: declared, ...more });
+    const open = stateWithRun("running", { height: declared, ...more });
     const [openFrame] = runOf(open).frames;
     if (openFrame === undefined) throw new Error("no frame");
     t.match(frameResponse(runOf(open), openFrame), {
@@ -111,10 +111,10 @@ t.test("endRun: what is open is closed as the status asks, and the run it came f
     ["completed", ["cancelled", "cancelled", "cancelled"]],
   ] as const;
   for (const [status, steps] of cases) {
-    const world = worldWithRun("running");
+    const state = stateWithRun("running");
     const append = { type: "series.append", run_id: RUN_ID, step_index: 2, channels: 1, dtype: "f32" } as const;
-    send(world, { ...append, first_timestamp: "2026-11-20T19:07:00Z", sample_period_us: 1 }, 4);
-    const run = runOf(world);
+    send(state, { ...append, first_timestamp: "2026-11-20T19:07:00Z", sample_period_us: 1 }, 4);
+    const run = runOf(state);
     const before = JSON.stringify(run);
     const note = { eventType: "finalize_timeout", data: { jobs: [JOB_ID] } };
     const ended = endRun(run, { status, errorMessage: status === "failed" ? "e" : null, notes: [note] }, 77);
@@ -145,8 +145,8 @@ t.test("endRun: what is open is closed as the status asks, and the run it came f
 });
 
 t.test("updated_at moves with every change of the run", async (t) => {
-  const world = worldWithRun("running");
-  let last = runOf(world).updatedAtUs;
+  const state = stateWithRun("running");
+  let last = runOf(state).updatedAtUs;
   for (const message of [
     { type: "event.add", run_id: RUN_ID, event_type: "x", data: {} },
     { type: "check.add", run_id: RUN_ID, check: { name: "c", status: "passed" } },
@@ -155,8 +155,8 @@ t.test("updated_at moves with every change of the run", async (t) => {
     { type: "run.finish", id: RUN_ID },
     { type: "file.put", run_id: RUN_ID, name: "late.pdf", content_type: "a/b" },
   ] satisfies CellMessage[]) {
-    send(world, message);
-    t.ok(runOf(world).updatedAtUs > last && runOf(world).updatedAtUs === world.timeUs, message.type);
-    last = runOf(world).updatedAtUs;
+    send(state, message);
+    t.ok(runOf(state).updatedAtUs > last && runOf(state).updatedAtUs === state.timeUs, message.type);
+    last = runOf(state).updatedAtUs;
   }
 });

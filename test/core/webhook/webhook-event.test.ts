@@ -11,8 +11,8 @@ import { EVENT_SCHEMAS } from "../../../core/webhook/event-schema.js";
 import type { EventName } from "../../../core/webhook/webhook.js";
 import { type EventSource, runEventPayload, testEventPayload } from "../../../core/webhook/webhook-event.js";
 import { closed } from "../../helpers/http/contract-client.js";
-import { FRAME_ID, idOf, PROGRAM, PROGRAM_ID, RUN_ID, worldWithRun } from "../../helpers/link/cell-messages.js";
-import type { PlainWorld } from "../../helpers/recorder/plain-world.js";
+import { FRAME_ID, idOf, PROGRAM, PROGRAM_ID, RUN_ID, stateWithRun } from "../../helpers/link/cell-messages.js";
+import type { PlainState } from "../../helpers/recorder/plain-state.js";
 
 const METRIC: EventSource = { serviceVersion: "1.2.3", cell: { kioskSerialNumber: "K-7", unitSystem: "metric" } };
 const IMPERIAL: EventSource = { serviceVersion: "1.2.3", cell: { kioskSerialNumber: null, unitSystem: "imperial" } };
@@ -24,15 +24,15 @@ const valid = Object.fromEntries(
   Object.entries(EVENT_SCHEMAS).map(([name, schema]) => [name, ajv.compile(closed(schema))]),
 );
 
-function send(world: PlainWorld, message: CellMessage, payloadBytes = 0): void {
-  const decision = world.send(message, payloadBytes);
+function send(state: PlainState, message: CellMessage, payloadBytes = 0): void {
+  const decision = state.send(message, payloadBytes);
   if ("refusal" in decision) throw new Error(decision.refusal.message);
 }
 
 function runWith(checks: QualityCheck[]): RunState {
-  const world = worldWithRun("running");
-  for (const check of checks) send(world, { type: "check.add", run_id: RUN_ID, check });
-  return world.runs.get(RUN_ID) as RunState;
+  const state = stateWithRun("running");
+  for (const check of checks) send(state, { type: "check.add", run_id: RUN_ID, check });
+  return state.runs.get(RUN_ID) as RunState;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a payload as a receiver reads it
@@ -49,14 +49,14 @@ function completed(run: RunState, source = METRIC) {
 }
 
 t.test("each event against its own schema, in full", async (t) => {
-  const world = worldWithRun("running");
-  send(world, { type: "frame.lines", id: FRAME_ID, first_line: 1, line_count: 3 }, 27);
-  send(world, { type: "frame.end", id: FRAME_ID });
-  send(world, { type: "file.put", run_id: RUN_ID, name: "ü 1.pdf", content_type: "application/pdf" }, 5);
-  send(world, { type: "defect.add", run_id: RUN_ID, defect: { type: "dent" } });
+  const state = stateWithRun("running");
+  send(state, { type: "frame.lines", id: FRAME_ID, first_line: 1, line_count: 3 }, 27);
+  send(state, { type: "frame.end", id: FRAME_ID });
+  send(state, { type: "file.put", run_id: RUN_ID, name: "ü 1.pdf", content_type: "application/pdf" }, 5);
+  send(state, { type: "defect.add", run_id: RUN_ID, defect: { type: "dent" } });
   const check = { name: "gap", status: "passed" as const, value: 25.4, metadata: { a: 1 }, message: "m" };
-  send(world, { type: "check.add", run_id: RUN_ID, check });
-  const run = world.runs.get(RUN_ID) as RunState;
+  send(state, { type: "check.add", run_id: RUN_ID, check });
+  const run = state.runs.get(RUN_ID) as RunState;
   const payloads: [EventName, string][] = [
     ["ProgramStarted", runEventPayload(METRIC, EVENT_ID, "ProgramStarted", run, true, AT_US)],
     ["ProgramCompleted", runEventPayload(METRIC, EVENT_ID, "ProgramCompleted", ended(run, "completed"), true, AT_US)],
@@ -116,7 +116,7 @@ t.test("checks are converted to the cell's display units", async (t) => {
 });
 
 t.test("lengths of a defect's region are in the cell's display units, and the region says which", async (t) => {
-  const world = worldWithRun("running");
+  const state = stateWithRun("running");
   const region2d = { file: "a.png", bbox: [1, 2, 25.4, 4] };
   const rest = { file: "a.ply", orientation: [0, 0, 0, 1], frame: "part" };
   const defects = [
@@ -125,8 +125,8 @@ t.test("lengths of a defect's region are in the cell's display units, and the re
     { description: "25.4 mm long", region_3d: null, metadata: { length_mm: 25.4 } },
     { type: "stain" },
   ];
-  for (const defect of defects) send(world, { type: "defect.add", run_id: RUN_ID, defect });
-  const run = world.runs.get(RUN_ID) as RunState;
+  for (const defect of defects) send(state, { type: "defect.add", run_id: RUN_ID, defect });
+  const run = state.runs.get(RUN_ID) as RunState;
   const [, , ...plain] = defects;
   t.same(completed(run, IMPERIAL).data.defects, [
     {

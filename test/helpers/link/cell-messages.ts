@@ -2,7 +2,7 @@ import { generateUuidV7 } from "../../../core/identifiers.js";
 import type { CellMessage, CellMessageOf } from "../../../core/link/cell-message-schema.js";
 import type { Refusal } from "../../../core/link/refusal.js";
 import type { RunState } from "../../../core/run/run-state.js";
-import { PlainWorld } from "../recorder/plain-world.js";
+import { PlainState } from "../recorder/plain-state.js";
 
 /** The n-th of a row of ascending ids. */
 export function idOf(n: number): string {
@@ -57,40 +57,40 @@ export function frameBegin(more: Partial<CellMessageOf<"frame.begin">> = {}): Ce
 export type FixtureStatus = "pending" | "running" | "finalizing" | "completed" | "failed" | "cancelled";
 
 /**
- * A world with one run in the given status. From running on: step 1 runs and has an open frame of 4 lines, one of them stored;
+ * A state with one run in the given status. From running on: step 1 runs and has an open frame of 4 lines, one of them stored;
  * steps 2 and 3 are pending; a job is open.
  */
-export function worldWithRun(status: FixtureStatus, more: Partial<CellMessageOf<"frame.begin">> = {}): PlainWorld {
-  const world = new PlainWorld();
+export function stateWithRun(status: FixtureStatus, more: Partial<CellMessageOf<"frame.begin">> = {}): PlainState {
+  const state = new PlainState();
   const send = (message: CellMessage, payloadBytes = 0): void => {
-    const decision = world.send(message, payloadBytes);
+    const decision = state.send(message, payloadBytes);
     if ("refusal" in decision) throw new Error(`${message.type}: ${decision.refusal.message}`);
   };
   send(PROGRAM);
   send({ type: "run.create", id: RUN_ID, program_id: PROGRAM_ID, serial_number: "SN1" });
-  if (status === "pending") return world;
+  if (status === "pending") return state;
   send({ type: "run.start", id: RUN_ID });
   send({ type: "step.start", run_id: RUN_ID, index: 1 });
   send(frameBegin(more));
   send({ type: "frame.lines", id: FRAME_ID, first_line: 0, line_count: 1 }, 9);
   send({ type: "job.start", run_id: RUN_ID, id: JOB_ID, name: "judge" });
-  if (status === "running") return world;
+  if (status === "running") return state;
   if (status === "failed") send({ type: "run.fail", id: RUN_ID, error_message: "collision" });
   else if (status === "cancelled") send({ type: "run.cancel", id: RUN_ID });
   else send({ type: "run.finish", id: RUN_ID });
-  if (status === "completed") world.complete(RUN_ID);
-  return world;
+  if (status === "completed") state.complete(RUN_ID);
+  return state;
 }
 
-export function runOf(world: PlainWorld): RunState {
-  return world.runs.get(RUN_ID) as RunState;
+export function runOf(state: PlainState): RunState {
+  return state.runs.get(RUN_ID) as RunState;
 }
 
 /** Sends the message. A refusal must have changed nothing. */
-export function refusalOf(world: PlainWorld, message: CellMessage, payloadBytes = 0): Refusal | undefined {
-  const content = (): string => JSON.stringify([...world.runs, ...world.programs, ...world.components, world.identity]);
+export function refusalOf(state: PlainState, message: CellMessage, payloadBytes = 0): Refusal | undefined {
+  const content = (): string => JSON.stringify([...state.runs, ...state.programs, ...state.components, state.identity]);
   const before = content();
-  const decision = world.send(message, payloadBytes);
+  const decision = state.send(message, payloadBytes);
   if (!("refusal" in decision)) return undefined;
   if (before !== content()) throw new Error(`${message.type} was refused and changed something`);
   return decision.refusal;

@@ -10,13 +10,13 @@ import { deliveryPart } from "../../../storage/records/record-index.js";
 import { encodeWebhookChange } from "../../../storage/records/webhook-record.js";
 import { View } from "../../../storage/view/view.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
-import { RUN_ID, worldWithRun } from "../link/cell-messages.js";
+import { RUN_ID, stateWithRun } from "../link/cell-messages.js";
 import { EVENT, WEBHOOK, WEBHOOK_ID } from "./webhook-fixtures.js";
 
 export type Encoded = { type: number; index: Uint8Array; body: Uint8Array };
 
 export function endedRun(emitted?: RunState["emitted"]): RunState {
-  const run = worldWithRun("running").runs.get(RUN_ID) as RunState;
+  const run = stateWithRun("running").runs.get(RUN_ID) as RunState;
   const ended = endRun(run, { status: "completed", errorMessage: null, notes: [] }, EVENT.timeUs);
   return emitted === undefined ? ended : { ...ended, emitted };
 }

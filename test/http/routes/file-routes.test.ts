@@ -5,11 +5,11 @@ import { MadeFiles } from "../../../http/downloads/made-files.js";
 import type { Reply } from "../../../http/replies/reply.js";
 import { fileRoutes } from "../../../http/routes/file-routes.js";
 import { StorageError } from "../../../storage/storage-error.js";
-import { FRAME_ID, RUN_ID, worldWithRun } from "../../helpers/link/cell-messages.js";
+import { FRAME_ID, RUN_ID, stateWithRun } from "../../helpers/link/cell-messages.js";
 
 /** The routes over one run with a whole frame, whose file is never there; `onOpen` may change the run. */
 function routesOver(onOpen: (run: RunState) => RunState) {
-  let run = structuredClone(worldWithRun("completed").runs.get(RUN_ID)) as RunState;
+  let run = structuredClone(stateWithRun("completed").runs.get(RUN_ID)) as RunState;
   run.frames = run.frames.map((frame) => ({ ...frame, status: "complete", completedAtUs: run.completedAtUs }));
   let opens = 0;
   const view = { runOfFrame: () => run.id };

@@ -21,7 +21,7 @@ import {
   RECORD_TYPE,
   RecordDecodeError,
 } from "../../../storage/records/record-index.js";
-import { FRAME_ID, idOf, RUN_ID, worldWithRun } from "../../helpers/link/cell-messages.js";
+import { FRAME_ID, idOf, RUN_ID, stateWithRun } from "../../helpers/link/cell-messages.js";
 import { randomObject, TEXTS } from "../../helpers/link/random-cell-message.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
@@ -38,7 +38,7 @@ const INSTANCE_HEX = "85 02010000 03000000 6c6a782d31 5c41f0de12344abc9def012345
 
 /** A run whose times and counts have a different value in every byte. */
 function goldenRun(): RunState {
-  const run = structuredClone(worldWithRun("running").runs.get(RUN_ID)) as RunState;
+  const run = structuredClone(stateWithRun("running").runs.get(RUN_ID)) as RunState;
   return {
     ...run,
     id: "0197a3b2-c4d5-7e6f-8a9b-0c1d2e3f4a5b",
@@ -149,7 +149,7 @@ function randomRun(random: Random): RunState {
   const text = (): string => random.pick([...TEXTS, "x".repeat(random.integer(0, 5_000))]);
   const maybe = <T>(value: T): T | null => (random.chance(0.5) ? value : null);
   const time = (): number => random.integer(1, 2 ** 53 - 1);
-  const run = structuredClone(worldWithRun("running").runs.get(RUN_ID)) as RunState;
+  const run = structuredClone(stateWithRun("running").runs.get(RUN_ID)) as RunState;
   const [frame] = run.frames;
   if (frame === undefined) throw new Error("no frame");
   return {
@@ -331,15 +331,15 @@ t.test("free-form keys that JavaScript has a meaning for", async (t) => {
   const data = JSON.parse(
     '{"constructor": {"prototype": 1}, "toString": "x", "hasOwnProperty": null, "then": []}',
   ) as JsonObject;
-  const world = worldWithRun("running");
-  const decision = world.send({ type: "event.add", run_id: RUN_ID, event_type: "x", data });
+  const state = stateWithRun("running");
+  const decision = state.send({ type: "event.add", run_id: RUN_ID, event_type: "x", data });
   if ("refusal" in decision) throw new Error(decision.refusal.message);
-  const { type, body } = encodeChanges(null, decision.changes, world.runs.get(RUN_ID));
+  const { type, body } = encodeChanges(null, decision.changes, state.runs.get(RUN_ID));
   t.strictSame(JSON.stringify(decodeChanges(type, body)), JSON.stringify(decision.changes));
 });
 
 t.test("what a run's report says stands in the index section", async (t) => {
-  const { run: before } = { run: worldWithRun("completed").runs.get(RUN_ID) as RunState };
+  const { run: before } = { run: stateWithRun("completed").runs.get(RUN_ID) as RunState };
   const outcomes = [
     [[], "completed", null, 0],
     [["passed", "warning"], "completed", "passed", 1],

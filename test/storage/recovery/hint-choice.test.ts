@@ -6,13 +6,13 @@ import type { RunState } from "../../../core/run/run-state.js";
 import { encodeChanges, encodeRefusal } from "../../../storage/records/change-record.js";
 import { encodeWebhookChange } from "../../../storage/records/webhook-record.js";
 import { HintChoice } from "../../../storage/recovery/hint-choice.js";
-import { idOf, PROGRAM, RUN_ID, worldWithRun } from "../../helpers/link/cell-messages.js";
+import { idOf, PROGRAM, RUN_ID, stateWithRun } from "../../helpers/link/cell-messages.js";
 import { failedDelivery, WEBHOOK } from "../../helpers/webhooks/webhook-fixtures.js";
 
 type Encoded = { type: number; index: Uint8Array; body: Uint8Array };
 
 const ORIGIN = { producer: "cell", sequence: 9 };
-const run = worldWithRun("running").runs.get(RUN_ID) as RunState;
+const run = stateWithRun("running").runs.get(RUN_ID) as RunState;
 const ended = endRun(run, { status: "completed", errorMessage: null, notes: [] }, 5_000);
 const { program } = PROGRAM;
 

@@ -18,7 +18,7 @@ import { readNpy } from "../../../workers/demo-cell/part/npy-reader.js";
 import { batchOf, FURTHER_SCENES, SCENES, sceneOf } from "../../../workers/demo-cell/scenes.js";
 import { FakeLinkServer, type LinkMessage } from "../../helpers/link/fake-link-server.js";
 import { listOf } from "../../helpers/list-of.js";
-import { PlainWorld } from "../../helpers/recorder/plain-world.js";
+import { PlainState } from "../../helpers/recorder/plain-state.js";
 
 const HEIGHTMAPS = "../shared/data/heightmaps";
 const readFile = async (path: string): Promise<Uint8Array> => readFileSync(path);
@@ -28,7 +28,7 @@ const isRunEnded = (report: DemoCellReport) => report.kind === "run_ended";
 async function startLink(t: Test) {
   const directory = mkdtempSync(join(tmpdir(), "demo-cell-"));
   const socketPath = join(directory, "cell.sock");
-  const link = new PlainWorld();
+  const link = new PlainState();
   const server = new FakeLinkServer({
     decide({ body, payload }) {
       const decision = link.send(parseCellMessage(body), payload.length);

@@ -1,6 +1,6 @@
 import { crc32 } from "node:zlib";
 import type { Extent } from "../../../core/capture/capture.js";
-import type { PayloadStore } from "../../../core/link/world.js";
+import type { PayloadStore } from "../../../core/link/decision-context.js";
 import { storedEnd } from "../../../core/run/run-files.js";
 import type { RunState, StoredKind } from "../../../core/run/run-state.js";
 import type { CaptureFile } from "../../../storage/captures/capture-file.js";

@@ -13,7 +13,7 @@ import type { TaskErrorData } from "../../../../workers/artefacts/pool/task-fail
 import type { ArtefactMaker } from "../../../../workers/recorder/captures/artefact-maker.js";
 import { CaptureProcessing } from "../../../../workers/recorder/captures/capture-processing.js";
 import type { MadeArtefact } from "../../../../workers/recorder/captures/make-artefact.js";
-import { FRAME_ID, idOf, RUN_ID, worldWithRun } from "../../../helpers/link/cell-messages.js";
+import { FRAME_ID, idOf, RUN_ID, stateWithRun } from "../../../helpers/link/cell-messages.js";
 import { ManualTimers } from "../../../helpers/recorder/manual-timers.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261122);
@@ -105,7 +105,7 @@ class PlainStore {
   }
 }
 
-const BASE = structuredClone(worldWithRun("running").runs.get(RUN_ID)) as RunState;
+const BASE = structuredClone(stateWithRun("running").runs.get(RUN_ID)) as RunState;
 
 function newRun(id: string): RunState {
   return structuredClone({ ...BASE, id, frames: [], frameIds: [], jobs: [] });

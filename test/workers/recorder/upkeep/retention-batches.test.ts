@@ -9,7 +9,7 @@ import { decodeChanges, encodeChanges } from "../../../../storage/records/change
 import { StorageError } from "../../../../storage/storage-error.js";
 import type { LogLine } from "../../../../workers/recorder/recorder-messages.js";
 import { Retention, type RetentionOptions } from "../../../../workers/recorder/upkeep/retention.js";
-import { idOf, RUN_ID, worldWithRun } from "../../../helpers/link/cell-messages.js";
+import { idOf, RUN_ID, stateWithRun } from "../../../helpers/link/cell-messages.js";
 import { listOf } from "../../../helpers/list-of.js";
 import { ManualTimers } from "../../../helpers/recorder/manual-timers.js";
 import { bytesOfSegment } from "../../../helpers/store/segment-bytes.js";
@@ -31,7 +31,7 @@ class Stage {
 
   /** An ended run that keeps so many bytes. */
   add(n: number, bytes: number): void {
-    const base = structuredClone(worldWithRun("completed").runs.get(RUN_ID)) as RunState;
+    const base = structuredClone(stateWithRun("completed").runs.get(RUN_ID)) as RunState;
     const batches = [{ offset: 0, lengthBytes: bytes, crc32: 1, lineCount: 1, heightCrc32: 1 }];
     const frames = base.frames.map((frame) => ({ ...frame, batches }));
     const run = { ...base, id: idOf(n), createdAtUs: n, completedAtUs: END_US + n, frames };

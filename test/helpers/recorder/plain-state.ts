@@ -3,8 +3,8 @@ import type { ComponentRow } from "../../../core/health.js";
 import type { CellMessage } from "../../../core/link/cell-message-schema.js";
 import type { CellIdentity, Change } from "../../../core/link/change.js";
 import { decideMessage } from "../../../core/link/decide-message.js";
+import type { DecisionContext } from "../../../core/link/decision-context.js";
 import { type Refusal, RefusedError } from "../../../core/link/refusal.js";
-import type { World } from "../../../core/link/world.js";
 import type { ProgramDocument } from "../../../core/run/program.js";
 import { endRun } from "../../../core/run/run-end.js";
 import { foldRun } from "../../../core/run/run-fold.js";
@@ -13,8 +13,8 @@ import { isTerminal, type RunState, type StoredKind } from "../../../core/run/ru
 /** A message decided: its changes at its time, or a refusal. */
 export type Decision = { changes: Change[]; timeUs: number } | { refusal: Refusal };
 
-/** The world as plain maps: every accepted message applied at once, nothing durable. Time moves on by a second a message. */
-export class PlainWorld implements World {
+/** The state as plain maps: every accepted message applied at once, nothing durable. Time moves on by a second a message. */
+export class PlainState implements DecisionContext {
   timeUs = 1_795_200_000_000_000;
   readonly runs = new Map<string, RunState>();
   readonly programs = new Map<string, ProgramDocument>();
@@ -24,7 +24,7 @@ export class PlainWorld implements World {
   /** Bytes stored so far, per run and file. */
   readonly stored = new Map<string, number>();
   identity: CellIdentity = { kioskSerialNumber: null, unitSystem: "metric" };
-  /** Stand in for a world with that many; what is in the maps comes on top. */
+  /** Stand in for a state with that many; what is in the maps comes on top. */
   moreActiveRuns = 0;
   morePrograms = 0;
   programBytes = 0;

@@ -4,7 +4,7 @@ import type { RunState, StoredKind } from "../run/run-state.js";
 import type { CellIdentity } from "./change.js";
 
 /** What a decision needs to know: the recorder's state with every accepted message applied, read only. */
-export interface World {
+export interface DecisionContext {
   cell(): CellIdentity;
   hasComponent(key: string): boolean;
   readonly componentCount: number;
