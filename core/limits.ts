@@ -36,9 +36,9 @@ export const LIMITS = {
   linkPayloadBytes: 64 * MIB,
   /**
    * Connections at a time; a cell has a few dozen producers. Each may hold one partial body in memory. Connections that have not said hello
-   * (over TCP: not shown the token) are counted apart as strangers, and close after `linkHelloTimeoutMs`.
+   * (over TCP: not shown the token) are counted apart as pending, and close after `linkHelloTimeoutMs`.
    */
-  linkConnections: { socket: { producers: 256, strangers: 64 }, tcp: { producers: 128, strangers: 32 } },
+  linkConnections: { socket: { producers: 256, pending: 64 }, tcp: { producers: 128, pending: 32 } },
   /** An address may send `free` wrong tokens within `spanMs`. After them its connections are read with a delay. Each span logs at most one line. */
   linkWrongTokens: { free: 10, spanMs: 10_000, addresses: 1_024 },
   /**

@@ -11,8 +11,13 @@ import {
 import { shortageOf } from "../../storage/disk/file-system-error.js";
 import { BufferPool } from "../buffer-pool.js";
 import { unavailable } from "./bounds/bounded-refusal.js";
+import {
+  type ConnectionLimits,
+  connectionLimits,
+  PendingConnections,
+  type Transport,
+} from "./bounds/connection-limits.js";
 import { LinkBudget } from "./bounds/link-budget.js";
-import { type LinkPlaces, linkPlaces, Strangers, type Transport } from "./bounds/link-places.js";
 import { TokenFailures } from "./bounds/token-failures.js";
 import type { MessageIntake, ProducerProgress } from "./message-intake.js";
 import { LinkSession } from "./session/link-session.js";
@@ -58,8 +63,8 @@ export class LinkServer {
    * last.
    */
   readonly #ousted = new WeakMap<LinkSession, readonly (string | null)[]>();
-  readonly #places: LinkPlaces;
-  readonly #strangers: Readonly<Record<Transport, Strangers<LinkSession>>>;
+  readonly #limits: ConnectionLimits;
+  readonly #pendingConnections: Readonly<Record<Transport, PendingConnections<LinkSession>>>;
   readonly #wrongTokens: TokenFailures;
   readonly #answering = new Set<LinkSession>();
   readonly #budget = new LinkBudget({
@@ -75,9 +80,12 @@ export class LinkServer {
   constructor(options: LinkServerOptions) {
     this.#intake = options.intake;
     this.#timers = options.timers;
-    this.#places = linkPlaces(descriptorLimit());
-    const { socket, tcp } = this.#places;
-    this.#strangers = { socket: new Strangers(socket.strangers), tcp: new Strangers(tcp.strangers) };
+    this.#limits = connectionLimits(descriptorLimit());
+    const { socket, tcp } = this.#limits;
+    this.#pendingConnections = {
+      socket: new PendingConnections(socket.pending),
+      tcp: new PendingConnections(tcp.pending),
+    };
     this.#wrongTokens = new TokenFailures(options.timers);
     this.#host = {
       intake: options.intake,
@@ -190,7 +198,7 @@ export class LinkServer {
       session.close();
       return;
     }
-    this.#strangers[session.transport].add(session, address)?.close();
+    this.#pendingConnections[session.transport].add(session, address)?.close();
     if (this.#isPaused) session.setServicePaused(true);
     if (token !== null && this.#wrongTokens.isSlowed(address)) session.readLater();
   }
@@ -272,14 +280,14 @@ export class LinkServer {
 
   /** A connection that replaces one of the same name takes its place. */
   #hasPlace({ transport }: LinkSession, name: string): boolean {
-    const { producers } = this.#places[transport];
+    const { producers } = this.#limits[transport];
     let taken = 0;
     for (const [other, session] of this.#byProducer) if (session.transport === transport && other !== name) taken++;
     return taken < producers;
   }
 
   #entered(session: LinkSession, producer: ProducerProgress): void {
-    this.#strangers[session.transport].remove(session);
+    this.#pendingConnections[session.transport].remove(session);
     const older = this.#byProducer.get(producer.name);
     this.#byProducer.set(producer.name, session);
     if (older !== undefined) this.#takesOver(session, older, producer);
@@ -302,7 +310,7 @@ export class LinkServer {
   #ended(session: LinkSession): void {
     this.#sessions.delete(session);
     this.#answering.delete(session);
-    this.#strangers[session.transport].remove(session);
+    this.#pendingConnections[session.transport].remove(session);
     const { producer } = session;
     if (producer !== undefined && this.#byProducer.get(producer.name) === session) {
       this.#byProducer.delete(producer.name);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import t, { type Test } from "tap";
 import { LIMITS } from "../../../core/limits.js";
-import { linkPlaces, Strangers } from "../../../workers/cell-link/bounds/link-places.js";
+import { connectionLimits, PendingConnections } from "../../../workers/cell-link/bounds/connection-limits.js";
 import { TokenFailures } from "../../../workers/cell-link/bounds/token-failures.js";
 import { encodeFrame } from "../../../workers/cell-link/frame-codec.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
@@ -45,13 +45,13 @@ class Idlers {
 
 t.test("connections that say nothing take no producer's place, on neither transport, and do not stay", async (t) => {
   const { recorder, tcp } = await startWithTcp(t);
-  const { strangers } = LIMITS.linkConnections.tcp;
+  const { pending } = LIMITS.linkConnections.tcp;
   const before = await recorder.connect("before");
   const overTcp = new Idlers();
-  await overTcp.open(t, tcp, strangers + 70);
+  await overTcp.open(t, tcp, pending + 70);
   await overTcp.untilClosed(70);
   const overSocket = new Idlers();
-  await overSocket.open(t, recorder.address, LIMITS.linkConnections.socket.strangers + 25);
+  await overSocket.open(t, recorder.address, LIMITS.linkConnections.socket.pending + 25);
   await overSocket.untilClosed(25);
   t.equal(overTcp.closed, 70, "those of the Unix socket cost none of the others");
   await before.accept(component("before"));
@@ -59,10 +59,10 @@ t.test("connections that say nothing take no producer's place, on neither transp
   const remote = await RawProducer.connect(tcp, "remote", { token: TOKEN });
   await remote.accept(component("remote"));
   t.equal(overTcp.closed, 71, "the oldest went for it");
-  t.equal(recorder.row("recorder").detail, "3 producers connected", "strangers are none");
+  t.equal(recorder.row("recorder").detail, "3 producers connected", "pending connections are none");
   recorder.timers.advance(LIMITS.linkHelloTimeoutMs);
-  await overTcp.untilClosed(strangers + 70);
-  await overSocket.untilClosed(LIMITS.linkConnections.socket.strangers + 25);
+  await overTcp.untilClosed(pending + 70);
+  await overSocket.untilClosed(LIMITS.linkConnections.socket.pending + 25);
   await remote.accept(component("still"));
 });
 
@@ -262,34 +262,34 @@ t.test("a connection that does not read its answers is closed after a minute", a
   await closed;
 });
 
-t.test("places by descriptors: all of them where there are many, a quarter of them where there are few", async (t) => {
-  t.strictSame(linkPlaces(20_000), LIMITS.linkConnections);
-  t.strictSame(linkPlaces(null), LIMITS.linkConnections);
+t.test("limits by descriptors: full where there are many, a quarter of them where there are few", async (t) => {
+  t.strictSame(connectionLimits(20_000), LIMITS.linkConnections);
+  t.strictSame(connectionLimits(null), LIMITS.linkConnections);
   for (const limit of [64, 256, 1_024, 1_500]) {
-    const { socket, tcp } = linkPlaces(limit);
-    const all = socket.producers + socket.strangers + tcp.producers + tcp.strangers;
+    const { socket, tcp } = connectionLimits(limit);
+    const all = socket.producers + socket.pending + tcp.producers + tcp.pending;
     t.ok(all <= limit / 4, `${all} of ${limit}`);
-    t.ok(Math.min(socket.producers, socket.strangers, tcp.producers, tcp.strangers) > 0);
+    t.ok(Math.min(socket.producers, socket.pending, tcp.producers, tcp.pending) > 0);
   }
 });
 
 t.test("who makes room is the oldest of the address that has most", async (t) => {
-  const strangers = new Strangers<string>(4);
+  const pending = new PendingConnections<string>(4);
   for (const [one, address] of [
     ["a1", "a"],
     ["b1", "b"],
     ["b2", "b"],
     ["a2", "a"],
   ] as const) {
-    t.equal(strangers.add(one, address), undefined);
+    t.equal(pending.add(one, address), undefined);
   }
-  t.equal(strangers.add("c1", "c"), "a1");
-  t.equal(strangers.add("b3", "b"), "b1");
-  strangers.remove("b2");
-  strangers.remove("b2");
-  t.equal(strangers.add("d1", "d"), undefined);
-  t.equal(strangers.add("e1", "e"), "a2", "one each: the oldest of all");
-  const single = new Strangers<string>(1);
+  t.equal(pending.add("c1", "c"), "a1");
+  t.equal(pending.add("b3", "b"), "b1");
+  pending.remove("b2");
+  pending.remove("b2");
+  t.equal(pending.add("d1", "d"), undefined);
+  t.equal(pending.add("e1", "e"), "a2", "one each: the oldest of all");
+  const single = new PendingConnections<string>(1);
   single.add("a1", "a");
   t.equal(single.add("b1", "b"), "a1");
   t.equal(single.add("b2", "b"), "b1");

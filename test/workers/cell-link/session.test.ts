@@ -71,7 +71,7 @@ t.test("whatever is not a hello first is a bad frame", async (t) => {
       kind,
     );
   }
-  // The beginning of a large payload is enough: nothing is held for a stranger.
+  // The beginning of a large payload is enough: nothing is held before hello.
   const raw = new RawProducer(address);
   const [head] = encodeFrame({ kind: "message", sequence: 1, body: component("a"), payload: new Uint8Array(1) });
   const large = Buffer.from(head as Uint8Array);
@@ -251,11 +251,11 @@ t.test("60 s of silence close a connection; one that speaks stays; hello has 5 s
   const recorder = await start(t);
   const silent = await recorder.connect("silent");
   const lively = await recorder.connect("lively");
-  const stranger = new RawProducer(recorder.address);
+  const pending = new RawProducer(recorder.address);
   // Accepted before the one that is welcomed after it.
   await (await recorder.connect("behind")).close();
   recorder.timers.advance(LIMITS.linkHelloTimeoutMs);
-  t.strictSame(await stranger.rest(), []);
+  t.strictSame(await pending.rest(), []);
   recorder.timers.advance(45_000);
   await lively.untilPong();
   recorder.timers.advance(10_000);

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { LIMITS } from "../../../core/limits.js";
 import type { Refusal } from "../../../core/link/refusal.js";
 import { boundedRefusal, unavailable } from "../bounds/bounded-refusal.js";
-import type { Transport } from "../bounds/link-places.js";
+import type { Transport } from "../bounds/connection-limits.js";
 import {
   type BadFrame,
   badFrame,

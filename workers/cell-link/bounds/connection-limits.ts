@@ -3,35 +3,35 @@ import { LIMITS } from "../../../core/limits.js";
 /** Whether a connection came over the Unix socket or over TCP. */
 export type Transport = "socket" | "tcp";
 
-/** Most connections at a time. */
-export interface PlaceCounts {
+/** Most connections at a time over one transport. */
+export interface TransportLimits {
   /** Connections that have said hello. */
   producers: number;
   /** Connections that have not said hello. */
-  strangers: number;
+  pending: number;
 }
 
-export type LinkPlaces = Readonly<Record<Transport, PlaceCounts>>;
+export type ConnectionLimits = Readonly<Record<Transport, TransportLimits>>;
 
 /**
- * How many connections may be open. Each transport has its own places, and separate ones for connections that have not
- * said hello. So none of them takes another's place. If the process may open few descriptors there are fewer places, a
- * quarter of the limit in all: the store's files come first.
+ * How many connections may be open. Each transport has its own limit, and a separate one for connections that have not
+ * said hello. So none of them takes another's place. If the process may open few descriptors the limits are lower, a
+ * quarter of the descriptors in all: the store's files come first.
  *
  * @param descriptorLimit of the process; null if it is not known
  */
-export function linkPlaces(descriptorLimit: number | null): LinkPlaces {
+export function connectionLimits(descriptorLimit: number | null): ConnectionLimits {
   const part = (most: number, share: number): number =>
     descriptorLimit === null ? most : Math.max(1, Math.min(most, Math.floor(descriptorLimit * share)));
   const { socket, tcp } = LIMITS.linkConnections;
   return {
-    socket: { producers: part(socket.producers, 1 / 8), strangers: part(socket.strangers, 1 / 32) },
-    tcp: { producers: part(tcp.producers, 1 / 16), strangers: part(tcp.strangers, 1 / 32) },
+    socket: { producers: part(socket.producers, 1 / 8), pending: part(socket.pending, 1 / 32) },
+    tcp: { producers: part(tcp.producers, 1 / 16), pending: part(tcp.pending, 1 / 32) },
   };
 }
 
 /** The connections of one transport that have not said hello, in the order in which they came. */
-export class Strangers<Session> {
+export class PendingConnections<Session> {
   readonly #most: number;
   /** Each session, with the address that it comes from. */
   readonly #addresses = new Map<Session, string>();
