@@ -2,8 +2,8 @@ import { LIMITS } from "../../core/limits.js";
 import type { Delivery, DeliveryAttempt } from "../../core/webhook/delivery.js";
 import { newDelivery } from "../../core/webhook/emit-run-event.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
-import { atATime } from "../at-a-time.js";
 import { MisplacedRecordError } from "../log/misplaced-record.js";
+import { mapConcurrently } from "../map-concurrently.js";
 import { StorageError } from "../storage-error.js";
 import type { RecordReader } from "../view/run-records.js";
 import type { DeliveryRow, ViewDeliveries } from "../view/view-deliveries.js";
@@ -102,7 +102,7 @@ export class DeliveryRecords {
     const begun = (run.emitted ?? []).flatMap((event) =>
       event.deliveries.map((delivery) => newDelivery(delivery, event, run.id)),
     );
-    return atATime(begun, OF_RUN_AT_A_TIME, async (delivery) => {
+    return mapConcurrently(begun, OF_RUN_AT_A_TIME, async (delivery) => {
       const record = await this.#record(delivery.id);
       return record === undefined ? delivery : this.#deliveryOf(record);
     });

@@ -1,7 +1,7 @@
-import { atATime } from "../at-a-time.js";
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { withFile } from "../disk/whole-files.js";
 import { readSegmentHeader, segmentName } from "../log/segment.js";
+import { mapConcurrently } from "../map-concurrently.js";
 import { scanSegment } from "./segment-scan.js";
 
 /** Small reads at a time: a disk answers several at once sooner than one by one. */
@@ -26,7 +26,7 @@ export interface StrayOptions {
  */
 export async function findStraySegments(options: StrayOptions): Promise<number[]> {
   const { bases } = options;
-  const found = await atATime(bases, HEADERS_AT_A_TIME, (base) => withSegment(options, base, headerOf));
+  const found = await mapConcurrently(bases, HEADERS_AT_A_TIME, (base) => withSegment(options, base, headerOf));
   const headers = new Map(bases.map((base, at) => [base, found[at] ?? null]));
   const strays: number[] = [];
   let before: number | null = null;

@@ -1,5 +1,5 @@
-/** Works on the items, `count` at a time. Returns the results in the order of the items; the first rejection ends it. */
-export async function atATime<Item, Result>(
+/** Calls `work` for each item, at most `count` at a time. Returns the results in the order of the items; the first rejection ends it. */
+export async function mapConcurrently<Item, Result>(
   items: readonly Item[],
   count: number,
   work: (item: Item) => Promise<Result>,
