@@ -16,7 +16,7 @@ import { StorageError } from "../../storage/storage-error.js";
 import { readRun, type StoredRun } from "../../storage/view/read-run.js";
 import { artefactTasks } from "../../workers/artefacts/pool/artefact-tasks.js";
 import { entryContent } from "../downloads/entry-body.js";
-import { MadeFiles, type MakeArtefact } from "../downloads/made-files.js";
+import { GeneratedFiles, type MakeArtefact } from "../downloads/generated-files.js";
 import type { OpenStoredExtents } from "../downloads/stored-stream.js";
 import { sayOnStandardError } from "../log/standard-error.js";
 import type { StreamBody } from "../replies/reply.js";
@@ -28,7 +28,7 @@ import { UsageError } from "./resolve-options.js";
 
 const CHUNK_BYTES = 1024 * 1024;
 /** Cache of generated PLY and CSV pieces: a read may end in the middle of a piece. */
-const MADE_BYTES = 32 * 1024 * 1024;
+const GENERATED_BYTES = 32 * 1024 * 1024;
 /** Longest file name that all common file systems allow. */
 const MAXIMUM_NAME_BYTES = 255;
 
@@ -88,7 +88,12 @@ async function writeRun(
   const open: OpenStoredExtents = (id, kind, extents) => reader.openExtents(pathOf(id, kind), extents);
   const tasks = artefactTasks(fileSystem);
   const make: MakeArtefact = (name, input) => tasks[name](input);
-  const made = new MadeFiles({ make, open, capturePathOf: (id) => pathOf(id, "capture"), keptBytes: MADE_BYTES });
+  const generated = new GeneratedFiles({
+    make,
+    open,
+    capturePathOf: (id) => pathOf(id, "capture"),
+    keptBytes: GENERATED_BYTES,
+  });
   const leftOut: string[] = [];
   let bytes = 0;
   try {
@@ -105,7 +110,7 @@ async function writeRun(
     for (const [at, entry] of kept.entries()) {
       const path = `${folder}/files/${names[at]}`;
       try {
-        bytes += await writeEntry(fileSystem, path, () => entryContent(run, entry, { open, made }).open());
+        bytes += await writeEntry(fileSystem, path, () => entryContent(run, entry, { open, generated }).open());
       } catch (error) {
         // The log has lost a part of the captures that this file is made from: the stored sizes no longer fit.
         if (loss === null || error instanceof StorageError || error instanceof FileSystemError) throw error;

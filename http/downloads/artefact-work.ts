@@ -18,7 +18,7 @@ import {
   RESOURCE_SHORTAGE,
   taskFailure,
 } from "../../workers/artefacts/pool/task-failures.js";
-import type { MakeArtefact } from "./made-files.js";
+import type { MakeArtefact } from "./generated-files.js";
 
 /** Most clients that may wait for a first piece: at a piece or two every few milliseconds, the last one waits about a second. */
 const WAITING_CLIENTS = 256;

@@ -7,13 +7,13 @@ import { type CaptureKind, FILE_OF_KIND } from "../../storage/captures/capture-p
 import type { ExtentReader } from "../../storage/captures/capture-reader.js";
 import { heightExtents } from "../../workers/artefacts/frame/plane-crcs.js";
 import { type HeaderLines, type StreamBody, storedValidators, type Validators } from "../replies/reply.js";
-import type { MadeFiles } from "./made-files.js";
+import type { GeneratedFiles } from "./generated-files.js";
 import { type OpenStoredExtents, storedStream } from "./stored-stream.js";
 
 /** Where the bytes of manifest entries come from. */
 export interface EntrySources {
   open: OpenStoredExtents;
-  made: MadeFiles;
+  generated: GeneratedFiles;
 }
 
 /** What a download needs to know of a file: an entry of the manifest, or one of the two files that a frame has besides. */
@@ -34,10 +34,10 @@ export interface EntryContent {
   open(): Promise<StreamBody>;
 }
 
-export function entryContent(run: RunState, entry: DownloadEntry, { open, made }: EntrySources): EntryContent {
+export function entryContent(run: RunState, entry: DownloadEntry, { open, generated }: EntrySources): EntryContent {
   const { source, createdAtUs } = entry;
   const validators = (crc32 = 0): Validators => storedValidators(crc32, entry.sizeBytes ?? 0, createdAtUs);
-  const madeValidators = (crc32?: number, variant = ""): Validators => {
+  const generatedValidators = (crc32?: number, variant = ""): Validators => {
     const { etag, modifiedAtUs } = validators(crc32);
     return { etag: etag.replace(/"$/, `${variant}-${ENCODING}"`), modifiedAtUs };
   };
@@ -49,14 +49,14 @@ export function entryContent(run: RunState, entry: DownloadEntry, { open, made }
     }
     case "series": {
       const { series } = source;
-      return { validators: madeValidators(csvOf(series)?.offsets.crc32), open: () => made.csv(run, series) };
+      return { validators: generatedValidators(csvOf(series)?.offsets.crc32), open: () => generated.csv(run, series) };
     }
     case "overview": {
       const { frame, stride } = source;
       return {
         // The length alone does not tell two strides of a small frame apart.
-        validators: madeValidators(frame.batches.at(-1)?.heightCrc32, `-${stride}`),
-        open: async () => made.overview(run, frame, stride),
+        validators: generatedValidators(frame.batches.at(-1)?.heightCrc32, `-${stride}`),
+        open: async () => generated.overview(run, frame, stride),
       };
     }
     case "frame": {
@@ -71,7 +71,10 @@ export function entryContent(run: RunState, entry: DownloadEntry, { open, made }
       }
       if (format === "ply" || format === "raw.ply") {
         const cloud = cloudOf(frame, format);
-        return { validators: madeValidators(cloud?.lineCounts.crc32), open: () => made.cloud(run, frame, format) };
+        return {
+          validators: generatedValidators(cloud?.lineCounts.crc32),
+          open: () => generated.cloud(run, frame, format),
+        };
       }
       const file = format === "preview.png" ? pictureOf(frame, "png")?.preview : pictureOf(frame, format)?.file;
       if (file === undefined) throw new Error(`frame ${frame.id} has no ${format}`);

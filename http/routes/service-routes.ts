@@ -7,7 +7,7 @@ import type { LargeDocuments } from "../documents/large-documents.js";
 import { RunDocuments } from "../documents/run-documents.js";
 import { RunPages } from "../documents/run-pages.js";
 import type { ThreadSlices } from "../documents/thread-slices.js";
-import type { MadeFiles } from "../downloads/made-files.js";
+import type { GeneratedFiles } from "../downloads/generated-files.js";
 import type { OpenStoredExtents } from "../downloads/stored-stream.js";
 import type { LiveClients } from "../live/live-clients.js";
 import type { Route } from "../requests/route.js";
@@ -31,7 +31,7 @@ const RUN_PAGE_CACHE_BYTES = 32 * 1024 * 1024;
 export interface ServiceRouteOptions {
   view: View;
   openStoredExtents: OpenStoredExtents;
-  madeFiles: MadeFiles;
+  generatedFiles: GeneratedFiles;
   large: LargeDocuments;
   /** Lets long work of this thread give way to other requests. */
   slices: ThreadSlices;
@@ -49,7 +49,7 @@ export interface ServiceRouteOptions {
 
 /** Every route of the interface. */
 export function serviceRoutes(options: ServiceRouteOptions): Route[] {
-  const { view, openStoredExtents, madeFiles, health, serviceVersion, metrics, request, receiverPolicy } = options;
+  const { view, openStoredExtents, generatedFiles, health, serviceVersion, metrics, request, receiverPolicy } = options;
   const { slices, large, live } = options;
   const pages = new RunPages(view, RUN_PAGE_CACHE_BYTES, slices);
   const documents = new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES, large);
@@ -57,7 +57,7 @@ export function serviceRoutes(options: ServiceRouteOptions): Route[] {
     ...runRoutes(view, documents, large, pages),
     ...liveRoutes({ view, documents, live, serviceVersion }),
     ...programRoutes(view, slices),
-    ...fileRoutes(view, large, { open: openStoredExtents, made: madeFiles }),
+    ...fileRoutes(view, large, { open: openStoredExtents, generated: generatedFiles }),
     ...webhookRoutes(view, request, receiverPolicy),
     ...deliveryRoutes(view, new DeliveryDocuments(view, slices), request),
     ...systemRoutes(health, serviceVersion),

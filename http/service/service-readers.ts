@@ -5,14 +5,14 @@ import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { LogReader } from "../../storage/log/log-reader.js";
 import { View } from "../../storage/view/view.js";
 import { ArtefactWork } from "../downloads/artefact-work.js";
-import { MadeFiles } from "../downloads/made-files.js";
+import { GeneratedFiles } from "../downloads/generated-files.js";
 import type { OpenStoredExtents } from "../downloads/stored-stream.js";
 import type { ServiceLog } from "../log/service-log.js";
 import type { ApiKeys } from "../requests/api-keys.js";
 import { ServiceHealth } from "./service-health.js";
 
 /** Cache of PLY and CSV pieces for the next client: a frame or two. */
-const MADE_FILES_BYTES = 64 * 1024 * 1024;
+const GENERATED_FILES_BYTES = 64 * 1024 * 1024;
 
 export interface ServiceReadersOptions {
   dataDirectory: string;
@@ -28,7 +28,7 @@ export class ServiceReaders {
   readonly captures = new CaptureReader({ fileSystem: nodeFileSystem });
   readonly health: ServiceHealth;
   readonly artefacts: ArtefactWork;
-  readonly madeFiles: MadeFiles;
+  readonly generatedFiles: GeneratedFiles;
   readonly openStoredExtents: OpenStoredExtents;
   /** Resolves when recording has failed, with the time and the reason. */
   readonly recordingEnded: Promise<string>;
@@ -54,11 +54,11 @@ export class ServiceReaders {
     });
     this.openStoredExtents = (runId, kind, extents) =>
       this.captures.openExtents(this.capturePathOf(runId, kind), extents);
-    this.madeFiles = new MadeFiles({
+    this.generatedFiles = new GeneratedFiles({
       make: this.artefacts.makeForClient,
       open: this.openStoredExtents,
       capturePathOf: (runId) => this.capturePathOf(runId, "capture"),
-      keptBytes: MADE_FILES_BYTES,
+      keptBytes: GENERATED_FILES_BYTES,
     });
     this.recordingEnded = new Promise<string>((resolve) => {
       this.setRecordingEnded = resolve;

@@ -157,7 +157,7 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
     runs: () => view.runs.size,
     artefacts: () => readers.artefacts.figures(),
     live: () => live.figures,
-    madeBytes: () => readers.madeFiles.keptBytes,
+    madeBytes: () => readers.generatedFiles.keptBytes,
   });
   const ranges = receiverRanges(recorderOptions.receivers);
   const routes = serviceRoutes({
@@ -167,7 +167,7 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
     live,
     view,
     openStoredExtents: readers.openStoredExtents,
-    madeFiles: readers.madeFiles,
+    generatedFiles: readers.generatedFiles,
     health: () => [...health.rows(readers.artefacts.row()), ...view.components()],
     serviceVersion: recorderOptions.serviceVersion,
     baseUrl: options.baseUrl,

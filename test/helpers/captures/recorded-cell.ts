@@ -7,7 +7,7 @@ import type { RunState } from "../../../core/run/run-state.js";
 import type { Timers } from "../../../core/timers.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import { LargeDocuments } from "../../../http/documents/large-documents.js";
-import { MadeFiles, type MakeArtefact } from "../../../http/downloads/made-files.js";
+import { GeneratedFiles, type MakeArtefact } from "../../../http/downloads/generated-files.js";
 import type { OpenStoredExtents } from "../../../http/downloads/stored-stream.js";
 import { LiveClients, type LiveClientsOptions } from "../../../http/live/live-clients.js";
 import type { ApiKeys } from "../../../http/requests/api-keys.js";
@@ -182,7 +182,7 @@ export class RecordedCell {
       view: this.view,
       openStoredExtents: open,
       // Nothing is kept: a test sees what is made.
-      madeFiles: new MadeFiles({
+      generatedFiles: new GeneratedFiles({
         make,
         open,
         capturePathOf,

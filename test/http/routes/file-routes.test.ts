@@ -1,7 +1,7 @@
 import t from "tap";
 import { withoutCaptures } from "../../../core/run/run-files.js";
 import type { RunState } from "../../../core/run/run-state.js";
-import { MadeFiles } from "../../../http/downloads/made-files.js";
+import { GeneratedFiles } from "../../../http/downloads/generated-files.js";
 import type { Reply } from "../../../http/replies/reply.js";
 import { fileRoutes } from "../../../http/routes/file-routes.js";
 import { StorageError } from "../../../storage/storage-error.js";
@@ -20,8 +20,8 @@ function routesOver(onOpen: (run: RunState) => RunState) {
     throw new StorageError("capture_missing", "it is not there");
   };
   const make = () => Promise.reject(new Error("nothing is made of a file that is not there"));
-  const made = new MadeFiles({ make, open, capturePathOf: () => "x", keptBytes: 1 });
-  const routes = fileRoutes(view as never, large as never, { open, made });
+  const generated = new GeneratedFiles({ make, open, capturePathOf: () => "x", keptBytes: 1 });
+  const routes = fileRoutes(view as never, large as never, { open, generated });
   const get = (operationId: string, params: Record<string, string>) =>
     routes.find((route) => route.operationId === operationId)?.handle({ params } as never) as Promise<Reply>;
   return { get, opens: () => opens };

@@ -14,7 +14,7 @@ interface Making {
  * Makes pieces of files on demand and caches the last ones. A piece that several clients want at the same time is made once, and not at all if all
  * of them leave before.
  */
-export class MadePieces {
+export class GeneratedPieces {
   readonly #kept: LRUCache<string, Uint8Array>;
   readonly #making = new Map<string, Making>();
 

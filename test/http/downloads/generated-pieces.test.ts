@@ -1,5 +1,5 @@
 import t from "tap";
-import { MadePieces } from "../../../http/downloads/made-pieces.js";
+import { GeneratedPieces } from "../../../http/downloads/generated-pieces.js";
 
 /** Something that is made when the test says so. */
 function pending() {
@@ -22,7 +22,7 @@ const never = () => Promise.reject(new Error("made again"));
 const KEPT_BYTES = 10_000;
 
 t.test("a piece that several clients want is made once, and kept for the next", async (t) => {
-  const pieces = new MadePieces(KEPT_BYTES);
+  const pieces = new GeneratedPieces(KEPT_BYTES);
   const { make, seen, done } = pending();
   const gone = new AbortController();
   const waiting = [pieces.get("a", make), pieces.get("a", never, gone.signal), pieces.get("a", never)];
@@ -38,7 +38,7 @@ t.test("a piece that several clients want is made once, and kept for the next", 
 });
 
 t.test("a piece that nobody waits for any more is not made; who comes then starts anew", async (t) => {
-  const pieces = new MadePieces(KEPT_BYTES);
+  const pieces = new GeneratedPieces(KEPT_BYTES);
   const first = pending();
   const gone = [new AbortController(), new AbortController()];
   const waiting = gone.map(({ signal }) => t.rejects(pieces.get("a", first.make, signal), { name: "AbortError" }));
@@ -57,7 +57,7 @@ t.test("a piece that nobody waits for any more is not made; who comes then start
 });
 
 t.test("a failure is that of all who wait, and of none who come after", async (t) => {
-  const pieces = new MadePieces(KEPT_BYTES);
+  const pieces = new GeneratedPieces(KEPT_BYTES);
   const { make, failed } = pending();
   const waiting = [pieces.get("a", make), pieces.get("a", never)];
   failed(new Error("no thread"));
@@ -66,7 +66,7 @@ t.test("a failure is that of all who wait, and of none who come after", async (t
 });
 
 t.test("what is kept has a bound", async (t) => {
-  const pieces = new MadePieces(KEPT_BYTES);
+  const pieces = new GeneratedPieces(KEPT_BYTES);
   const piece = async () => new Uint8Array(2500);
   for (const key of ["a", "b", "c"]) await pieces.get(key, piece);
   t.ok(pieces.keptBytes <= KEPT_BYTES && pieces.keptBytes > 6000, `${pieces.keptBytes}`);
@@ -80,7 +80,7 @@ t.test("what is kept has a bound", async (t) => {
 });
 
 t.test("a piece that comes when everybody has gone is kept", async (t) => {
-  const pieces = new MadePieces(KEPT_BYTES);
+  const pieces = new GeneratedPieces(KEPT_BYTES);
   const { make, done } = pending();
   const gone = new AbortController();
   const waiting = t.rejects(pieces.get("a", make, gone.signal), { name: "AbortError" });

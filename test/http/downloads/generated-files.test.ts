@@ -4,7 +4,7 @@ import type { FrameState } from "../../../core/capture/capture.js";
 import { plyHeader } from "../../../core/capture/ply-header.js";
 import { createRandom } from "../../../core/random.js";
 import type { RunState } from "../../../core/run/run-state.js";
-import { MadeFiles } from "../../../http/downloads/made-files.js";
+import { GeneratedFiles } from "../../../http/downloads/generated-files.js";
 import type { OpenStoredExtents } from "../../../http/downloads/stored-stream.js";
 import { countCloudPoints, packCloud } from "../../../workers/artefacts/cloud/point-cloud.js";
 import { newKernelMemory } from "../../../workers/artefacts/kernel-memory.js";
@@ -50,7 +50,7 @@ t.test("every client has its own bytes, however they come and go", async (t) => 
   let packed = 0;
   const extent = { offset: 0, lengthBytes: 4 * LINES, crc32: 0 };
   const stored = { read: async () => new Uint8Array(counts.buffer), close: () => {} };
-  const files = new MadeFiles({
+  const files = new GeneratedFiles({
     make(name, input, { signal }) {
       if (name === "packPoints") packed++;
       return pool.run(name, input, { priority: "client", ...(signal && { signal }) });

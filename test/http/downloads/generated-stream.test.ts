@@ -1,6 +1,6 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { madeStream } from "../../../http/downloads/made-stream.js";
+import { generatedStream } from "../../../http/downloads/generated-stream.js";
 import { conditionalReply } from "../../../http/replies/conditional-reply.js";
 import { downloadReply, type StreamBody } from "../../../http/replies/reply.js";
 import { RequestHeaders } from "../../../http/requests/request-headers.js";
@@ -17,7 +17,7 @@ function randomBody() {
   let end = head.length;
   const ends = Float64Array.from(lengths, (length) => (end += length));
   const asked: { nth: number; isContinued: boolean }[] = [];
-  const body = madeStream({
+  const body = generatedStream({
     head,
     ends,
     piece: async (nth, { isContinued }) => {
@@ -81,7 +81,7 @@ t.test("any bytes of any range are those of the whole, and only pieces that it t
 t.test("whoever goes on to a second piece finds the next begun, and leaves nothing behind", async (t) => {
   const asked: number[] = [];
   const signals: (AbortSignal | undefined)[] = [];
-  const body = madeStream({
+  const body = generatedStream({
     head: new Uint8Array(0),
     ends: Float64Array.of(10, 20, 30, 40),
     piece: async (nth, { signal }) => {
@@ -105,10 +105,14 @@ t.test("whoever goes on to a second piece finds the next begun, and leaves nothi
 
 t.test("the head goes out with the first piece: what fails is known before anything is sent", async (t) => {
   const head = Buffer.from("head");
-  const body = madeStream({ head, ends: Float64Array.of(10), piece: () => Promise.reject(new Error("no thread")) });
+  const body = generatedStream({
+    head,
+    ends: Float64Array.of(10),
+    piece: () => Promise.reject(new Error("no thread")),
+  });
   await t.rejects(body.read(0, 100), /no thread/);
   t.equal(Buffer.from(await body.read(1, 2)).toString(), "ea", "but for a range within it");
-  const empty = madeStream({ head, ends: new Float64Array(0), piece: () => Promise.reject(new Error("none")) });
+  const empty = generatedStream({ head, ends: new Float64Array(0), piece: () => Promise.reject(new Error("none")) });
   t.equal(empty.totalBytes, 4);
   t.equal((await empty.read(0, 4)).length, 4);
 });
@@ -116,7 +120,7 @@ t.test("the head goes out with the first piece: what fails is known before anyth
 t.test("what a client holds is no part of a piece that others keep, and lies where it wants it", async (t) => {
   const piece = new Uint8Array(100).fill(7);
   const options = { head: Buffer.from("head"), ends: Float64Array.of(104) };
-  const body = madeStream({ ...options, piece: async () => piece });
+  const body = generatedStream({ ...options, piece: async () => piece });
   t.not((await body.read(10, 20)).buffer, piece.buffer);
   const into = new Uint8Array(64);
   const part = await body.read(2, 50, undefined, into);

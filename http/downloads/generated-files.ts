@@ -1,5 +1,5 @@
 /**
- * The formats that are made again for every reader: PLY and overview of a frame, CSV of a series. Only their length and
+ * The formats that are generated for every reader: PLY and overview of a frame, CSV of a series. Only their length and
  * the position of each piece are stored or known, for Content-Length and ranges. A piece is made from the lines or rows
  * that it covers.
  */
@@ -14,8 +14,8 @@ import type { TaskInput, TaskName, TaskOutput } from "../../workers/artefacts/po
 import { csvHeader } from "../../workers/artefacts/series/csv-encoder.js";
 import { ROWS_PER_BLOCK } from "../../workers/artefacts/series/series-source.js";
 import type { StreamBody } from "../replies/reply.js";
-import { MadePieces } from "./made-pieces.js";
-import { type MadeStreamOptions, madeStream, type PieceRequest } from "./made-stream.js";
+import { GeneratedPieces } from "./generated-pieces.js";
+import { type GeneratedStreamOptions, generatedStream, type PieceRequest } from "./generated-stream.js";
 import type { OpenStoredExtents } from "./stored-stream.js";
 
 /** Runs a task of the pool for a waiting client. @throws StorageError, ServiceError */
@@ -25,7 +25,7 @@ export type MakeArtefact = <N extends TaskName>(
   request: PieceRequest,
 ) => Promise<TaskOutput<N>>;
 
-export interface MadeFilesOptions {
+export interface GeneratedFilesOptions {
   make: MakeArtefact;
   open: OpenStoredExtents;
   /** Path of the run's capture file. */
@@ -36,8 +36,8 @@ export interface MadeFilesOptions {
   pieceBytes?: number;
 }
 
-/** What is made piece by piece. */
-interface MadeFile extends Pick<MadeStreamOptions, "head" | "ends"> {
+/** A file that is generated piece by piece. */
+interface GeneratedFile extends Pick<GeneratedStreamOptions, "head" | "ends"> {
   id: string;
   /** All stored bytes of the frame or series. They are verified once, before pieces are made from parts of them: the CRCs cover whole extents. */
   verified: { id: string; path: string; extents(): readonly Extent[] };
@@ -47,13 +47,13 @@ interface MadeFile extends Pick<MadeStreamOptions, "head" | "ends"> {
 /** Largest piece of a PLY, unless a single line is larger. A thread makes it in a millisecond or two. */
 const PIECE_BYTES = 4 * 1024 * 1024;
 
-export class MadeFiles {
-  readonly #options: MadeFilesOptions;
-  readonly #pieces: MadePieces;
+export class GeneratedFiles {
+  readonly #options: GeneratedFilesOptions;
+  readonly #pieces: GeneratedPieces;
 
-  constructor(options: MadeFilesOptions) {
+  constructor(options: GeneratedFilesOptions) {
     this.#options = options;
-    this.#pieces = new MadePieces(options.keptBytes);
+    this.#pieces = new GeneratedPieces(options.keptBytes);
   }
 
   /** Bytes of the cached pieces. */
@@ -140,8 +140,8 @@ export class MadeFiles {
     }
   }
 
-  #stream({ id, head, ends, verified, make }: MadeFile): StreamBody {
-    const piece: MadeStreamOptions["piece"] = (nth, { signal, isContinued }) => {
+  #stream({ id, head, ends, verified, make }: GeneratedFile): StreamBody {
+    const piece: GeneratedStreamOptions["piece"] = (nth, { signal, isContinued }) => {
       const lengthBytes = (ends[nth] as number) - (nth === 0 ? head.length : (ends[nth - 1] as number));
       const makeChecked = async (unwanted: AbortSignal): Promise<Uint8Array> => {
         const request = { signal: unwanted, isContinued };
@@ -152,11 +152,11 @@ export class MadeFiles {
       };
       return this.#pieces.get(`${id} ${nth}`, makeChecked, signal);
     };
-    return madeStream({ head, ends, piece });
+    return generatedStream({ head, ends, piece });
   }
 
   /** @throws StorageError `capture_damaged` */
-  async #verify({ id, path, extents }: MadeFile["verified"], own: PieceRequest): Promise<void> {
+  async #verify({ id, path, extents }: GeneratedFile["verified"], own: PieceRequest): Promise<void> {
     const verify = async (unwanted: AbortSignal): Promise<Uint8Array> => {
       const plain = extents().map(({ offset, lengthBytes, crc32 }) => ({ offset, lengthBytes, crc32 }));
       await this.#options.make("verify", { path, extents: plain }, { ...own, signal: unwanted });

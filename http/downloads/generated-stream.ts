@@ -8,7 +8,7 @@ export interface PieceRequest {
   isContinued: boolean;
 }
 
-export interface MadeStreamOptions {
+export interface GeneratedStreamOptions {
   /** Bytes before the first piece. */
   head: Uint8Array;
   /** End position of each piece in the whole body; a piece may be empty. */
@@ -21,7 +21,7 @@ export interface MadeStreamOptions {
  * A body of a head and pieces of known length, made when they are read. For a range, only the pieces that it touches are made. When a client
  * goes on from one piece to the next, the piece after that is made ahead.
  */
-export function madeStream({ head, ends, piece }: MadeStreamOptions): StreamBody {
+export function generatedStream({ head, ends, piece }: GeneratedStreamOptions): StreamBody {
   const totalBytes = ends.at(-1) ?? head.length;
   let isContinued = false;
   let lastNth = -1;
