@@ -129,7 +129,7 @@ export class View {
 
   /**
    * The next runs that changed after a follower's mark, the earliest update first. These are the runs that match its
-   * filter, and those that may have left it. A portion may be empty. It takes a bounded time, however much has changed.
+   * filter, and those that may have left it. A batch may be empty. It takes a bounded time, however much has changed.
    */
   runChanges(follower: RunFollower): RunChanges {
     return runChangesOf(this.#tables, this.fold.runsVersion, follower);

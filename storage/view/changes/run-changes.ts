@@ -1,5 +1,5 @@
 /**
- * The runs that changed after a mark, in order of their changes. `updated_since` finds the same runs. They come in portions, the earliest first.
+ * The runs that changed after a mark, in order of their changes. `updated_since` finds the same runs. They come in batches, the earliest first.
  *
  * No two runs have the same time of update: the service's clock never gives one time twice, and the log's order is that of its times. So the time of
  * the last run that the follower was told is a mark. All that changes later has a later time, and nothing at the mark is still to come. Nothing is
@@ -10,7 +10,7 @@ import { pageOf, type ReadRunPage } from "../run-page.js";
 import type { ViewTables } from "../view-fold.js";
 import type { RunFilter } from "../view-runs.js";
 
-/** A portion ends with the run that reaches one of these. The bytes are estimated. */
+/** A batch ends with the run that reaches one of these. The bytes are estimated. */
 const MOST_RUNS = 32;
 const MOST_BYTES = 32 * 1024;
 const ENTRY_BYTES = 1024;
@@ -29,7 +29,7 @@ export interface RunChanges {
   readonly markUs: number;
   /** True when nothing else has changed: a follower that gets these runs has been told of every run. */
   readonly isLast: boolean;
-  /** For each run of the portion, when it was updated, ascending. */
+  /** For each run of the batch, when it was updated, ascending. */
   readonly timesUs: readonly number[];
   /** The list entries of some of these runs as JSON, by their places in `timesUs`. Call it at once: the entries show the runs as they are now. */
   read(places: readonly number[], baseUrl: string): Promise<ReadRunPage>;
