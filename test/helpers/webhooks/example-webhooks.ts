@@ -8,7 +8,7 @@ import type { InlineAnswer } from "../../../workers/webhooks/deliveries/tracked-
 import type { WebhookRequest } from "../../../workers/webhooks/webhook-requests.js";
 import { WebhookWrites } from "../../../workers/webhooks/webhook-writes.js";
 import { FIXTURE_VERSION, type RecordedCell } from "../captures/recorded-cell.js";
-import { SchedulerBench } from "./scheduler-bench.js";
+import { SchedulerHarness } from "./scheduler-harness.js";
 
 /** Between two things that happen one after the other. */
 const STEP_US = 1_000;
@@ -43,7 +43,7 @@ export class ExampleWebhooks {
   /** The time of what happened last, in microseconds since the Unix epoch. */
   timeUs = 0;
   readonly #cell: RecordedCell;
-  readonly #bench: SchedulerBench;
+  readonly #harness: SchedulerHarness;
   readonly #webhooks: WebhookWrites;
   #ids: number;
 
@@ -57,9 +57,9 @@ export class ExampleWebhooks {
     };
     const newId = (timeUs: number): string => this.#newId(timeUs);
     const append = (change: WebhookChange, timeUs: number): number => this.#append(change, timeUs);
-    this.#bench = new SchedulerBench([], { tick, newId, append, source: () => EXAMPLE_SOURCE });
-    this.#webhooks = new WebhookWrites({ state: this.#bench.state, tick, newId });
-    this.#bench.scheduler.serving(1);
+    this.#harness = new SchedulerHarness([], { tick, newId, append, source: () => EXAMPLE_SOURCE });
+    this.#webhooks = new WebhookWrites({ state: this.#harness.state, tick, newId });
+    this.#harness.scheduler.serving(1);
     cell.request = (request) => this.request(request);
   }
 
@@ -69,7 +69,7 @@ export class ExampleWebhooks {
 
   #append(change: WebhookChange, timeUs: number): number {
     this.#cell.applyWebhook(timeUs, change);
-    return this.#bench.put(change);
+    return this.#harness.put(change);
   }
 
   /** As the recorder takes it. */
@@ -95,10 +95,10 @@ export class ExampleWebhooks {
           break;
         }
         case "test":
-          this.#bench.scheduler.test(request.webhookId, answer);
+          this.#harness.scheduler.test(request.webhookId, answer);
           break;
         case "retry":
-          this.#bench.scheduler.retry(request.deliveryId, request.webhookId, answer);
+          this.#harness.scheduler.retry(request.deliveryId, request.webhookId, answer);
           break;
       }
       this.#settle();
@@ -109,25 +109,25 @@ export class ExampleWebhooks {
   emit(name: RunEventName, run: RunState, timeUs: number): EmittedEvent {
     this.timeUs = timeUs;
     const newId = (): string => this.#newId(timeUs);
-    const event = emitRunEvent(EXAMPLE_SOURCE, this.#bench.state.webhooks(), name, run, true, timeUs, newId);
+    const event = emitRunEvent(EXAMPLE_SOURCE, this.#harness.state.webhooks(), name, run, true, timeUs, newId);
     if (event === undefined) throw new Error(`no webhook of the example subscribes to ${name}`);
     return event;
   }
 
   /** The run's record with the event is written: it is delivered. */
   emitted(event: EmittedEvent, runId: string): void {
-    this.#bench.emitted(event, runId);
+    this.#harness.emitted(event, runId);
     this.#settle();
   }
 
   #settle(): void {
-    const bench = this.#bench;
+    const harness = this.#harness;
     for (;;) {
-      bench.settle();
-      const [deliveryId] = bench.jobs.keys();
-      if (bench.asked.length > 0) bench.answerContent();
+      harness.settle();
+      const [deliveryId] = harness.jobs.keys();
+      if (harness.asked.length > 0) harness.answerContent();
       else if (deliveryId !== undefined) this.#attempt(deliveryId);
-      else if (bench.scheduler.figures.running > 0) this.#pause();
+      else if (harness.scheduler.figures.running > 0) this.#pause();
       else return;
     }
   }
@@ -135,13 +135,13 @@ export class ExampleWebhooks {
   #attempt(deliveryId: string): void {
     const isTaken = this.refusals === 0;
     if (!isTaken) this.refusals--;
-    this.#bench.attempt(deliveryId, isTaken, isTaken ? TAKEN : REFUSED);
+    this.#harness.attempt(deliveryId, isTaken, isTaken ? TAKEN : REFUSED);
   }
 
   /** Until the next attempt of a delivery that waits for it. */
   #pause(): void {
     const pauseMs = 100;
     this.timeUs += pauseMs * 1000;
-    this.#bench.timers.advance(pauseMs);
+    this.#harness.timers.advance(pauseMs);
   }
 }

@@ -3,7 +3,7 @@ import { createRandom } from "../../../../core/random.js";
 import { jobOf, nextAction } from "../../../../workers/webhooks/deliveries/delivery-action.js";
 import { pauseEndMs } from "../../../../workers/webhooks/deliveries/retry-pause.js";
 import { TrackedDelivery } from "../../../../workers/webhooks/deliveries/tracked-delivery.js";
-import { countedId, webhookOf } from "../../../helpers/webhooks/scheduler-bench.js";
+import { countedId, webhookOf } from "../../../helpers/webhooks/scheduler-harness.js";
 import { failedDelivery } from "../../../helpers/webhooks/webhook-fixtures.js";
 
 const WINDOW_MS = 10_000;

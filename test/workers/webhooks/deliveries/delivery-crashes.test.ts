@@ -1,7 +1,7 @@
 import t from "tap";
 import { createRandom, type Random } from "../../../../core/random.js";
 import type { DeliveryJob } from "../../../../workers/webhooks/dispatcher/dispatcher-messages.js";
-import { SchedulerBench, webhookOf } from "../../../helpers/webhooks/scheduler-bench.js";
+import { SchedulerHarness, webhookOf } from "../../../helpers/webhooks/scheduler-harness.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 5);
 
@@ -25,7 +25,7 @@ class Model {
   }
 
   /** A manual retry of a delivery that the view shows; answered once, when what it says is durable. */
-  retry(one: SchedulerBench, random: Random): void {
+  retry(one: SchedulerHarness, random: Random): void {
     const shown = [...this.emitted.keys()].filter((id) => one.stored(id, one.viewed) !== undefined);
     if (shown.length === 0) return;
     const id = random.pick(shown);
@@ -52,7 +52,7 @@ class Model {
   }
 
   /** After the last record: what is stored is what was seen. */
-  judge(one: SchedulerBench): { lost: number } {
+  judge(one: SchedulerHarness): { lost: number } {
     let lost = 0;
     if (this.#waiting > 0) this.faults.push(`${this.#waiting} retries have no answer`);
     for (const id of this.emitted.keys()) {
@@ -82,7 +82,7 @@ class Model {
 function historyWithCrash(seed: number, cut: number) {
   const random = createRandom(seed);
   const webhooks = [0, 3, 10].map((maxRetries, nth) => webhookOf(nth, { maxRetries, retryBackoffSeconds: nth % 2 }));
-  const one = new SchedulerBench();
+  const one = new SchedulerHarness();
   for (const webhook of webhooks) one.putWebhook(webhook);
   one.settle();
   one.scheduler.serving(1);
@@ -112,7 +112,7 @@ function historyWithCrash(seed: number, cut: number) {
   }
   const before = new Set(model.arrivals.keys());
   model.crashed();
-  const again = new SchedulerBench(durable);
+  const again = new SchedulerHarness(durable);
   // Fewer attempts than may have been made.
   if (random.chance(0.5)) again.putWebhook(webhookOf(2, { maxRetries: 0 }));
   // Some reads fail, and succeed later.

@@ -3,11 +3,11 @@ import { LIMITS } from "../../../../core/limits.js";
 import type { EmittedEvent } from "../../../../core/webhook/emitted-event.js";
 import type { Webhook } from "../../../../core/webhook/webhook.js";
 import { listOf } from "../../../helpers/list-of.js";
-import { SchedulerBench, webhookOf } from "../../../helpers/webhooks/scheduler-bench.js";
+import { SchedulerHarness, webhookOf } from "../../../helpers/webhooks/scheduler-harness.js";
 
 t.test("nothing is sent before the view has the record with the event", async (t) => {
   const webhook = webhookOf(1);
-  const one = SchedulerBench.serving(webhook);
+  const one = SchedulerHarness.serving(webhook);
   const { deliveries } = one.emit([webhook]);
   t.equal(one.jobs.size, 0, "appended");
   one.commit(one.records.length);
@@ -17,7 +17,7 @@ t.test("nothing is sent before the view has the record with the event", async (t
 });
 
 t.test("what is on its way to the log is answered by the log, also once there is no dispatcher", (t) => {
-  const one = SchedulerBench.serving(webhookOf(1));
+  const one = SchedulerHarness.serving(webhookOf(1));
   const answers: boolean[] = [];
   one.scheduler.commits.add(one.committed + 1, (isCommitted) => answers.push(isCommitted));
   one.scheduler.commits.add(one.committed + 2, (isCommitted) => answers.push(isCommitted));
@@ -34,7 +34,7 @@ t.test("what is on its way to the log is answered by the log, also once there is
 
 t.test("payloads are held once for an event, as long as one of its deliveries is not at its end", async (t) => {
   const webhooks = [webhookOf(1), webhookOf(2), webhookOf(3)];
-  const one = SchedulerBench.serving(...webhooks);
+  const one = SchedulerHarness.serving(...webhooks);
   const event = one.emit(webhooks);
   const bytes = Buffer.byteLength(event.payload);
   one.settle();
@@ -56,7 +56,7 @@ t.test(
   "a slow receiver: all wait, with bounded bytes in memory, and go out in order, also after a start",
   async (t) => {
     const [slow, fine] = [webhookOf(1), webhookOf(2)];
-    const first = SchedulerBench.serving(slow, fine);
+    const first = SchedulerHarness.serving(slow, fine);
     // 80 of 1 MiB each: more than is kept.
     const padding = "x".repeat(1024 * 1024);
     const ids = Array.from({ length: 80 }, () => first.emit([slow], padding).deliveries[0]?.id as string);
@@ -67,7 +67,7 @@ t.test(
     t.ok(first.jobs.has(other?.id as string), "another receiver is served");
 
     // A start finds them as it finds any that are pending.
-    const one = new SchedulerBench(first.records);
+    const one = new SchedulerHarness(first.records);
     one.scheduler.serving(1);
     t.match(one.scheduler.figures, { waiting: 72, payloadBytes: 0 });
     const retried = ids[79] as string;
@@ -100,7 +100,7 @@ t.test(
   "1,000 webhooks and 100,000 deliveries: those of each event in order, and a dead receiver holds up none",
   async (t) => {
     const webhooks = Array.from({ length: 1000 }, (_, n) => webhookOf(n + 1));
-    const one = SchedulerBench.serving(...webhooks);
+    const one = SchedulerHarness.serving(...webhooks);
     const events = Array.from({ length: 100 }, () => one.emit(webhooks));
     one.settle();
     one.timers.advance(0);
@@ -114,7 +114,7 @@ t.test(
 
 t.test("many wait for a webhook that is deleted: they fail in slices, and nothing else waits for that", async (t) => {
   const [dead, fine] = [webhookOf(1), webhookOf(2)];
-  const one = SchedulerBench.serving(dead, fine);
+  const one = SchedulerHarness.serving(dead, fine);
   const count = 10_000;
   for (let nth = 0; nth < count; nth++) one.emit([dead]);
   one.settle();
@@ -132,7 +132,7 @@ t.test("many wait for a webhook that is deleted: they fail in slices, and nothin
 
 t.test("when a further attempt is due is stored for as long as the pause lasts", async (t) => {
   const webhook = webhookOf(1, { maxRetries: 3, retryBackoffSeconds: 2 });
-  const one = SchedulerBench.serving(webhook);
+  const one = SchedulerHarness.serving(webhook);
   const id = one.emit([webhook]).deliveries[0]?.id as string;
   one.settle();
   one.attempt(id, false);
@@ -156,17 +156,17 @@ t.test("a webhook that changes between two attempts", async (t) => {
   const settings = { maxRetries: 3, retryBackoffSeconds: 2 };
   const webhook = webhookOf(1, settings);
   const paused = () => {
-    const one = SchedulerBench.serving(webhook);
+    const one = SchedulerHarness.serving(webhook);
     const id = one.emit([webhook]).deliveries[0]?.id as string;
     one.settle();
     one.attempt(id, false);
     return { one, id };
   };
-  const change = (one: SchedulerBench, more: Partial<Webhook>, secret: string | null = null): void => {
+  const change = (one: SchedulerHarness, more: Partial<Webhook>, secret: string | null = null): void => {
     one.putWebhook({ ...webhook, ...more }, secret);
     one.scheduler.webhookChanged(webhook.id);
   };
-  const deleted = (one: SchedulerBench): void => {
+  const deleted = (one: SchedulerHarness): void => {
     one.put({ kind: "webhook_deleted", webhook });
     one.scheduler.webhookChanged(webhook.id);
   };
@@ -183,7 +183,7 @@ t.test("a webhook that changes between two attempts", async (t) => {
   });
   await t.test("disabled or deleted in a pause: it fails at once", async (t) => {
     for (const [end, lastError] of [
-      [(one: SchedulerBench) => change(one, { enabled: false }), "the webhook was disabled"],
+      [(one: SchedulerHarness) => change(one, { enabled: false }), "the webhook was disabled"],
       [deleted, "the webhook was deleted"],
     ] as const) {
       const { one, id } = paused();
@@ -209,7 +209,7 @@ t.test("a webhook that changes between two attempts", async (t) => {
 
 t.test("an outcome that cannot be appended is appended later, and nobody is told before", async (t) => {
   const webhook = webhookOf(1);
-  const one = SchedulerBench.serving(webhook);
+  const one = SchedulerHarness.serving(webhook);
   let answer: unknown;
   one.scheduler.test(webhook.id, (outcome) => {
     answer = outcome;
@@ -232,7 +232,7 @@ t.test(
   "what cannot be read after a restart stays as it is stored, is told, and goes on once it can be read",
   async (t) => {
     const [flaky, fine] = [webhookOf(1), webhookOf(2)];
-    const first = SchedulerBench.serving(flaky, fine);
+    const first = SchedulerHarness.serving(flaky, fine);
     const [stuck, other] = first.emit([flaky, fine]).deliveries.map(({ id }) => id) as [string, string];
     first.settle();
     first.attempt(stuck, false);
@@ -241,7 +241,7 @@ t.test(
     t.match(before, { delivery: { status: "pending", attempts: 1 }, history: listOf({ attemptNumber: 1 }) });
 
     const faults: (string | null)[] = [];
-    const again: SchedulerBench = new SchedulerBench(first.records, {
+    const again: SchedulerHarness = new SchedulerHarness(first.records, {
       onFaultChange: () => faults.push(again.scheduler.fault),
     });
     again.isUnreadable = (id) => id === stuck;
@@ -281,83 +281,85 @@ t.test(
   async (t) => {
     const [first, second] = [webhookOf(1), webhookOf(2)];
     const faults: (string | null)[] = [];
-    const bench: SchedulerBench = new SchedulerBench([], { onFaultChange: () => faults.push(bench.scheduler.fault) });
-    for (const webhook of [first, second]) bench.putWebhook(webhook);
-    bench.settle();
-    bench.scheduler.serving(1);
-    const [lacking, deleted] = bench.emit([first, second]).deliveries.map(({ id }) => id) as [string, string];
-    bench.settle();
-    bench.lack(lacking);
-    bench.lack(deleted);
-    bench.settle();
-    t.match(bench.stored(lacking), { delivery: { status: "pending", attempts: 0 }, history: listOf() });
+    const harness: SchedulerHarness = new SchedulerHarness([], {
+      onFaultChange: () => faults.push(harness.scheduler.fault),
+    });
+    for (const webhook of [first, second]) harness.putWebhook(webhook);
+    harness.settle();
+    harness.scheduler.serving(1);
+    const [lacking, deleted] = harness.emit([first, second]).deliveries.map(({ id }) => id) as [string, string];
+    harness.settle();
+    harness.lack(lacking);
+    harness.lack(deleted);
+    harness.settle();
+    t.match(harness.stored(lacking), { delivery: { status: "pending", attempts: 0 }, history: listOf() });
     t.match(
       faults.at(-1),
       /^since \d{4}-.* 2 deliveries wait, because no connection can be made: the process has no file descriptor left$/,
     );
     const answers: string[] = [];
-    bench.retry(lacking, (answer) => answers.push("error" in answer ? `${answer.error}` : answer.deliveryId));
-    bench.answerAllContent();
-    bench.lack(lacking);
-    bench.settle();
+    harness.retry(lacking, (answer) => answers.push("error" in answer ? `${answer.error}` : answer.deliveryId));
+    harness.answerAllContent();
+    harness.lack(lacking);
+    harness.settle();
     t.match(answers, listOf(/could not be made: the process has no file descriptor left/), "whoever waits is told");
 
-    bench.put({ kind: "webhook_deleted", webhook: second });
-    bench.scheduler.webhookChanged(second.id);
-    bench.answerAllContent();
-    bench.settle();
-    t.match(bench.stored(deleted), { delivery: { status: "failed", attempts: 0 } }, "the end of its webhook ends it");
+    harness.put({ kind: "webhook_deleted", webhook: second });
+    harness.scheduler.webhookChanged(second.id);
+    harness.answerAllContent();
+    harness.settle();
+    t.match(harness.stored(deleted), { delivery: { status: "failed", attempts: 0 } }, "the end of its webhook ends it");
     t.match(faults.at(-1), /1 delivery waits/);
     const told = faults.length;
-    bench.timers.advance(5_000);
-    bench.answerAllContent();
-    bench.lack(lacking);
-    bench.timers.advance(9_999);
-    t.same([bench.asked, [...bench.jobs.keys()]], [[], []], "after a longer pause");
-    bench.timers.advance(1);
-    bench.answerAllContent();
+    harness.timers.advance(5_000);
+    harness.answerAllContent();
+    harness.lack(lacking);
+    harness.timers.advance(9_999);
+    t.same([harness.asked, [...harness.jobs.keys()]], [[], []], "after a longer pause");
+    harness.timers.advance(1);
+    harness.answerAllContent();
     t.equal(faults.length, told, "told once");
-    t.match(bench.jobs.get(lacking), { attemptNumber: 1 });
-    bench.attempt(lacking, true);
-    bench.settle();
-    t.match(bench.stored(lacking), { delivery: { status: "delivered", attempts: 1 } });
+    t.match(harness.jobs.get(lacking), { attemptNumber: 1 });
+    harness.attempt(lacking, true);
+    harness.settle();
+    t.match(harness.stored(lacking), { delivery: { status: "delivered", attempts: 1 } });
     t.equal(faults.at(-1), null, "nothing waits any more");
   },
 );
 
 t.test("a stop waits for no delivery that is postponed, also one that comes in its grace time", async (t) => {
   const webhook = webhookOf(1);
-  const bench = SchedulerBench.serving(webhook);
-  const ids = [bench.emit([webhook]), bench.emit([webhook])].map(({ deliveries: [one] }) => one!.id);
-  bench.settle();
-  bench.lack(ids[0] as string);
-  t.equal(bench.timers.armed, 1);
-  const stopped = bench.scheduler.stop(7_000);
-  bench.lack(ids[1] as string);
-  t.equal(bench.timers.armed, 0);
+  const harness = SchedulerHarness.serving(webhook);
+  const ids = [harness.emit([webhook]), harness.emit([webhook])].map(({ deliveries: [one] }) => one!.id);
+  harness.settle();
+  harness.lack(ids[0] as string);
+  t.equal(harness.timers.armed, 1);
+  const stopped = harness.scheduler.stop(7_000);
+  harness.lack(ids[1] as string);
+  t.equal(harness.timers.armed, 0);
   await stopped;
 });
 
 t.test("health tells apart what cannot be read and what cannot be connected, each with its own pause", async (t) => {
   const [first, second] = [webhookOf(1), webhookOf(2)];
-  const before = SchedulerBench.serving(first, second);
+  const before = SchedulerHarness.serving(first, second);
   const [damaged, lacking] = before.emit([first, second]).deliveries.map(({ id }) => id) as [string, string];
-  const bench = new SchedulerBench(before.records);
-  bench.isUnreadable = (id) => id === damaged;
-  bench.scheduler.serving(1);
-  bench.answerAllContent();
+  const harness = new SchedulerHarness(before.records);
+  harness.isUnreadable = (id) => id === damaged;
+  harness.scheduler.serving(1);
+  harness.answerAllContent();
   // The pause of the damaged one has grown by then.
   for (const pauseMs of [5_000, 10_000, 20_000]) {
-    bench.timers.advance(pauseMs);
-    bench.answerAllContent();
+    harness.timers.advance(pauseMs);
+    harness.answerAllContent();
   }
-  bench.lack(lacking);
+  harness.lack(lacking);
   t.match(
-    bench.scheduler.fault,
+    harness.scheduler.fault,
     /1 delivery waits, because stored data cannot be read: EIO; since .* no connection can be made/,
   );
-  t.equal(bench.scheduler.figures.postponed, 2);
-  bench.timers.advance(5_000);
-  bench.answerAllContent();
-  t.match(bench.jobs.get(lacking), { attemptNumber: 1 }, "it does not wait for the other one's pause");
+  t.equal(harness.scheduler.figures.postponed, 2);
+  harness.timers.advance(5_000);
+  harness.answerAllContent();
+  t.match(harness.jobs.get(lacking), { attemptNumber: 1 }, "it does not wait for the other one's pause");
 });

@@ -1,7 +1,7 @@
 import t from "tap";
 import { EventPayloads } from "../../../../workers/webhooks/deliveries/event-payloads.js";
 import { ShortMemory } from "../../../helpers/short-memory.js";
-import { SchedulerBench, webhookOf } from "../../../helpers/webhooks/scheduler-bench.js";
+import { SchedulerHarness, webhookOf } from "../../../helpers/webhooks/scheduler-harness.js";
 
 t.test("an event for which there is no memory is not kept, and nothing fails", async (t) => {
   const memory = new ShortMemory(t);
@@ -21,36 +21,36 @@ t.test("an event for which there is no memory is not kept, and nothing fails", a
 t.test("a retry whose event finds no memory is refused for now", async (t) => {
   const memory = new ShortMemory(t);
   const webhook = webhookOf(1);
-  const bench = SchedulerBench.serving(webhook);
-  const id = bench.emit([webhook], "x".repeat(2_000)).deliveries[0]?.id as string;
-  bench.settle();
-  bench.refuse(id);
-  bench.settle();
+  const harness = SchedulerHarness.serving(webhook);
+  const id = harness.emit([webhook], "x".repeat(2_000)).deliveries[0]?.id as string;
+  harness.settle();
+  harness.refuse(id);
+  harness.settle();
   memory.leastRefusedBytes = 1_000;
   let answer: unknown;
-  bench.retry(id, (outcome) => {
+  harness.retry(id, (outcome) => {
     answer = outcome;
   });
-  bench.answerAllContent();
+  harness.answerAllContent();
   t.match(answer, { error: { data: { code: "unavailable" }, message: /the machine has no memory left/ } });
 });
 
 t.test("a delivery that was read, and finds no memory, stays pending and is tried again", async (t) => {
   const memory = new ShortMemory(t);
   const webhook = webhookOf(1);
-  const bench = SchedulerBench.serving(webhook);
+  const harness = SchedulerHarness.serving(webhook);
   memory.leastRefusedBytes = 1_000;
-  bench.emit([webhook], "x".repeat(2_000));
-  bench.settle();
-  bench.answerAllContent();
-  t.equal(bench.jobs.size, 0);
+  harness.emit([webhook], "x".repeat(2_000));
+  harness.settle();
+  harness.answerAllContent();
+  t.equal(harness.jobs.size, 0);
   t.match(
-    bench.scheduler.fault,
+    harness.scheduler.fault,
     /1 delivery waits, because stored data cannot be read: the machine has no memory left/,
   );
   memory.leastRefusedBytes = Number.POSITIVE_INFINITY;
-  bench.timers.advance(10_000);
-  bench.answerAllContent();
-  t.equal(bench.jobs.size, 1);
-  t.equal(bench.scheduler.fault, null);
+  harness.timers.advance(10_000);
+  harness.answerAllContent();
+  t.equal(harness.jobs.size, 1);
+  t.equal(harness.scheduler.fault, null);
 });

@@ -2,10 +2,10 @@ import t from "tap";
 import { ServiceError } from "../../../../core/service-errors.js";
 import type { InlineAnswer } from "../../../../workers/webhooks/deliveries/tracked-delivery.js";
 import { listOf } from "../../../helpers/list-of.js";
-import { SchedulerBench, webhookOf } from "../../../helpers/webhooks/scheduler-bench.js";
+import { SchedulerHarness, webhookOf } from "../../../helpers/webhooks/scheduler-harness.js";
 
 /** What a retry was answered: its delivery or the error's code; `waiting` before it is. */
-function retried(one: SchedulerBench, id: string) {
+function retried(one: SchedulerHarness, id: string) {
   const seen = { answer: "waiting", params: {} as object };
   const request = one.retry(id, (outcome) => {
     if (seen.answer !== "waiting") throw new Error(`${id} is answered twice`);
@@ -16,7 +16,7 @@ function retried(one: SchedulerBench, id: string) {
 }
 
 /** Deliveries of one event each that failed. */
-function failedOnes(one: SchedulerBench, webhook: ReturnType<typeof webhookOf>, count: number): string[] {
+function failedOnes(one: SchedulerHarness, webhook: ReturnType<typeof webhookOf>, count: number): string[] {
   return Array.from({ length: count }, () => {
     const id = one.emit([webhook]).deliveries[0]?.id as string;
     one.settle();
@@ -30,7 +30,7 @@ t.test(
   "a test of a webhook that is deleted before its attempt begins is told that there is no such webhook",
   async (t) => {
     const webhook = webhookOf(1);
-    const one = SchedulerBench.serving(webhook);
+    const one = SchedulerHarness.serving(webhook);
     let answer: Parameters<InlineAnswer>[0] | undefined;
     one.scheduler.test(webhook.id, (outcome) => {
       answer = outcome;
@@ -47,7 +47,7 @@ t.test(
 
 t.test("retries are bounded for each receiver, and a slow one takes nothing from others", async (t) => {
   const [slow, fine] = [webhookOf(1), webhookOf(2)];
-  const one = SchedulerBench.serving(slow, fine);
+  const one = SchedulerHarness.serving(slow, fine);
   const ids = failedOnes(one, slow, 256);
   const [other] = failedOnes(one, fine, 1) as [string];
   const all = ids.map((id) => retried(one, id));
@@ -92,7 +92,7 @@ t.test("retries are bounded for each receiver, and a slow one takes nothing from
 
 t.test("a delivery keeps its latest attempts, however often it is retried, and counts all", async (t) => {
   const webhook = webhookOf(1, { maxRetries: 3 });
-  const one = SchedulerBench.serving(webhook);
+  const one = SchedulerHarness.serving(webhook);
   const [id] = failedOnes(one, webhook, 1) as [string];
   const before = one.stored(id)?.delivery.attempts ?? 0;
   for (let nth = 0; nth < 40; nth++) {
@@ -113,7 +113,7 @@ t.test("a delivery keeps its latest attempts, however often it is retried, and c
 
 t.test("a client that goes away takes back what was not begun; what was is finished and recorded", async (t) => {
   const webhook = webhookOf(1, { maxRetries: 3, retryBackoffSeconds: 5 });
-  const one = SchedulerBench.serving({ ...webhook, maxRetries: 0 });
+  const one = SchedulerHarness.serving({ ...webhook, maxRetries: 0 });
   const [id] = failedOnes(one, webhook, 1) as [string];
   one.putWebhook(webhook);
   const { request, seen } = retried(one, id);

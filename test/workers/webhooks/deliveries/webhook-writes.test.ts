@@ -8,7 +8,7 @@ import { webhookRoutes } from "../../../../http/routes/webhook-routes.js";
 import type { View } from "../../../../storage/view/view.js";
 import { WebhookState } from "../../../../workers/webhooks/deliveries/webhook-state.js";
 import { WebhookWrites } from "../../../../workers/webhooks/webhook-writes.js";
-import { countedId } from "../../../helpers/webhooks/scheduler-bench.js";
+import { countedId } from "../../../helpers/webhooks/scheduler-harness.js";
 
 const CREATE: CreateWebhook = {
   settings: { ...WEBHOOK_DEFAULTS, name: "mes", url: "http://10.0.0.1/", subscribedEvents: ["ProgramFailed"] },

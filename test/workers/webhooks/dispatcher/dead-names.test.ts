@@ -1,7 +1,7 @@
 import { stat } from "node:fs/promises";
 import t from "tap";
 import { hasNoCompiler, preloadedLibrary } from "../../../helpers/preload/preloaded-library.js";
-import { startTestDispatcher } from "../../../helpers/webhooks/dispatcher-bench.js";
+import { startTestDispatcher } from "../../../helpers/webhooks/dispatcher-harness.js";
 import { startReceiver } from "../../../helpers/webhooks/receiver.js";
 
 const DEAD = 40;

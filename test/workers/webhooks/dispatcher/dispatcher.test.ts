@@ -16,7 +16,7 @@ const JOB: DeliveryJob = {
 };
 
 /** A dispatcher whose network and time are the test's. The service clock is an hour ahead of the wall's, as after a step back. */
-function bench() {
+function harness() {
   const timers = new ManualTimers();
   const sent: { request: DeliveryRequest; end: (outcome: DeliveryOutcome) => void; timedOut: string | null }[] = [];
   const reports: DeliveryReport[] = [];
@@ -43,7 +43,7 @@ function bench() {
 t.test(
   "an attempt is told in the service clock, and signed at the wall's time, which receivers have too",
   async (t) => {
-    const { dispatcher, sent, reports, timers } = bench();
+    const { dispatcher, sent, reports, timers } = harness();
     timers.advance(1500);
     dispatcher.deliver(JOB);
     t.match(sent[0]?.request, {
@@ -61,7 +61,7 @@ t.test(
 );
 
 t.test("an attempt that is not answered ends after its time-out, or with the window", async (t) => {
-  const { dispatcher, sent, reports, timers } = bench();
+  const { dispatcher, sent, reports, timers } = harness();
   dispatcher.deliver(JOB);
   dispatcher.deliver({ ...JOB, deliveryId: "d2", windowLeftMs: 2000 });
   dispatcher.deliver({ ...JOB, deliveryId: "d3", timeoutMs: 300_000 });
@@ -83,7 +83,7 @@ t.test("an attempt that is not answered ends after its time-out, or with the win
 });
 
 t.test("attempts begin in the order of their jobs, and do not wait for each other", async (t) => {
-  const { dispatcher, sent, reports } = bench();
+  const { dispatcher, sent, reports } = harness();
   const ids = Array.from({ length: 100 }, (_, nth) => `d${nth}`);
   for (const id of ids) dispatcher.deliver({ ...JOB, deliveryId: id, eventId: id });
   t.same(
@@ -98,7 +98,7 @@ t.test("attempts begin in the order of their jobs, and do not wait for each othe
 });
 
 t.test("stopping waits for what is under way, and for no longer than it may", async (t) => {
-  const { dispatcher, sent, reports, timers } = bench();
+  const { dispatcher, sent, reports, timers } = harness();
   await dispatcher.stop(1000);
   dispatcher.deliver(JOB);
   dispatcher.deliver({ ...JOB, deliveryId: "d2", timeoutMs: 9000 });

@@ -5,7 +5,7 @@ import t, { type Test } from "tap";
 import { createRandom } from "../../../../core/random.js";
 import { resetConnection } from "../../../helpers/http/reset-connection.js";
 import { RECEIVER_CERTIFICATE, RECEIVER_PRIVATE_KEY, TEST_AUTHORITY } from "../../../helpers/http/test-authority.js";
-import { PAYLOAD, startTestDispatcher } from "../../../helpers/webhooks/dispatcher-bench.js";
+import { PAYLOAD, startTestDispatcher } from "../../../helpers/webhooks/dispatcher-harness.js";
 
 const MB = 1_000_000;
 /** More than the system buffers for a connection. */

@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../../core/random.js";
 import { resetConnection } from "../../../helpers/http/reset-connection.js";
-import { startTestDispatcher } from "../../../helpers/webhooks/dispatcher-bench.js";
+import { startTestDispatcher } from "../../../helpers/webhooks/dispatcher-harness.js";
 import { rawReceiver } from "../../../helpers/webhooks/raw-receiver.js";
 
 const ANSWER = "HTTP/1.1 204 No Content\r\n\r\n";
@@ -19,7 +19,7 @@ async function countingReceiver(t: Test, onRequest: (socket: Socket, nth: number
     let text = "";
     socket.on("data", (chunk) => {
       text += chunk.toString("latin1");
-      // Every body of the bench ends like this.
+      // Every body of the harness ends like this.
       if (!text.endsWith("}")) return;
       seen.requests++;
       seen.ids.add(/webhook-id: (\S+)/.exec(text)?.[1] ?? "");

@@ -11,7 +11,7 @@ import { ManualTimers } from "../../../helpers/recorder/manual-timers.js";
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 /** Look-ups whose process and time are the test's. */
-function bench() {
+function harness() {
   const timers = new ManualTimers();
   const asked: string[] = [];
   let process:
@@ -58,7 +58,7 @@ function bench() {
 }
 
 t.test("a name is asked for once, however many wait for it; and anew afterwards", async (t) => {
-  const { lookUp, asked, answer, starts } = bench();
+  const { lookUp, asked, answer, starts } = harness();
   t.equal(starts(), 0, "no process before a name is needed");
   const waiting = Array.from({ length: 50 }, () => lookUp("mes"));
   t.same(asked, ["mes"]);
@@ -72,7 +72,7 @@ t.test("a name is asked for once, however many wait for it; and anew afterwards"
 t.test(
   "a process that cannot be started is told as what the machine lacks, for a name without known addresses",
   async (t) => {
-    const { lookUp, answer, advance, settled, exit } = bench();
+    const { lookUp, answer, advance, settled, exit } = harness();
     lookUp("mes");
     answer("mes", "10.0.0.7");
     const waiting = [lookUp("mes"), lookUp("plc")];
@@ -97,7 +97,7 @@ t.test(
 );
 
 t.test("any number of dead names hold up no name that had resolved, and nobody longer than the window", async (t) => {
-  const { lookUp, asked, answer, advance, timers } = bench();
+  const { lookUp, asked, answer, advance, timers } = harness();
   lookUp("mes");
   answer("mes", "10.0.0.7");
   const dead = Array.from({ length: 1000 }, (_, nth) => lookUp(`dead${nth}`));
@@ -116,7 +116,7 @@ t.test("any number of dead names hold up no name that had resolved, and nobody l
 });
 
 t.test("a name that takes long, or does not resolve for now, is what it was last", async (t) => {
-  const { lookUp, asked, answer, advance } = bench();
+  const { lookUp, asked, answer, advance } = harness();
   lookUp("mes");
   answer("mes", "10.0.0.7");
   const slow = lookUp("mes");
@@ -150,7 +150,7 @@ t.test("a name that takes long, or does not resolve for now, is what it was last
 });
 
 t.test("a process that ends is started again, not at once; closing ends it and whoever waits", async (t) => {
-  const { lookups, lookUp, answer, advance, exit, settled, starts, isKilled } = bench();
+  const { lookups, lookUp, answer, advance, exit, settled, starts, isKilled } = harness();
   lookUp("mes");
   answer("mes", "10.0.0.7");
   const [known, unknown] = [lookUp("mes"), lookUp("other")];
@@ -178,7 +178,7 @@ t.test("against a plain model: a name is asked for once, everybody is answered o
   const seed = Number(process.env.TEST_SEED ?? 20261122);
   t.comment(`TEST_SEED=${seed}`);
   const random = createRandom(seed);
-  const { lookUp, asked, answer, advance } = bench();
+  const { lookUp, asked, answer, advance } = harness();
   const isDead = (name: string): boolean => Number(name.slice(1)) % 4 !== 0;
   const waiting: { name: string; sinceMs: number; result: { result: string | undefined } }[] = [];
   let nowMs = 0;

@@ -4,7 +4,7 @@ import { verifyWebhook } from "../../../../core/webhook/verify-webhook.js";
 import { encodeMessagePack } from "../../../../storage/records/message-pack.js";
 import { decodeDeliveryBody } from "../../../../storage/records/webhook-record.js";
 import { resetConnection } from "../../../helpers/http/reset-connection.js";
-import { PAYLOAD, startTestDispatcher } from "../../../helpers/webhooks/dispatcher-bench.js";
+import { PAYLOAD, startTestDispatcher } from "../../../helpers/webhooks/dispatcher-harness.js";
 import { rawReceiver } from "../../../helpers/webhooks/raw-receiver.js";
 import { type Receiver, startReceiver } from "../../../helpers/webhooks/receiver.js";
 

@@ -32,7 +32,7 @@ export function webhookOf(n: number, more: Partial<Webhook> = {}): Webhook {
  * A delivery scheduler whose log, view and dispatcher are the test's: records are appended, committed and seen when it says so, and attempts
  * end as it says. What is under way elsewhere (the front's answers, the dispatcher's reports) waits in `pending`.
  */
-export class SchedulerBench {
+export class SchedulerHarness {
   readonly state = new WebhookState();
   readonly timers = new ManualTimers();
   readonly tick: () => number;
@@ -52,13 +52,13 @@ export class SchedulerBench {
   #timeUs: number;
   #ids: number;
 
-  /** A bench that serves, with these webhooks. */
-  static serving(...webhooks: ReturnType<typeof webhookOf>[]): SchedulerBench {
-    const bench = new SchedulerBench();
-    for (const webhook of webhooks) bench.putWebhook(webhook);
-    bench.settle();
-    bench.scheduler.serving(1);
-    return bench;
+  /** A harness that serves, with these webhooks. */
+  static serving(...webhooks: ReturnType<typeof webhookOf>[]): SchedulerHarness {
+    const harness = new SchedulerHarness();
+    for (const webhook of webhooks) harness.putWebhook(webhook);
+    harness.settle();
+    harness.scheduler.serving(1);
+    return harness;
   }
 
   /** @param records the durable ones, at a start */
