@@ -127,8 +127,8 @@ export const LIMITS = {
   /** When there is no room for a new producer's name, one that has stored nothing for so long is forgotten. */
   producerUnusedDays: 90,
   /**
-   * Instances of one producer whose last number is remembered (workers/cell-link/README.md). Each start of a producer makes a new one, so these are
-   * years of starts. One that comes back after so many others counts as new, and sends again whatever was not answered.
+   * Instances of one producer whose last sequence number is remembered (workers/cell-link/README.md). Each start of a producer makes a new one, so
+   * these are years of starts. One that comes back after so many others counts as new, and sends again whatever was not answered.
    */
   instancesPerProducer: 1_024,
   /**

@@ -34,7 +34,7 @@ export type CellChange =
   | { kind: "component_deleted"; key: string }
   | { kind: "program_put"; program: ProgramDocument }
   | { kind: "program_deleted"; id: string }
-  /** A producer's name is forgotten, with everything known about it. Its numbers begin again from 1. */
+  /** A producer's name is forgotten, with everything known about it. Its sequence numbers begin again from 1. */
   | { kind: "producer_forgotten"; name: string };
 
 /** Deltas of a run while it executes; each names its run. */

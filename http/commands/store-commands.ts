@@ -133,7 +133,7 @@ function selectionOf({ from, sequence, segment, offset, run }: InspectCommandOpt
   return {
     selects: (record: LogRecord, location: RecordLocation): boolean => {
       if (record.sequence < from) return false;
-      // An opening state repeats the number of the record before it.
+      // An opening state repeats the sequence number of the record before it.
       const isNumbered = record.type !== LOG_RECORD_TYPE.openingState;
       if (sequence !== null && !(isNumbered && sequence === record.sequence)) return false;
       if (segment !== null && location.segmentBase !== segment) return false;

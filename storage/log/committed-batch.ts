@@ -20,7 +20,7 @@ export interface CommittedBatch {
   bytes: Uint8Array;
   /**
    * True when the bytes are a hint file (hint-format.ts). It has the records of the segment that a start needs, with
-   * their numbers, times and places. Some have no body. `lastSequence` is the segment's.
+   * their sequence numbers, times and places. Some have no body. `lastSequence` is the segment's.
    */
   isHint?: true;
   segmentBase: number;

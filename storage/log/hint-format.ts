@@ -119,7 +119,7 @@ export function hintName(base: number): string {
   return `${String(base).padStart(16, "0")}.hint`;
 }
 
-/** The base sequence of a hint's file name; undefined for any other name. */
+/** The base of a hint's file name; undefined for any other name. */
 export function hintBaseOf(name: string): number | undefined {
   const match = HINT_NAME.exec(name);
   return match === null ? undefined : Number(match[1]);

@@ -96,7 +96,7 @@ export interface LogOptions {
 /**
  * Why the log takes no more records. `params` has:
  * - `cause`: what failed, with the system's code;
- * - `first_sequence`: the first number that was not committed; `since`: wall clock, ISO 8601;
+ * - `first_sequence`: the first sequence number that was not committed; `since`: wall clock, ISO 8601;
  * - `without_room`: true when nothing is broken, but unacknowledged records found no room before the owner stopped.
  */
 export interface LogFailure extends StorageErrorData {

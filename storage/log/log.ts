@@ -21,9 +21,9 @@ const DEFAULT_MAXIMUM_PENDING_BYTES = 256 * 1024 * 1024;
  * still be read.
  *
  * The one exception is a write that failed for lack of room or memory (`LogOptions.room`). Its group waits and is written again: the same records
- * under the same numbers at the same place. A new segment waits for room and descriptors in the same way. The records cannot be dropped, because
- * the owner has folded them in already and based later decisions on them. Writing again is safe for two reasons. Nobody knows of the group yet: it
- * was not synced, claimed, acknowledged or delivered. And a refused write, unlike a failed sync, says nothing about the bytes before it.
+ * under the same sequence numbers at the same place. A new segment waits for room and descriptors in the same way. The records cannot be dropped,
+ * because the owner has folded them in already and based later decisions on them. Writing again is safe for two reasons. Nobody knows of the group
+ * yet: it was not synced, claimed, acknowledged or delivered. And a refused write, unlike a failed sync, says nothing about the bytes before it.
  */
 export class Log {
   /** Reads the log that is there, or creates it, and delivers all its records: see `LogOptions`. */
@@ -83,17 +83,17 @@ export class Log {
     this.#armIdleTimer();
   }
 
-  /** The number that the next appended record gets. */
+  /** The sequence number that the next appended record gets. */
   get nextSequence(): number {
     return this.#nextSequence;
   }
 
-  /** Everything up to this number is committed under the durability mode in force, and may be acknowledged. */
+  /** Everything up to this sequence number is committed under the durability mode in force, and may be acknowledged. */
   get committedSequence(): number {
     return this.#committedSequence;
   }
 
-  /** Everything up to this number has been synced. */
+  /** Everything up to this sequence number has been synced. */
   get durableSequence(): number {
     return this.#durableSequence;
   }
@@ -211,7 +211,7 @@ export class Log {
   }
 
   #append(input: RecordInput): number {
-    // First, because it throws when there is no memory. A number that is taken and not used would look like a lost record.
+    // First, because it throws when there is no memory. A sequence number that is taken and not used would look like a lost record.
     this.#filling.add(this.#nextSequence, this.#durableSequence, input);
     const sequence = this.#nextSequence++;
     if (input.timeUs > this.#lastTimeUs) this.#lastTimeUs = input.timeUs;

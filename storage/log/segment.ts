@@ -1,6 +1,7 @@
 /**
- * A segment is one file of the log, `<base sequence, 16 digits>.seg`. It holds a header, an opening state, then records in order of their sequence
- * numbers, from the base on. Its records end before the next segment's base: what follows them does not count, because recovery has superseded it.
+ * A segment is one file of the log, `<base, 16 digits>.seg`. The base is the sequence number of its first record. A segment holds a header, an
+ * opening state, then records in order of their sequence numbers, from the base on. Its records end before the next segment's base: what follows them
+ * does not count, because recovery has superseded it.
  *
  * The header is written twice, so that damage in one place does not make the whole segment unreadable:
  *
@@ -9,7 +10,7 @@
  * | 0 | 8 | magic | bytes `49 52 53 4c 4f 47 53 31` ("IRSLOGS1") |
  * | 8 | 4 | format version | 1 |
  * | 12 | 4 | salt | random; the CRC of every record header of the segment starts from it |
- * | 16 | 8 | base sequence | two u32, low first |
+ * | 16 | 8 | base | two u32, low first |
  * | 24 | 4 | reserved | 0 |
  * | 28 | 4 | CRC-32 of bytes 0 to 27 | |
  * | 32 | 32 | the same again | |
@@ -70,15 +71,15 @@ export function segmentName(base: number): string {
   return `${String(base).padStart(16, "0")}.seg`;
 }
 
-/** The base sequence of a segment's file name; undefined for any other name. */
+/** The base of a segment's file name; undefined for any other name. */
 export function segmentBaseOf(name: string): number | undefined {
   const match = SEGMENT_NAME.exec(name);
   return match === null ? undefined : Number(match[1]);
 }
 
 /**
- * The base of a new segment after one whose count of records nobody knows. It is so high that no number is used twice.
- * It is a round number: by that, later starts see that the numbers in between were never used.
+ * The base of a new segment after one whose count of records nobody knows. It is so high that no sequence number is
+ * used twice. It is a round number: by that, later starts see that the sequence numbers in between were never used.
  */
 export function baseBehindUnknownEnd(base: number, sizeBytes: number): number {
   const most = Math.max(MOST_RECORDS, Math.ceil(sizeBytes / RECORD_HEADER_BYTES));

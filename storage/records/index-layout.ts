@@ -2,7 +2,7 @@
  * The index section of a record. It holds what view and recorder need, so that opening a store decodes no MessagePack. All integers are
  * little-endian; a 53-bit integer is two u32, low first; a time of 0 is null; a length of 0xffffffff is null.
  *
- * Every record begins with its origin, the producer's message that it commits. It is empty, with number 0, if the service acts by itself.
+ * Every record begins with its origin, the producer's message that it commits. It is empty, with sequence number 0, if the service acts by itself.
  *
  * | offset | size | field |
  * |---|---|---|

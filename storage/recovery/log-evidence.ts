@@ -9,12 +9,13 @@ import { type HintedSegment, hintBaseOf, hintName, verifyHint } from "../log/hin
 import type { LogEvidence } from "../log/log-options.js";
 import { readSegmentHeader, segmentBaseOf, segmentName } from "../log/segment.js";
 
-/** A file in the quarantine folder. It says that a log of unknown length was missing. If the length was known, the gap in the numbers says so. */
+/** A file in the quarantine folder. It says that a log of unknown length was missing. A known length shows as a gap in the sequence numbers. */
 const NOTE_FILE = "log_lost.json";
 
 /**
- * The newest hint file proves up to which number records were durable, whatever else is wrong with it: no hint file is written before its segment is
- * durable. If there is no segment at all, a file that only a store with a log can have proves that there was a log. Null when there is no proof.
+ * The newest hint file proves up to which sequence number records were durable, whatever else is wrong with it: no hint file is written before its
+ * segment is durable. If there is no segment at all, a file that only a store with a log can have proves that there was a log. Null when there is no
+ * proof.
  */
 export async function findLogEvidence(fileSystem: FileSystem, directory: DataDirectory): Promise<LogEvidence | null> {
   const { metaPath, capturesPath, quarantinePath } = directory;

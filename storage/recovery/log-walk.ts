@@ -74,7 +74,7 @@ export async function walkLog(options: WalkOptions): Promise<WalkEnd> {
   };
 }
 
-/** There is no segment; gives the number that the log begins with. */
+/** There is no segment; gives the sequence number that the log begins with. */
 function noSegment(walk: LogWalk): number {
   const { evidence, builder } = walk.options;
   const durable = evidence?.sequence ?? 0;
@@ -121,7 +121,7 @@ async function unreadableSegment(
   const place = { offset: 0, length: sizeBytes, reason: "the segment's header" };
   const kept = sizeBytes === 0 ? null : await quarantine(name, file, 0, sizeBytes);
   walk.find("segment_unreadable", name, place, base, nextBase === undefined ? null : nextBase - 1, kept);
-  // No number that may have been used in it is used again.
+  // No sequence number that may have been used in it is used again.
   let nextSequence = nextBase ?? baseBehindUnknownEnd(base, sizeBytes);
   if (nextBase === undefined && evidence && evidence.sequence >= base) {
     walk.endLost(evidence, name, 0, base, evidence.sequence, `what is readable ends at ${base - 1}`);

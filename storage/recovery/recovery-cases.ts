@@ -36,15 +36,16 @@ export const RECOVERY_CASES = {
    */
   opening_state_damaged: "opening_state_damaged",
   /**
-   * The next number is proven, but there is damage in its place. Bytes are no record, or a record's content does not
-   * match its CRC, or the file ends within a record, or a record is stale or repeated. The bytes are quarantined.
+   * The next sequence number is proven, but there is damage in its place. Bytes are no record, or a record's content
+   * does not match its CRC, or the file ends within a record, or a record is stale or repeated. The bytes are
+   * quarantined.
    */
   damage_proven: "record_damaged",
-  /** The same damage, but the next number is not proven. The segment is read no further. The log goes on in a new one. */
+  /** The same damage, but the next sequence number is not proven. The segment is read no further. The log goes on in a new one. */
   damage_unproven: "tail_cut",
-  /** The next number is proven, but it is missing without damaged bytes in its place, or the segment ends before it. */
+  /** The next sequence number is proven, but it is missing without damaged bytes in its place, or the segment ends before it. */
   gap_proven: "sequences_missing",
-  /** A gap in the numbers reaches beyond what is proven. The log goes on as after `damage_unproven`. */
+  /** A gap in the sequence numbers reaches beyond what is proven. The log goes on as after `damage_unproven`. */
   gap_unproven: "tail_cut",
   /** A sealed segment without damage has no hint file, as after a crash. It is read, and the file is made again later. */
   hint_missing: "hint_missing",
@@ -56,15 +57,15 @@ export const RECOVERY_CASES = {
    */
   hint_unusable: "hint_unusable",
   /**
-   * The log ends before a number that a hint file proves to be durable, or a store that had a log has none. A new
-   * segment begins after the last number that is known to have existed.
+   * The log ends before a sequence number that a hint file proves to be durable, or a store that had a log has none. A
+   * new segment begins after the last sequence number that is known to have existed.
    */
   end_lost: "log_lost",
   /** An earlier recovery has copied the records at the end of a segment into the next one. The file is shortened. */
   superseded: "superseded",
   /**
    * Whole records that are not proven are at the end of the newest segment. They are copied to a new segment, whose
-   * base is their first number. Then the old one is shortened.
+   * base is their first sequence number. Then the old one is shortened.
    */
   tail_records: null,
   /**

@@ -57,7 +57,7 @@ export interface RecoveryReport {
   decisions: Partial<Record<RecoveryCase, number>>;
 }
 
-/** The lost numbers of a finding, for people; empty when none is lost. */
+/** The lost sequence numbers of a finding, for people; empty when none is lost. */
 export function describeLost({ code, firstLost, lastLost }: RecoveryFinding): string {
   if (firstLost === null) return "";
   if (lastLost === null) return `, lost: ${firstLost} to an unknown number`;

@@ -209,7 +209,7 @@ async function* tailBatches(file: StoreFile, segment: NewestSegment, salt: numbe
 
 /**
  * Cuts off what does not count any more, and makes that durable before new records are accepted. Otherwise a power cut could bring the old bytes
- * back. If the newer segment were lost then, they would be taken for acknowledged records of the same numbers.
+ * back. If the newer segment were lost then, they would be taken for acknowledged records of the same sequence numbers.
  *
  * A file that is short enough is opened only for reading. A sync needs no more, and a closed segment from a backup may be read-only.
  *

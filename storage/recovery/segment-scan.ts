@@ -21,7 +21,7 @@ import { StorageError } from "../storage-error.js";
 /**
  * What a scan finds, in order of offset. Bytes are valid until the next item is asked for.
  * - `opening`: the opening state at the segment's start.
- * - `records`: a batch of whole records without a gap in their numbers, about one window of the file at most.
+ * - `records`: a batch of whole records without a gap in their sequence numbers, about one window of the file at most.
  * - `damage`: bytes that hold no valid record of this place. `sequence` is known when only the content is damaged or cut.
  * - `superseded`: everything from the first record that the next segment has, to the end of the file.
  */
@@ -59,7 +59,7 @@ export interface ScanOptions {
   name: string;
   base: number;
   salt: number;
-  /** The next segment's base. Records from this number on are superseded here. */
+  /** The next segment's base. Records from this sequence number on are superseded here. */
   endSequence: number;
   /** Bytes of the file to scan. */
   sizeBytes: number;
@@ -241,7 +241,7 @@ async function nextHeader(window: Window, position: number, sizeBytes: number, s
 
 /**
  * Whether the log can have written this header. A record claims only what was durable before it was written. Without this check, a header with a
- * right CRC could make recovery take all numbers up to its claim for lost, and never use them.
+ * right CRC could make recovery take all sequence numbers up to its claim for lost, and never use them.
  */
 function isPossible({ sequence, durableUpTo }: RecordHeader): boolean {
   return sequence <= MAXIMUM_SEQUENCE && durableUpTo <= sequence;

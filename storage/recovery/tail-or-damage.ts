@@ -20,12 +20,12 @@ export interface SegmentWalkOptions {
 export class SegmentWalk {
   readonly #options: SegmentWalkOptions;
   readonly #isNewest: boolean;
-  /** The largest number that a header claims to be durable. */
+  /** The largest sequence number that a header claims to be durable. */
   #claimed = 0;
-  /** The last number that is proven: by the log itself, and by the log and other files together. */
+  /** The last sequence number that is proven: by the log itself, and by the log and other files together. */
   #provenByLog = 0;
   #proven = 0;
-  /** The number of the next record. */
+  /** The sequence number of the next record. */
   #expected: number;
   /** Damage that no record followed so far. */
   #pendingDamage: DamagedPlace | null = null;
@@ -60,7 +60,7 @@ export class SegmentWalk {
     return this.#result();
   }
 
-  /** Looks up to which number the newest segment is proven. Damage after that is a torn tail. */
+  /** Looks up to which sequence number the newest segment is proven. Damage after that is a torn tail. */
   async #learnProven(items: AsyncIterable<ScanItem>): Promise<void> {
     const { walk, base, name } = this.#options;
     const { isUnreadable, directory, evidence } = walk.options;
@@ -236,7 +236,8 @@ function extended(place: DamagedPlace | null, by: DamagedPlace): DamagedPlace {
 }
 
 /**
- * The largest number that any intact header of a segment claims to be durable, and the last one of its whole records.
+ * The largest sequence number that any intact header of a segment claims to be durable, and the last one of its whole
+ * records.
  */
 async function claimedIn(items: AsyncIterable<ScanItem>, atLeast: number): Promise<{ claimed: number; last: number }> {
   let claimed = atLeast;
@@ -249,8 +250,8 @@ async function claimedIn(items: AsyncIterable<ScanItem>, atLeast: number): Promi
 }
 
 /**
- * Finds the first of the whole records in `bytes` whose number is above `sequence`. Returns where it starts, and the
- * largest time of the records before it.
+ * Finds the first of the whole records in `bytes` whose sequence number is above `sequence`. Returns where it starts,
+ * and the largest time of the records before it.
  */
 function splitBehind(bytes: Uint8Array, sequence: number): { offset: number; lastTimeUs: number } {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

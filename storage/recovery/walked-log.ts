@@ -55,7 +55,7 @@ export interface WalkEnd {
   newest: NewestSegment | null;
   /** Name of the segment before it, if there is one. */
   beforeNewest: string | null;
-  /** The number that the next record gets, or the first one of the tail when there is a tail. */
+  /** The sequence number that the next record gets, or the first one of the tail when there is a tail. */
   nextSequence: number;
   temporaryFiles: string[];
   /** Names of segments that do not count: see stray-segments.ts. */

@@ -13,7 +13,7 @@ export interface RunLoss {
 
 /**
  * Collects a report, and selects what is lost after a sequence number. The first lost number of a finding decides for
- * all its numbers, because a finding is between two records.
+ * all its sequence numbers, because a finding is between two records.
  */
 export class LossBuilder extends RecoveryReportBuilder {
   #losses: RecoveryFinding[] = [];
@@ -25,7 +25,7 @@ export class LossBuilder extends RecoveryReportBuilder {
     if (this.#losses.length >= 2 * MAXIMUM_LISTED_FINDINGS) this.#losses = this.#losses.slice(-MAXIMUM_LISTED_FINDINGS);
   }
 
-  /** Findings that lose numbers above this one, in order; at most the last 1,000. */
+  /** Findings that lose sequence numbers above this one, in order; at most the last 1,000. */
   behind(sequence: number): RecoveryFinding[] {
     return this.#losses.filter(({ firstLost }) => Number(firstLost) > sequence).slice(-MAXIMUM_LISTED_FINDINGS);
   }

@@ -149,7 +149,7 @@ t.test(
       if (sequence !== (next.get(producer) ?? 1)) wrong++;
       next.set(producer, sequence + 1);
     }
-    t.equal(wrong, 0, "the numbers that took effect have no gap, and none twice");
+    t.equal(wrong, 0, "the sequence numbers that took effect have no gap, and none twice");
     t.strictSame(
       recorder.lines.filter(({ level }) => level === "error"),
       [],

@@ -22,7 +22,7 @@ import { sized } from "../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 const MUTANTS = sized(1_000, 100_000);
-/** Up to this number, gaps are looked at one by one. A wicked claim reaches to 2^53. */
+/** Up to this sequence number, gaps are looked at one by one. A wicked claim reaches to 2^53. */
 const MOST_NUMBERS = 200;
 const MARK = 2;
 

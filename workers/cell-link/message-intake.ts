@@ -3,19 +3,19 @@ import type { Refusal } from "../../core/link/refusal.js";
 /** How far a producer has come in its sequence, as the link needs to know it. */
 export interface ProducerProgress {
   readonly name: string;
-  /** Last number that was taken: its record is committed or will be. */
+  /** Last sequence number that was taken: its record is committed or will be. */
   readonly taken: number;
-  /** Last number whose record is committed: what may be acknowledged. */
+  /** Last sequence number whose record is committed: what may be acknowledged. */
   readonly committed: number;
-  /** The last number taken from each instance that is remembered. */
+  /** The last sequence number taken from each instance that is remembered. */
   readonly instances: ReadonlyMap<string, number>;
-  /** The stored refusals, by number. */
+  /** The stored refusals, by sequence number. */
   readonly refusals: ReadonlyMap<number, { readonly refusal: Refusal }>;
 }
 
 export interface IncomingMessage {
   producer: ProducerProgress;
-  /** The producer's next number: `producer.taken + 1`. */
+  /** The producer's next sequence number: `producer.taken + 1`. */
   sequence: number;
   /** The queue that the message comes from, a canonical UUID; null if the connection named none. */
   instance: string | null;
@@ -41,7 +41,7 @@ export interface MessageIntake {
   /**
    * Decides a message and appends its record, or the record of its refusal. It is applied at once: the next message is decided with it.
    *
-   * @throws {Error} The service has a problem of its own. Nothing of the message is applied, and its number is not used.
+   * @throws {Error} The service has a problem of its own. Nothing of the message is applied, and its sequence number is not used.
    */
   take(message: IncomingMessage): void;
   /** A connection has said who it is. */

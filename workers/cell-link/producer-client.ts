@@ -55,7 +55,7 @@ export interface Welcome {
   acknowledgedLost: number;
 }
 
-/** The service refused a message: nothing of it was applied, and its number is used up. */
+/** The service refused a message: nothing of it was applied, and its sequence number is used up. */
 export class MessageRefusedError extends Error {
   readonly code: string;
   readonly params: JsonObject;
@@ -80,11 +80,11 @@ export class ProducerEndedError extends Error {
 }
 
 /**
- * Codes that refuse a connection for now: a reconnect can succeed. After a sequence code the messages get other
- * numbers.
+ * Codes that refuse a connection for now: a reconnect can succeed. After the two sequence codes the messages get other
+ * sequence numbers.
  */
 const PASSING_REFUSALS: ReadonlySet<string> = new Set(["unavailable", "sequence_gap", "sequence_taken"]);
-/** Codes that refuse the connection, although the refusal carries a message's number. */
+/** Codes that refuse the connection, although the refusal carries a message's sequence number. */
 const CONNECTION_REFUSALS: ReadonlySet<string> = new Set(["sequence_gap", "sequence_taken", "bad_frame"]);
 
 interface Waiting {

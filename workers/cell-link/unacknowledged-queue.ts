@@ -3,7 +3,7 @@ import { encodeFrame, renumberFrame } from "./frame-codec.js";
 
 /** A message that the service has not answered yet. Its bytes are kept for a resend. */
 interface Entry {
-  /** The number ascends within the queue. It has no meaning before the first welcome. */
+  /** The sequence number ascends within the queue. It has no meaning before the first welcome. */
   sequence: number;
   /** Header, body and padding, then the payload if there is one. They are dropped once the message is settled. */
   frame: Uint8Array[];
@@ -25,8 +25,8 @@ export interface Continuation {
   /** Another instance has sent under this name since the last welcome. */
   isShared: boolean;
   /**
-   * The service has numbers of this instance that were never sent from here, so another process uses it. The queue is
-   * unchanged then.
+   * The service has sequence numbers of this instance that were never sent from here, so another process uses it. The
+   * queue is unchanged then.
    */
   isForeign: boolean;
 }
@@ -46,7 +46,7 @@ export class UnacknowledgedQueue {
   /** The service has said how far this producer has come. */
   #numbered = false;
   #highestSent = 0;
-  /** All messages up to this number are answered. */
+  /** All messages up to this sequence number are answered. */
   #settledUpTo = 0;
   /** `committed` of the last welcome. */
   #lastCommitted = 0;
@@ -118,9 +118,9 @@ export class UnacknowledgedQueue {
 
   /**
    * Goes on with a new connection, whose welcome said `committed` and `yours`. All unsettled messages are written
-   * again. Those at or below `yours` are stored. They keep their numbers and are still sent again, because only the
-   * second answer tells whether they were refused. The others get new numbers from `committed + 1` on: another instance
-   * may have used their old ones.
+   * again. Those at or below `yours` are stored. They keep their sequence numbers and are still sent again, because
+   * only the second answer tells whether they were refused. The others get new sequence numbers from `committed + 1`
+   * on: another instance may have used their old ones.
    */
   continueAfter(committed: number, yours: number): Continuation {
     const continuation = { acknowledgedLost: 0, isShared: false, isForeign: false };

@@ -67,7 +67,7 @@ export interface RecordWriterOptions {
 }
 
 interface InFlight {
-  /** The record's number in the log. */
+  /** The record's sequence number in the log. */
   sequence: number;
   origin: Origin;
   message: IncomingMessage;

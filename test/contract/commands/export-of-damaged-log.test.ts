@@ -83,7 +83,7 @@ function isSilent(t: Test, exported: Exported, what: string): void {
   t.same(exported.names, WHOLE, what);
 }
 
-/** The export wrote what there is, exited 1, and said in one line and in a file which number is lost. */
+/** The export wrote what there is, exited 1, and said in one line and in a file which sequence number is lost. */
 function tellsLoss(t: Test, exported: Exported, lost: Inspected, says: RegExp): void {
   t.equal(exported.code, 1, exported.stdout);
   t.match(exported.stderr, /^inspection-service: run \S+ may be incomplete: .*; see \S+incomplete\.json\n$/);

@@ -5,7 +5,7 @@ import { runCommand, ServiceProcess } from "../../helpers/process/service-proces
 const INSTANCE = "7d0e2f41-6b1c-4c58-9a55-0f2d7c4b8e13";
 const component = (key: string) => ({ type: "component.put", key, status: "healthy" });
 
-t.test("producers lists the names of a store and removes one, whose numbers then begin anew", async (t) => {
+t.test("producers lists the names of a store and removes one, whose sequence numbers then begin anew", async (t) => {
   const service = await ServiceProcess.startFor(t);
   const { dataDirectory } = service;
   const data = ["--data", dataDirectory];

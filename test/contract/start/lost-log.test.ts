@@ -200,6 +200,6 @@ t.test("a newest segment that ends within its opening state is told by every sta
   t.match(later, { log });
   t.match(later.log.detail, `1 piece of damage from earlier starts is in quarantine/ (${kept})`);
   unlinkSync(join(QUARANTINE, kept));
-  t.match(await open(t), { log }, "the gap in the numbers still tells it");
+  t.match(await open(t), { log }, "the gap in the sequence numbers still tells it");
   t.match(await check(), { ok: false });
 });

@@ -286,7 +286,7 @@ t.test("after a full disk at any operation the store resumes and loses nothing; 
   );
 });
 
-t.test("the group that waited is written at its place, with its numbers, as it was", async (t) => {
+t.test("the group that waited is written at its place, with its sequence numbers, as it was", async (t) => {
   const disk = await createStoreDisk();
   const store = await Store.open(disk);
   const { log, room, seen, timers } = store;

@@ -77,7 +77,7 @@ function runEvent(runId: string, at: number, length = 400) {
   return { type: "event.add", run_id: runId, event_type: "note", data: { at, text: "x".repeat(length) } };
 }
 
-/** Lets what waits be tried again until the condition holds; gives the numbers that were acknowledged meanwhile. */
+/** Lets what waits be tried again until the condition holds; gives the sequence numbers that were acknowledged meanwhile. */
 async function drive({ recorder, producer }: Recording, condition: () => boolean): Promise<number[]> {
   const acknowledged: number[] = [];
   while (!condition()) {

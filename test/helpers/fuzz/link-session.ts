@@ -7,7 +7,7 @@ const FRAME_ID = "019bb000-0000-7000-8000-00000000000b";
 
 export const HELLO: FrameToSend = { kind: "hello", sequence: 0, body: { protocol: 1, producer: "corpus" } };
 
-/** A short run, frame by frame; message n has the number n. */
+/** A short run, frame by frame; message n has the sequence number n. */
 export const SESSION: readonly FrameToSend[] = [
   HELLO,
   ...(

@@ -14,7 +14,7 @@ export interface LinkMessage {
 
 interface ProducerState {
   committed: number;
-  /** The last number of each instance. */
+  /** The last sequence number of each instance. */
   instances: Map<string, number>;
   refusals: Map<number, Refusal<string>>;
   socket: Socket | undefined;

@@ -11,7 +11,7 @@ import { ProducerTable } from "../../../workers/recorder/producers/producer-tabl
 import { ManualTimers } from "../recorder/manual-timers.js";
 import { MemorySocket } from "./memory-socket.js";
 
-/** A record of the durable log: which message it has, and under which number. */
+/** A record of the durable log: which message it has, and under which sequence number. */
 export interface StoredMessage {
   key: number;
   origin: Origin;
@@ -120,7 +120,7 @@ interface KeptQueue {
 
 type Answered = (key: number, answer: "taken" | "refused" | "stored") => void;
 
-/** As the specification has it, word for word: what is at or below `yours` is forgotten, the rest is given new numbers. */
+/** As the specification has it, word for word: what is at or below `yours` is forgotten, the rest is given new sequence numbers. */
 class PlainQueue implements KeptQueue {
   #messages: { key: number; sequence: number }[] = [];
   #next = 0;

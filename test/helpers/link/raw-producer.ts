@@ -19,7 +19,7 @@ export interface Answer {
 /** A producer that speaks frame by frame: nothing is resent, and every frame of the service is seen. */
 export class RawProducer {
   readonly socket: Socket;
-  /** Number of the last message that was sent. */
+  /** Sequence number of the last message that was sent. */
   sequence = 0;
   welcome: JsonObject = {};
   readonly #frames: ReceivedFrame[] = [];
@@ -78,7 +78,7 @@ export class RawProducer {
     this.socket.write(bytes);
   }
 
-  /** Sends the next message and gives its number. */
+  /** Sends the next message and gives its sequence number. */
   message(body: object, payload?: Uint8Array): number {
     this.sequence++;
     this.send({ kind: "message", sequence: this.sequence, body, ...(payload && { payload }) });

@@ -23,7 +23,7 @@ export class SimulatedProducer {
   readonly name: string;
   /** Made of the name, so that a seed gives the same bytes. */
   readonly instance: string;
-  /** All of them; number n at n - 1. */
+  /** All of them; sequence number n at n - 1. */
   readonly messages: SentMessage[] = [];
   readonly answers: MessageAnswer[] = [];
   /** What the service must not do. */
@@ -118,7 +118,7 @@ export class SimulatedProducer {
     }
   }
 
-  /** An acknowledgement covers all messages up to its number except refused ones. */
+  /** An acknowledgement covers all messages up to its sequence number except refused ones. */
   #answerUpTo(sequence: number): void {
     while (this.answers.length < sequence || this.#refusals.has(this.answers.length + 1)) {
       const number = this.answers.length + 1;

@@ -381,7 +381,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: RECOVERY,
   },
   {
-    name: "a gap in the numbers is no damage",
+    name: "a gap in the sequence numbers is no damage",
     file: "storage/recovery/tail-or-damage.js",
     find: "const hasGap = batch.firstSequence > this.#expected;",
     replace: "const hasGap = false;",
@@ -404,7 +404,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
     killer: "storage/recovery/unreadable-segments",
   },
   {
-    name: "numbers of a segment that cannot be read any more are used again",
+    name: "sequence numbers of a segment that cannot be read any more are used again",
     file: "storage/log/segment.js",
     find: "const most = Math.max(MOST_RECORDS, Math.ceil(sizeBytes / RECORD_HEADER_BYTES));",
     replace: "if (true) return base + Math.ceil(sizeBytes / 48);\n    const most = 0;",

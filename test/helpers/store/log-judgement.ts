@@ -55,7 +55,7 @@ export async function judgeWalk(disk: SimulatedDisk): Promise<LogJudgement> {
 
 /**
  * Opening the log, as the service does, and appending a record to it.
- * @returns the number that the record got, beside what was delivered; null when the log did not open
+ * @returns the sequence number that the record got, beside what was delivered; null when the log did not open
  */
 export async function judgeOpening(disk: SimulatedDisk): Promise<{ judgement: LogJudgement; appended: number | null }> {
   let appended: number | null = null;
@@ -88,7 +88,7 @@ async function judged(
     const result = await run((batch) => {
       forEachRecord(batch, (record, location) => {
         const { sequence, type } = record;
-        // An opening state counts none of the records: its number is that of the one before it.
+        // An opening state counts none of the records: its sequence number is that of the one before it.
         if (type === LOG_RECORD_TYPE.openingState) return;
         records.push({ sequence, type, location, digest: digestOf(record) });
       });
@@ -131,7 +131,7 @@ function findingText({ code, segment, offset, lengthBytes, firstLost, lastLost, 
   return `${code} ${segment} ${offset}+${lengthBytes}, lost ${lost}: ${detail}`;
 }
 
-/** Numbers from 1 to `last` that were not delivered and that no finding names. */
+/** Sequence numbers from 1 to `last` that were not delivered and that no finding names. */
 export function unexplained(records: readonly DeliveredRecord[], report: RecoveryReport, last: number): number[] {
   const missing: number[] = [];
   for (let sequence = 1; sequence <= last; sequence++) {

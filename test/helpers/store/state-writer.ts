@@ -51,7 +51,7 @@ export class StateWriter {
     }
   }
 
-  /** The producer is forgotten: its numbers begin anew. */
+  /** The producer is forgotten: its sequence numbers begin anew. */
   forget(name: string): void {
     const changes: Change[] = [{ kind: "producer_forgotten", name }];
     const timeUs = ++this.#timeUs;

@@ -30,7 +30,7 @@ function waitingRoom() {
   return { room, waiting, tryAgain };
 }
 
-t.test("a record that finds no memory takes no number: the next start misses nothing", async (t) => {
+t.test("a record that finds no memory takes no sequence number: the next start misses nothing", async (t) => {
   const memory = new ShortMemory(t);
   const disk = await createDisk();
   const { log } = await openLog(disk);

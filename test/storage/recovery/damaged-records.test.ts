@@ -123,7 +123,7 @@ t.test("damage_unproven: what follows the damage is cut too", async (t) => {
   await recovers(t, damaged, { cases: ["damage_unproven", "tail_records"], names: ["a", "b", "c"] });
 });
 
-t.test("gap_proven: numbers that are nowhere are reported", async (t) => {
+t.test("gap_proven: sequence numbers that are nowhere are reported", async (t) => {
   const disk = await fiveRecords(true);
   rewrite(disk, 1, place(disk, 1, 3).offset, { type: 2, sequence: 2 });
   const bytes = disk.bytesOf(pathOf(1));

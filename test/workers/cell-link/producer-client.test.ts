@@ -151,7 +151,7 @@ t.test("a hello that is refused ends the client, but not unavailable", async (t)
 });
 
 t.test(
-  "a number that another instance used is no reason to end: the messages come again with other numbers",
+  "a sequence number that another instance used is no reason to end: the messages come again with others",
   async (t) => {
     for (const code of ["sequence_taken", "sequence_gap"]) {
       const path = socketPath(t);

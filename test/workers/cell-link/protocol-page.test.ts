@@ -201,7 +201,7 @@ class Line {
   }
 }
 
-/** Kind, number and body, and the bytes, 32 in a line. */
+/** Kind, sequence number and body, and the bytes, 32 in a line. */
 function shown(arrow: string, bytes: Buffer): string[] {
   const lines: string[] = [];
   const parser = new FrameParser({

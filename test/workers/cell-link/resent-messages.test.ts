@@ -55,7 +55,7 @@ t.test("what another instance sent is refused as taken, and closes the connectio
   t.equal(before.row("recorder").status, "healthy", "one instance after the other: a restart");
   const records = before.origins.length;
 
-  /** What a connection gets for one message of this number, and its welcome. */
+  /** What a connection gets for one message of this sequence number, and its welcome. */
   const answered = async (recorder: RecorderHarness, instance: string | undefined, sequence: number) => {
     const raw = await recorder.connect("p", instance);
     raw.send({ kind: "message", sequence, body: component("other") });
@@ -112,7 +112,7 @@ t.test("the last 1,024 refusals of a producer are kept", async (t) => {
   for (let i = 0; i < count; i++) raw.message({ type: "component.delete", key: `k${i}` });
   for (let i = 1; i <= count; i++) t.match(await raw.next(), { kind: "refuse", sequence: i }, { diagnostic: false });
   raw.send({ kind: "message", sequence: 10, body: component("x") });
-  t.match(await raw.next(), { kind: "ack", sequence: 10 }, "too long ago: its number is used all the same");
+  t.match(await raw.next(), { kind: "ack", sequence: 10 }, "too long ago: its sequence number is used all the same");
   raw.send({ kind: "message", sequence: 11, body: component("x") });
   t.match(await raw.next(), { kind: "refuse", sequence: 11, body: { params: { value: "k10" } } });
 });

@@ -121,7 +121,7 @@ t.test("a broken frame gets bad_frame and closes its own connection only", async
   t.strictSame(recorder.origins, [{ producer: "bystander", sequence: 1 }]);
 });
 
-t.test("a number above the next one is a gap: refused and closed, nothing applied", async (t) => {
+t.test("a sequence number above the next one is a gap: refused and closed, nothing applied", async (t) => {
   const recorder = await start(t);
   const raw = await recorder.connect("p");
   await raw.accept(component("a"));
@@ -311,7 +311,7 @@ t.test("a failed sync: nothing is acknowledged, connections get unavailable, so 
     await recorder.stop();
     const again = await RecorderHarness.start(t, directory);
     const resumed = await again.connect("p");
-    // The bytes may have reached the disk all the same. The number tells, and the effect is there once.
+    // The bytes may have reached the disk all the same. The sequence number tells, and the effect is there once.
     const committed = resumed.welcome.committed as number;
     t.ok(committed === 2 || committed === 3);
     t.equal(again.run(runId).files.length, committed - 2);

@@ -38,11 +38,11 @@ export class LinkSession {
   #producer: ProducerProgress | undefined;
   /** The queue that its messages come from. Null: it named none, so its messages belong to this connection alone. */
   #instance: string | null = null;
-  /** The number that must be committed before the welcome, which names it as `committed`. */
+  /** The sequence number that must be committed before the welcome, which names it as `committed`. */
   #welcomeAt = 0;
-  /** The welcome's `yours`: the last number that came from this instance on an earlier connection. */
+  /** The welcome's `yours`: the last sequence number that came from this instance on an earlier connection. */
   #yours = 0;
-  /** Highest number to acknowledge; 0 if no ack is due. */
+  /** Highest sequence number to acknowledge; 0 if no ack is due. */
   #ackDue = 0;
   /** The producer has ended its side. What it sent is still answered. Then the connection ends. */
   #peerEnded = false;

@@ -13,16 +13,16 @@ interface StoredRefusal {
 /** How far one producer has come in its sequence. It is known by its stable name and outlives its connections and the process. */
 export interface Producer {
   readonly name: string;
-  /** Last number that was taken: its record is committed or will be. */
+  /** Last sequence number that was taken: its record is committed or will be. */
   taken: number;
-  /** Last number whose record is committed: what may be acknowledged. */
+  /** Last sequence number whose record is committed: what may be acknowledged. */
   committed: number;
   /**
-   * The last number taken from each instance.
+   * The last sequence number taken from each instance.
    *
-   * Only the `LIMITS.instancesPerProducer` instances with the highest numbers are kept. They sent last, in whatever
-   * order the log is read. If all producers together have more than `LIMITS.instances`, the producer with the most
-   * loses its oldest.
+   * Only the `LIMITS.instancesPerProducer` instances with the highest sequence numbers are kept. They sent last, in
+   * whatever order the log is read. If all producers together have more than `LIMITS.instances`, the producer with the
+   * most loses its oldest.
    */
   readonly instances: Map<string, number>;
   /** Time of its last record, UTC in microseconds. */
@@ -84,7 +84,7 @@ export class ProducerTable {
     return this.#producers.size >= LIMITS.producers ? undefined : this.#add(name);
   }
 
-  /** Notes that a record has taken this number. @param committed true for a record that was read from disk */
+  /** Notes that a record has taken this sequence number. @param committed true for a record that was read from disk */
   take(origin: Origin, timeUs: number, refusal: Refusal | null, committed: boolean): void {
     const { producer: name, sequence, instance } = origin;
     // A producer in the log is kept even beyond the limit for new producers.
@@ -96,7 +96,7 @@ export class ProducerTable {
     if (refusal !== null) this.#storeRefusal(producer, sequence, refusal);
   }
 
-  /** The record of this number is committed; called in the order of the numbers. */
+  /** The record of this sequence number is committed; called in the order of the sequence numbers. */
   commit(name: string, sequence: number): void {
     const producer = this.#producers.get(name);
     if (producer !== undefined) producer.committed = sequence;

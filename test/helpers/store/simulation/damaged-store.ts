@@ -98,7 +98,7 @@ export class DamagedStore {
     const { disk, newLife, random, model } = this.#options;
     await this.#judgeCheck("before an opening", disk);
     if (this.#damage.path.includes("/captures/")) return;
-    // If the loss of records is not told, their numbers are used again.
+    // If the loss of records is not told, their sequence numbers are used again.
     const life = newLife(disk, this.#isDamage === true, random);
     const options = { ...this.#options.recorderOptions(), retention: { days: null, bytes: null } };
     await life.start(options);

@@ -73,7 +73,7 @@ export class StoreModel {
     this.#takeMessage(origin.producer, origin.sequence, refusal);
   }
 
-  /** A failed opening showed marks before they were durable. Nobody built on them: their numbers may be used again. */
+  /** A failed opening showed marks before they were durable. Nobody built on them: their sequence numbers may be used again. */
   forgetMarksBehind(sequence: number): void {
     while (this.#entries.length > sequence && this.#entries.at(-1)?.isMark) this.#entries.pop();
   }
