@@ -64,7 +64,7 @@ export class LinkServer {
    */
   readonly #ousted = new WeakMap<LinkSession, readonly (string | null)[]>();
   readonly #limits: ConnectionLimits;
-  readonly #pendingConnections: Readonly<Record<Transport, PendingConnections<LinkSession>>>;
+  readonly #pending: Readonly<Record<Transport, PendingConnections<LinkSession>>>;
   readonly #wrongTokens: TokenFailures;
   readonly #answering = new Set<LinkSession>();
   readonly #budget = new LinkBudget({
@@ -82,10 +82,7 @@ export class LinkServer {
     this.#timers = options.timers;
     this.#limits = connectionLimits(descriptorLimit());
     const { socket, tcp } = this.#limits;
-    this.#pendingConnections = {
-      socket: new PendingConnections(socket.pending),
-      tcp: new PendingConnections(tcp.pending),
-    };
+    this.#pending = { socket: new PendingConnections(socket.pending), tcp: new PendingConnections(tcp.pending) };
     this.#wrongTokens = new TokenFailures(options.timers);
     this.#host = {
       intake: options.intake,
@@ -198,7 +195,7 @@ export class LinkServer {
       session.close();
       return;
     }
-    this.#pendingConnections[session.transport].add(session, address)?.close();
+    this.#pending[session.transport].add(session, address)?.close();
     if (this.#isPaused) session.setServicePaused(true);
     if (token !== null && this.#wrongTokens.isSlowed(address)) session.readLater();
   }
@@ -287,7 +284,7 @@ export class LinkServer {
   }
 
   #entered(session: LinkSession, producer: ProducerProgress): void {
-    this.#pendingConnections[session.transport].remove(session);
+    this.#pending[session.transport].remove(session);
     const older = this.#byProducer.get(producer.name);
     this.#byProducer.set(producer.name, session);
     if (older !== undefined) this.#takesOver(session, older, producer);
@@ -310,7 +307,7 @@ export class LinkServer {
   #ended(session: LinkSession): void {
     this.#sessions.delete(session);
     this.#answering.delete(session);
-    this.#pendingConnections[session.transport].remove(session);
+    this.#pending[session.transport].remove(session);
     const { producer } = session;
     if (producer !== undefined && this.#byProducer.get(producer.name) === session) {
       this.#byProducer.delete(producer.name);

@@ -16,41 +16,35 @@ import {
 } from "../../helpers/store/damaged-log.js";
 import { appendEach, createDisk, openLog, QUARANTINE } from "../../helpers/store/log-harness.js";
 
-t.test(
-  "segment_unreadable: an older segment without a header is corruption, its sequence numbers are lost",
-  async (t) => {
-    for (const size of [0, 63, 1000]) {
-      const disk = await threeSegments();
-      disk.setBytes(pathOf(3), new Uint8Array(size).fill(0x55));
-      const report = await recovers(t, disk, {
-        cases: ["segment_unreadable", "tail_marks"],
-        names: ["a", "b", "e"],
-        lost: 2,
-        corruption: 1,
-      });
-      t.match(report.findings, listOf({ code: "segment_unreadable", firstLost: 3, lastLost: 4 }));
-      if (size > 0) t.equal(disk.bytesOf(`${QUARANTINE}/${report.findings[0]?.quarantineFile}`).length, size);
-    }
-  },
-);
-
-t.test(
-  "segment_unreadable: the newest one stays where it is, and no sequence number of it is used again",
-  async (t) => {
+t.test("segment_unreadable: an older one without a header is corruption, its sequence numbers are lost", async (t) => {
+  for (const size of [0, 63, 1000]) {
     const disk = await threeSegments();
-    for (const at of [10, 42]) flip(disk, 5, at);
-    const sizeBytes = disk.bytesOf(pathOf(5)).length;
-    covered.add("segment_unreadable");
-    const first = await openLog(disk);
-    t.same(first.names, ["a", "b", "c", "d"]);
-    t.match(first.log.recovery.findings, listOf({ code: "segment_unreadable", firstLost: 5, lastLost: null }));
-    t.ok(first.log.nextSequence > 6, `goes on at ${first.log.nextSequence}`);
-    t.equal(disk.bytesOf(pathOf(5)).length, sizeBytes);
-    const again = await openLog(disk.kill());
-    t.same(again.names, ["a", "b", "c", "d"]);
-    t.match(again.log.recovery.findings, listOf({ code: "segment_unreadable", segment: segmentName(5) }));
-  },
-);
+    disk.setBytes(pathOf(3), new Uint8Array(size).fill(0x55));
+    const report = await recovers(t, disk, {
+      cases: ["segment_unreadable", "tail_marks"],
+      names: ["a", "b", "e"],
+      lost: 2,
+      corruption: 1,
+    });
+    t.match(report.findings, listOf({ code: "segment_unreadable", firstLost: 3, lastLost: 4 }));
+    if (size > 0) t.equal(disk.bytesOf(`${QUARANTINE}/${report.findings[0]?.quarantineFile}`).length, size);
+  }
+});
+
+t.test("segment_unreadable: the newest one stays where it is; no sequence number of it is used again", async (t) => {
+  const disk = await threeSegments();
+  for (const at of [10, 42]) flip(disk, 5, at);
+  const sizeBytes = disk.bytesOf(pathOf(5)).length;
+  covered.add("segment_unreadable");
+  const first = await openLog(disk);
+  t.same(first.names, ["a", "b", "c", "d"]);
+  t.match(first.log.recovery.findings, listOf({ code: "segment_unreadable", firstLost: 5, lastLost: null }));
+  t.ok(first.log.nextSequence > 6, `goes on at ${first.log.nextSequence}`);
+  t.equal(disk.bytesOf(pathOf(5)).length, sizeBytes);
+  const again = await openLog(disk.kill());
+  t.same(again.names, ["a", "b", "c", "d"]);
+  t.match(again.log.recovery.findings, listOf({ code: "segment_unreadable", segment: segmentName(5) }));
+});
 
 t.test("segment_unreadable: no crash leaves the newest one shorter than its header, whatever it was", async (t) => {
   for (const [base, names, size] of [
@@ -122,40 +116,33 @@ t.test("opening_state_damaged: the records after it stay", async (t) => {
   }
 });
 
-t.test(
-  "opening_state_damaged: with nothing after it anything may be lost, and no sequence number is used again",
-  async (t) => {
-    for (const [what, damage] of [
-      ["nothing ever was after it", (disk) => flip(disk, 1, 70)],
-      ["the file ends before it", (disk) => cut(disk, 1, 64)],
-      ["the file ends within it", (disk) => cut(disk, 1, 80)],
-      ["zeros from there on", (disk) => disk.setBytes(pathOf(1), disk.bytesOf(pathOf(1)).fill(0, 70))],
-    ] as [string, (disk: SimulatedDisk) => void][]) {
-      const disk = await createDisk();
-      const { log } = await openLog(disk);
-      if (!what.startsWith("nothing")) await appendEach(log, ["a", "b"]);
-      await log.close();
-      const damaged = disk.kill();
-      damage(damaged);
-      const found = { code: "opening_state_damaged", firstLost: 1, lastLost: null };
-      const first = await openLog(damaged);
-      t.same(
-        Object.keys(first.log.recovery.decisions).sort(),
-        ["newest_ends_in_damage", "opening_state_damaged"],
-        what,
-      );
-      t.match(first.log.recovery, { corruptionCount: 1, isLostCountExact: false, findings: listOf(found) }, what);
-      t.ok(first.log.nextSequence > 2 ** 25, `${what}: goes on at ${first.log.nextSequence}`);
-      const again = await openLog(damaged.kill());
-      t.match(
-        again.log.recovery,
-        { corruptionCount: 1, lostRecords: 0, isLostCountExact: false, findings: listOf(found) },
-        what,
-      );
-      t.equal(again.log.nextSequence, first.log.nextSequence, what);
-    }
-  },
-);
+t.test("opening_state_damaged: with nothing after it all may be lost; no sequence number is used again", async (t) => {
+  for (const [what, damage] of [
+    ["nothing ever was after it", (disk) => flip(disk, 1, 70)],
+    ["the file ends before it", (disk) => cut(disk, 1, 64)],
+    ["the file ends within it", (disk) => cut(disk, 1, 80)],
+    ["zeros from there on", (disk) => disk.setBytes(pathOf(1), disk.bytesOf(pathOf(1)).fill(0, 70))],
+  ] as [string, (disk: SimulatedDisk) => void][]) {
+    const disk = await createDisk();
+    const { log } = await openLog(disk);
+    if (!what.startsWith("nothing")) await appendEach(log, ["a", "b"]);
+    await log.close();
+    const damaged = disk.kill();
+    damage(damaged);
+    const found = { code: "opening_state_damaged", firstLost: 1, lastLost: null };
+    const first = await openLog(damaged);
+    t.same(Object.keys(first.log.recovery.decisions).sort(), ["newest_ends_in_damage", "opening_state_damaged"], what);
+    t.match(first.log.recovery, { corruptionCount: 1, isLostCountExact: false, findings: listOf(found) }, what);
+    t.ok(first.log.nextSequence > 2 ** 25, `${what}: goes on at ${first.log.nextSequence}`);
+    const again = await openLog(damaged.kill());
+    t.match(
+      again.log.recovery,
+      { corruptionCount: 1, lostRecords: 0, isLostCountExact: false, findings: listOf(found) },
+      what,
+    );
+    t.equal(again.log.nextSequence, first.log.nextSequence, what);
+  }
+});
 
 for (const [what, damage, names, firstLost] of [
   [
