@@ -93,11 +93,15 @@ function decideFrameLines(world: World, message: CellMessageOf<"frame.lines">, p
   const lines = frame.lines + message.line_count;
   const most = frame.declaredLines === 0 ? LIMITS.frameLines : frame.declaredLines;
   if (lines > most) {
-    throw new RefusedError("too_large", `frame ${frame.id} has at most ${most} lines`, {
-      path: "/line_count",
-      value: message.line_count,
-      allowed: most - frame.lines,
-    });
+    throw new RefusedError(
+      "too_large",
+      `frame ${frame.id} may have at most ${most} lines, but this batch would end at line ${lines}`,
+      {
+        path: "/line_count",
+        value: message.line_count,
+        allowed: most - frame.lines,
+      },
+    );
   }
   if (frame.batches.length >= LIMITS.batchesPerFrame)
     throw tooMany("batches of a frame", "/id", LIMITS.batchesPerFrame);
@@ -152,11 +156,15 @@ function decideSeriesAppend(world: World, message: CellMessageOf<"series.append"
   }
   const series = run.series.find((one) => one.stepIndex === index);
   if (series !== undefined && series.channels !== message.channels) {
-    throw new RefusedError("size_mismatch", `the series of step ${index} has ${series.channels} channels`, {
-      path: "/channels",
-      value: message.channels,
-      allowed: series.channels,
-    });
+    throw new RefusedError(
+      "size_mismatch",
+      `the series of step ${index} has ${series.channels} channels, but this append has ${message.channels}`,
+      {
+        path: "/channels",
+        value: message.channels,
+        allowed: series.channels,
+      },
+    );
   }
   if ((series?.appends.length ?? 0) >= LIMITS.appendsPerSeries) {
     throw tooMany("appends of a series", "/step_index", LIMITS.appendsPerSeries);
