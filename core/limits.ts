@@ -13,7 +13,6 @@ export const LIMITS = {
   /** Deliveries carry their payloads. A page ends before it would be larger than this, but it has at least one delivery. */
   deliveriesPageBytes: 32 * MIB,
 
-  /** Body of an HTTP request. */
   httpBodyBytes: 64 * KIB,
   /** How long the answer to an HTTP request may take to begin. An inline webhook attempt is shorter. Common clients and proxies wait longer. */
   requestDeadlineMs: 30_000,
@@ -139,7 +138,6 @@ export const LIMITS = {
 
   /** Each webhook may have a connection of its own, so that no receiver waits for another. */
   webhooks: 1_000,
-  /** Length of a webhook's URL. */
   webhookUrlCharacters: 2_048,
   /** Four times the longest secret that other services give out. */
   webhookSecretCharacters: 512,

@@ -63,8 +63,8 @@ export function clockFault(lastUs: number, wallUs: number): string | null {
   if (aheadUs <= MINUTE_US) return null;
   const [unit, unitUs] = UNITS_US.find(([, us]) => aheadUs >= 2 * us) ?? UNITS_US[2];
   return (
-    `the service's clock is ${Math.floor(aheadUs / unitUs)} ${unit} ahead of the machine's, at ${formatTimeUs(lastUs)}: new times stay ` +
-    "there until the machine's clock has passed it; if the machine's is right, stop the service and run check --reset-clock"
+    `the service's clock (${formatTimeUs(lastUs)}) is ${Math.floor(aheadUs / unitUs)} ${unit} ahead of the machine's. New times stay there ` +
+    "until the machine's clock has passed it. If the machine's clock is right, stop the service and run check --reset-clock"
   );
 }
 

@@ -8,6 +8,7 @@ import {
   fileSystemBreaches,
   folderBreaches,
   importCycles,
+  inventedNames,
   loosePatternBreaches,
   nameBreaches,
   referencesOf,
@@ -72,6 +73,7 @@ t.test("the repository", async (t) => {
   t.same(importCycles(files), [], "no cycle");
   t.same(unusedFiles(files, ENTRY_POINTS, "product"), [], "no file that nobody imports");
   t.same(nameBreaches(files.keys()), [], "names");
+  t.same(inventedNames(files), [], "names of the field");
   t.same(loosePatternBreaches(files), [], "no assertion that cannot fail");
   t.same(seedsByChance(files), [], "random tests are the same each time");
   t.test("all that is tracked", { skip: existsSync(".git") ? false : "not a git checkout" }, async (t) => {
@@ -336,6 +338,8 @@ t.test("a name that says nothing, or is not kebab-case, fails", async (t) => {
   for (const name of ["core/runState.ts", "core/RunState.ts", "core/run_state.ts", "core/Sub/run.ts", "core/a.b.ts"]) {
     t.match(nameBreaches([name]), listOf(/kebab/), name);
   }
+  const invented = { "core/front-des\x6b.ts": "class RunLedge\x72 {} // a desktop, a bookkeeper" };
+  t.equal(inventedNames(made(invented)).length, 2);
   t.same(
     nameBreaches(["core/run/run-state.ts", "test/core/run-state.test.ts", "core/uuid-v7.ts", "test/helpers/x.ts"]),
     [],

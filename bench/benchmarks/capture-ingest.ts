@@ -48,9 +48,9 @@ export const captureIngest: Benchmark = {
   name: "capture-ingest",
   measures:
     `One capture over the cell link: frame.lines of ${BATCH_LINES} lines, 3,200 points, u16 height and u16 luminance, ${IN_FLIGHT} batches in flight, ` +
-    "durability full. The clock runs from the first batch's send to the last acknowledgement; what comes before and after the lines is outside. " +
-    "Latency is that of one batch, in a closed loop. The peer writes the same bytes to a file in the groups in which the service last acknowledged " +
-    "them, with fdatasync after each group, then a small record for each batch to a second file, again with fdatasync: what the disk costs.",
+    "durability full. The clock runs from the first batch's send to the last acknowledgement. What comes before and after the lines is not measured. " +
+    "Latency is that of one batch, in a closed loop. The peer shows what the disk costs. It writes the same bytes to a file, in the groups in which the service " +
+    "last acknowledged them, with fdatasync after each group. Then it writes a small record for each batch to a second file, again with fdatasync.",
   metric: { name: "durable captures", unit: "MB/s", better: "higher" },
   contestants: [
     { name: "cell-link", description: "producer, socket, recorder, capture file and log, default settings" },

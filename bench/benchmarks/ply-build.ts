@@ -96,9 +96,9 @@ function plyBenchmark(frame: BenchFrame): Benchmark {
   return {
     name: `ply-build-${frame.suffix}`,
     measures:
-      `All vertices of ${frame.what} as binary PLY, in the pieces in which a download takes them: from raw planes in the kernels' memory to bytes in the same. ` +
-      "The peer copies bytes of the same size, piece by piece, to memory that copies before have used. Before each the caches are filled with other bytes: what is " +
-      `read and what is written is in none of them, for the service and for the copy. ${REPEATED}`,
+      `All vertices of ${frame.what} as binary PLY, in the pieces that a download takes. The raw planes and the result are both in the kernels' memory. ` +
+      "The peer copies as many bytes, piece by piece, to memory that was used before. Before each measurement the caches are filled with other bytes. " +
+      `So neither the service nor the peer finds its input or output there. ${REPEATED}`,
     metric: { name: "time", unit: "ms", better: "lower" },
     contestants: CONTESTANTS,
     peer: "memcpy",

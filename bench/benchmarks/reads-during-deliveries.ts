@@ -50,9 +50,10 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
 export const readsDuringDeliveries: Benchmark = readsBeside({
   name: "reads-during-deliveries",
   measures:
-    `${READS} Alone; beside ${PACED_EVENTS_PER_SECOND} events a second that 200 webhooks subscribe to; and beside ${FLAT_OUT_EVENTS.full} such events sent at once when a slice ` +
-    `begins, whose deliveries take longer than it. What the service puts off until its deliveries are made is in none of it: the next slice begins when it rests. ` +
-    `A slice takes ${SLICE_SECONDS.full} s; a round has ${SLICES.full} of each.`,
+    `${READS} There are three kinds of slices. In a quiet one nothing is delivered. In a paced one there are ${PACED_EVENTS_PER_SECOND} events a second, to which ` +
+    `200 webhooks subscribe. In a flat-out one there are ${FLAT_OUT_EVENTS.full} such events at once when it begins, and their deliveries take longer than it. ` +
+    "The next slice begins when the service rests, so work that it has put off is not measured. " +
+    `A slice takes ${SLICE_SECONDS.full} s, and a round has ${SLICES.full} of each kind.`,
   contestants: [
     { name: "quiet", description: "no deliveries" },
     { name: "paced", description: `${PACED_EVENTS_PER_SECOND} events to 200 webhooks a second` },

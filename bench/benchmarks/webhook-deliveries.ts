@@ -58,11 +58,11 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
 export const webhookDeliveries: Benchmark = {
   name: "webhook-deliveries",
   measures:
-    `200 webhooks subscribe to ProgramCompleted; ${EVENTS.full} runs of 4 steps and 4 checks are sent at once over the cell link. The clock starts before ` +
-    "the first message and stops when the last receiver has the last event: the runs' records, the queue, signatures and attempts are in it, and the outcomes that are " +
-    "recorded durably meanwhile. CPU time is of all that the service does until it rests. Latency runs from an event's own timestamp to the last byte at the receiver, " +
-    "and so holds the wait behind the events before it. The peer is a thread whose loop posts the same bytes to the same receivers with undici's request, one at " +
-    "a time to each, and does nothing else; its latency runs from when it is told to.",
+    `200 webhooks subscribe to ProgramCompleted. ${EVENTS.full} runs of 4 steps and 4 checks are sent at once over the cell link. The clock starts before the ` +
+    "first message, and stops when the last receiver has the last event. So it measures the runs' records, the queue, signatures, attempts, and the durable records " +
+    "of outcomes until then. CPU time is all that the service takes until it rests. Latency is from an event's own timestamp to the last byte at the receiver. " +
+    "So it includes the wait behind earlier events. The peer is a thread that posts the same bytes to the same receivers with undici's request, one at a time to " +
+    "each, and does nothing else. Its latency begins when it is told to post.",
   metric: { name: "deliveries", unit: "1/s", better: "higher" },
   contestants: [
     { name: "service", description: "the service as shipped, default settings, every webhook with a secret" },

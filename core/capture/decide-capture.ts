@@ -97,11 +97,15 @@ function decideFrameLines(
   const lines = frame.lines + message.line_count;
   const most = frame.declaredLines === 0 ? LIMITS.frameLines : frame.declaredLines;
   if (lines > most) {
-    throw new RefusedError("too_large", `frame ${frame.id} has at most ${most} lines`, {
-      path: "/line_count",
-      value: message.line_count,
-      allowed: most - frame.lines,
-    });
+    throw new RefusedError(
+      "too_large",
+      `frame ${frame.id} may have at most ${most} lines, but this batch would end at line ${lines}`,
+      {
+        path: "/line_count",
+        value: message.line_count,
+        allowed: most - frame.lines,
+      },
+    );
   }
   if (frame.batches.length >= LIMITS.batchesPerFrame)
     throw tooMany("batches of a frame", "/id", LIMITS.batchesPerFrame);
@@ -160,11 +164,15 @@ function decideSeriesAppend(
   }
   const series = run.series.find((one) => one.stepIndex === index);
   if (series !== undefined && series.channels !== message.channels) {
-    throw new RefusedError("size_mismatch", `the series of step ${index} has ${series.channels} channels`, {
-      path: "/channels",
-      value: message.channels,
-      allowed: series.channels,
-    });
+    throw new RefusedError(
+      "size_mismatch",
+      `the series of step ${index} has ${series.channels} channels, but this append has ${message.channels}`,
+      {
+        path: "/channels",
+        value: message.channels,
+        allowed: series.channels,
+      },
+    );
   }
   if ((series?.appends.length ?? 0) >= LIMITS.appendsPerSeries) {
     throw tooMany("appends of a series", "/step_index", LIMITS.appendsPerSeries);

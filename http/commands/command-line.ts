@@ -48,9 +48,8 @@ export function commandLine(): Command {
   const program = new Command("inspection-service")
     .description("Stores the results of an inspection cell, serves them over HTTP and sends them to webhooks.")
     .version(SERVICE_VERSION)
-    .showHelpAfterError("(--help lists all commands and options)")
     // Subcommands inherit it.
-    .configureOutput({ writeOut: printOrExit, writeErr: sayOnStandardError });
+    .configureOutput({ writeOut: printOrExit, writeErr: sayOnStandardError, outputError: sayWrongUse });
   addServingCommands(program);
   addStoreCommands(program);
   addKeyCommands(program.command("keys").description("add, list and remove API keys"));
@@ -94,6 +93,10 @@ function addStoreCommands(program: Command): void {
   );
   addCommand(program, "export", "write one run of a store as plain files", EXPORT_OPTIONS, async () =>
     warning((await import("./export-command.js")).exportRun),
+  ).addHelpText(
+    "after",
+    "\nExit codes: 0 if the run was written whole; 1 if it was not written, or if parts of it may be lost: `incomplete.json` in the folder\n" +
+      "then says which.",
   );
 }
 
@@ -128,6 +131,15 @@ function addProducerCommands(producers: Command): void {
     PRODUCERS_REMOVE_OPTIONS,
     async () => warning((await import("./producers-command.js")).removeProducer),
   );
+}
+
+/** Gives commander's errors the form of all others: one line. */
+function sayWrongUse(text: string): void {
+  const message = text
+    .trim()
+    .replace(/^error: /, "")
+    .replaceAll("\n", " ");
+  sayOnStandardError(`inspection-service: ${message} (--help lists all commands and options)\n`);
 }
 
 /** For commander, which ends the process itself after the output. */

@@ -38,7 +38,7 @@ export const SERVE_OPTIONS = {
   port: integer("port to listen on; 0 takes a free one", 0, 65_535, 8000, "8000"),
   open: toggle("serve without authentication on an address other than loopback"),
   "api-keys": path(
-    "file of API keys, made with `keys add`; every request then needs a key, but for /livez and the files of the console",
+    "file of API keys, made with `keys add`; every request then needs a key, except /livez, / and the files of the console",
     null,
   ),
   "cors-origin": option<readonly string[]>({
@@ -85,7 +85,7 @@ export const SERVE_OPTIONS = {
   "tls-cert": path("certificate chain in PEM, to serve HTTPS; needs --tls-key", null),
   "tls-key": path("private key of --tls-cert, in PEM", null),
   durability: choice(
-    "when a message is acknowledged: with full once it survives a power cut, else once it is written",
+    "when a message is acknowledged; full: when it would survive a power cut; interval, none: when it is written",
     ["full", "interval", "none"],
     "full",
   ),
@@ -112,7 +112,7 @@ export const SERVE_OPTIONS = {
   ),
   "retain-days": bound("remove the captures of runs that ended this many days ago; records and reports stay", 36_500),
   "retain-bytes": sizeBound(
-    "remove the oldest captures of ended runs while all captures exceed this size; records and reports stay",
+    "remove the oldest captures of ended runs while all captures together take more than this; records and reports stay",
   ),
   "webhook-allow": ranges("deliver webhooks only to these address ranges"),
   "webhook-deny": ranges("never deliver webhooks to these address ranges"),
@@ -168,7 +168,7 @@ function runId(description: string) {
 
 export const CHECK_OPTIONS = {
   ...STORE_OPTIONS,
-  "reset-clock": toggle("before the check, set the store's clock back to the machine's if it is ahead of it"),
+  "reset-clock": toggle("if the store's clock is ahead of the machine's, set it back before the check"),
   json: toggle("print one JSON object instead of lines"),
 } as const satisfies OptionDeclarations;
 
@@ -189,12 +189,12 @@ export const INSPECT_OPTIONS = {
 
 export const EXPORT_OPTIONS = {
   ...STORE_OPTIONS,
-  run: runId("the run to export"),
-  to: path("folder to write to; it must be empty or not exist yet", null),
+  run: runId("the run to export (required)"),
+  to: path("folder to write to (required); it must be empty or not exist yet", null),
   config: path("JSON file of options, each under its long name", null),
 } as const satisfies OptionDeclarations;
 
-const KEY_FILE = path("file in which the hashes of the keys are kept", null);
+const KEY_FILE = path("file in which the hashes of the keys are kept (required)", null);
 
 export const KEYS_ADD_OPTIONS = {
   file: KEY_FILE,
@@ -214,7 +214,7 @@ export const KEYS_REMOVE_OPTIONS = {
   file: KEY_FILE,
   id: option<string | null>({
     placeholder: "<id>",
-    description: "id of the key to remove, as `keys list` shows it",
+    description: "id of the key to remove (required), as `keys list` shows it",
     allowed: "12 hex digits",
     parse: (text) => (/^[0-9a-f]{12}$/.test(text) ? text : undefined),
     fallback: null,
@@ -227,7 +227,7 @@ export const PRODUCERS_REMOVE_OPTIONS = {
   ...STORE_OPTIONS,
   name: option<string | null>({
     placeholder: "<name>",
-    description: "name of the producer to forget, as `producers list` shows it",
+    description: "name of the producer to forget (required), as `producers list` shows it",
     allowed: "a producer's name, made of a-z, 0-9, dot, dash and underscore",
     parse: (text) => (/^[a-z0-9._-]+$/.test(text) ? text : undefined),
     fallback: null,

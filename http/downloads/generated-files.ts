@@ -28,7 +28,6 @@ export type MakeArtefact = <N extends TaskName>(
 export interface GeneratedFilesOptions {
   make: MakeArtefact;
   open: OpenStoredExtents;
-  /** Path of the run's capture file. */
   capturePathOf(runId: string): string;
   /** Limit of the cached pieces, in bytes. */
   keptBytes: number;

@@ -28,7 +28,6 @@ export class CrossOrigin {
     return [["Access-Control-Allow-Origin", allowed], ["Access-Control-Expose-Headers", EXPOSED], ...vary];
   }
 
-  /** Header lines of the answer to a preflight request. */
   preflightHeaders(headers: RequestHeaders, methods: string): HeaderLines {
     if (headers.count("access-control-request-method") === 0 || this.#allowed(headers) === undefined) return [];
     return [

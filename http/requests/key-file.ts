@@ -81,10 +81,8 @@ async function makeLock(path: string, lock: string, deadlineMs: number): Promise
     } catch (error) {
       if ((error as FileSystemError).code !== "EEXIST") throw error;
       if (performance.now() > deadlineMs) {
-        const hint = `if no other command changes it now, remove ${lock}`;
-        throw new ApiKeysError(
-          `${path} is being changed by another command, so it was not changed: try again; ${hint}`,
-        );
+        const hint = `if no other command is running, remove ${lock}`;
+        throw new ApiKeysError(`another command is changing ${path}, so this one changed nothing: try again; ${hint}`);
       }
     }
     await pause(LOCK_PAUSE_MS * (0.5 + Math.random()));

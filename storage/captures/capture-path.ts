@@ -9,7 +9,6 @@ export type CaptureKind = "capture" | "report";
 
 const ENDINGS = { capture: "cap", report: "rep" } as const;
 
-/** The file of each kind of stored bytes. */
 export const FILE_OF_KIND: Readonly<Record<StoredKind, CaptureKind>> = { captures: "capture", reports: "report" };
 
 /**

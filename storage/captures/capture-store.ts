@@ -10,7 +10,6 @@ import { type CaptureKind, captureMonth, capturePath } from "./capture-path.js";
 /** A capture file, or the folder of its month, that should have been removed and is still there. */
 export interface KeptFile {
   runId: string;
-  /** The file system's error. */
   error: FileSystemError;
 }
 

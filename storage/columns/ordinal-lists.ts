@@ -38,7 +38,6 @@ export class OrdinalLists {
     return key < this.#counts.length ? this.#counts.get(key) : 0;
   }
 
-  /** The key's list if it is a long one. */
   longList(key: number): LongList | undefined {
     return this.#longLists.get(key);
   }

@@ -128,7 +128,7 @@ export class Log {
     if (this.pendingBytes + length > this.#maximumPendingBytes) {
       throw new StorageError(
         "log_overloaded",
-        `${this.pendingBytes} bytes wait to be committed, and ${this.#maximumPendingBytes} may`,
+        `${this.pendingBytes} bytes wait to be committed; at most ${this.#maximumPendingBytes} may wait`,
         { pending_bytes: this.pendingBytes, maximum_pending_bytes: this.#maximumPendingBytes },
       );
     }

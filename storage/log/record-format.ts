@@ -6,7 +6,7 @@
  * |---|---|---|---|
  * | 0 | 4 | magic | bytes `52 45 43 31` ("REC1") |
  * | 4 | 2 | type | below 16 the log's own (`LOG_RECORD_TYPE`), from 16 on the owner's |
- * | 6 | 1 | flags | bit 0: whoever does not know the type must refuse to open; the others are 0 and ignored |
+ * | 6 | 1 | flags | bit 0: a reader that does not know the type must refuse to open the log; the others are 0 and ignored |
  * | 7 | 1 | version | 1 |
  * | 8 | 8 | sequence | counts from 1 without gaps; of an opening state, the last sequence number before its segment |
  * | 16 | 8 | durable_up_to | all records up to here had been synced when this was written; at most its own sequence number |

@@ -55,11 +55,11 @@ t.test("a fault says how far the service's clock is ahead, from a minute on", as
   const wall = 1_795_200_000_000_000;
   for (const ahead of [-1e12, -1, 0, 1, 60_000_000]) t.equal(clockFault(wall + ahead, wall), null, String(ahead));
   const cases: [aheadUs: number, said: RegExp][] = [
-    [60_000_001, / 1 minutes ahead of the machine's, at 2026-11-20T18:41:00\.000001Z:.*check --reset-clock/],
+    [60_000_001, /clock \(2026-11-20T18:41:00\.000001Z\) is 1 minutes ahead of the machine's\. .*check --reset-clock$/],
     [119 * 60e6, / 119 minutes ahead/],
     [120 * 60e6, / 2 hours ahead/],
     [47.9 * 3600e6, / 47 hours ahead/],
-    [3652 * 86_400e6, / 3652 days ahead of the machine's, at 2036-11-19T/],
+    [3652 * 86_400e6, / \(2036-11-19T\S*\) is 3652 days ahead of the machine's/],
   ];
   for (const [ahead, said] of cases) t.match(clockFault(wall + ahead, wall), said);
   t.match(

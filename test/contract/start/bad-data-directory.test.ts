@@ -214,7 +214,7 @@ t.test(
       await refused(
         t,
         path,
-        /the data directory \S+ cannot be made at this place; give another folder \(mkdir \S+: ENOENT/,
+        /^(inspection-service: )?the data directory \S+ cannot be made at this place; give another folder \(mkdir \S+: ENOENT/,
         SERVING,
       );
     }

@@ -78,7 +78,7 @@ async function isServedByNothing(t: Test, { data, ids }: DamagedStore): Promise<
   t.match(await client.get("/health"), {
     status: "degraded",
     components: {
-      log: { status: "degraded", detail: /opening found 1 damaged place: 2 records lost, \d+ bytes in quarantine/ },
+      log: { status: "degraded", detail: /the start found 1 damaged place: 2 records lost, \d+ bytes in quarantine/ },
     },
   });
   const list = await client.get("/runs");
@@ -163,7 +163,7 @@ async function isToldUntilMended(t: Test, { data, path, offsets }: DamagedStore)
   const look = () => logRow(t, data);
   const [copy] = readdirSync(join(data, "quarantine")) as [string];
   rmSync(join(data, "quarantine", copy));
-  t.match(await look(), { status: "degraded", detail: /opening found 1 damaged place/ });
+  t.match(await look(), { status: "degraded", detail: /the start found 1 damaged place/ });
   t.same(readdirSync(join(data, "quarantine")), [copy], "copied again");
   const rotten = readFileSync(path);
   const mended = Buffer.from(rotten);
@@ -181,7 +181,7 @@ async function isHeaderCopyTold(t: Test, { data, path }: DamagedStore): Promise<
   const whole = readFileSync(path);
   writeFileSync(path, Buffer.from(whole).fill(0xff, 0, 4));
   for (const round of isFullSize ? ["first", "second"] : ["first"]) {
-    t.match(await look(), { status: "degraded", detail: /opening found 1 damaged place: 0 records lost/ }, round);
+    t.match(await look(), { status: "degraded", detail: /the start found 1 damaged place: 0 records lost/ }, round);
   }
   t.match(await checkDirectory(data), { ok: false, findings: listOf({ code: "header_copy_damaged" }) });
   t.same(readdirSync(join(data, "quarantine")), []);

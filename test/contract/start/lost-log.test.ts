@@ -142,7 +142,7 @@ for (const [what, damage] of CHOSEN) {
     t.ok(first.total >= 1 && first.total <= RUNS, `${first.total} runs, the new one among them`);
     t.ok(Number(segments().at(-1)?.slice(0, 16)) > durable, "the log goes on after what was durable");
 
-    t.match(await serve(), { status: "degraded", total: first.total, log: { detail: /opening found \d+ damaged/ } });
+    t.match(await serve(), { status: "degraded", total: first.total, log: { detail: /the start found \d+ damaged/ } });
     const after = await check();
     t.notOk(after.ok);
     t.ok(after.codes.includes("sequences_missing"));
@@ -190,7 +190,7 @@ for (const [what, damage] of isFullSize ? WITNESSES : WITNESSES.slice(0, 1)) {
 t.test("a newest segment that ends within its opening state is told by every start", async (t) => {
   truncateSync(lastSegment(), 200);
   t.match(await check(), { ok: false });
-  const log = { status: "degraded", detail: /opening found 1 damaged place: an unknown number of records lost/ };
+  const log = { status: "degraded", detail: /the start found 1 damaged place: an unknown number of records lost/ };
   t.match(await open(t), { log });
   const [kept] = readdirSync(QUARANTINE) as [string];
   const after = await check();

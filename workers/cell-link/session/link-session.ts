@@ -259,7 +259,7 @@ export class LinkSession {
       this.refuseConnection(
         unavailable(
           intake.unavailable ??
-            "the service knows too many producer names: `inspection-service producers` lists and removes them",
+            `all ${LIMITS.producers} producer names are used: stop the service and remove one with \`inspection-service producers remove\``,
         ),
       );
       return;

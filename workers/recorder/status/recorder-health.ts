@@ -50,7 +50,7 @@ export class RecorderHealth {
     const { guards, opened } = this.#sources;
     const { failure, recovery } = opened.log;
     if (failure !== null) return row("log", "down", `since ${failure.params.since}: ${failure.message}`);
-    const found = [foundByOpening(recovery, opened.openedAt), foundEarlier(opened.earlierDamage)];
+    const found = [foundByStart(recovery, opened.openedAt), foundEarlier(opened.earlierDamage)];
     const faults = [...found, guards.watch.logFault].filter((one) => one !== null);
     return faults.length === 0 ? row("log", "healthy", null) : row("log", "degraded", faults.join("; "));
   }
@@ -96,7 +96,7 @@ function usedNames(count: number): string | null {
   );
 }
 
-function foundByOpening(recovery: RecoveryReport, openedAt: string): string | null {
+function foundByStart(recovery: RecoveryReport, openedAt: string): string | null {
   const { corruptionCount, lostRecords, isLostCountExact, quarantinedBytes, findings } = recovery;
   if (corruptionCount === 0) return null;
   const known = counted(lostRecords, "record");
@@ -105,7 +105,7 @@ function foundByOpening(recovery: RecoveryReport, openedAt: string): string | nu
   const end = findings.find(({ code }) => code === "log_lost");
   const said = end === undefined ? "" : `; the log has lost its end or all of it: ${end.detail}${describeLost(end)}`;
   return (
-    `since ${openedAt}: opening found ${counted(corruptionCount, "damaged place")}: ${lost} lost, ` +
+    `since ${openedAt}: the start found ${counted(corruptionCount, "damaged place")}: ${lost} lost, ` +
     `${counted(quarantinedBytes, "byte")} in quarantine${said}`
   );
 }

@@ -227,12 +227,12 @@ export class DiskRoom implements WriteRoom {
     }
     if (measure === null) return { status: "healthy", detail: null };
     if (this.#level === "low") {
-      const detail = since(this.#sinceUs, `${room}, captures wait for ${amount(measure.lowBytes)}`);
+      const detail = since(this.#sinceUs, `${room}, captures wait until ${amount(measure.lowBytes)} is free`);
       return { status: "degraded", detail };
     }
     return {
       status: "down",
-      detail: since(this.#sinceUs, `${room}, all messages wait for ${amount(measure.criticalBytes)}`),
+      detail: since(this.#sinceUs, `${room}, all messages wait until ${amount(measure.criticalBytes)} is free`),
     };
   }
 

@@ -109,7 +109,7 @@ export class RetentionFaults {
     }
     const cause =
       `the machine's clock is ${Math.floor(leadUs / DAY_US)} days ahead of the last run with captures: ` +
-      "captures that are old only by this clock stay for a day; correct the clock if it is wrong";
+      "captures that are old only by this clock are kept for a day, and then removed; correct the clock before that if it is wrong";
     this.#clockInDoubt = { sinceUs: before?.sinceUs ?? wallUs(), cause };
     if (before === null) line("warn", "retention by age waits", { cause });
   }

@@ -77,5 +77,5 @@ export class Dispatcher {
 /** The error of an attempt that timed out, with the time that it really had. */
 function timeoutFault(limitMs: number, { timeoutMs }: DeliveryJob): string {
   const fault = `no answer within ${Math.round(limitMs) / 1000} s`;
-  return limitMs < timeoutMs ? `${fault}, where the dispatch window ended` : fault;
+  return limitMs < timeoutMs ? `${fault}: the time for this delivery was over` : fault;
 }

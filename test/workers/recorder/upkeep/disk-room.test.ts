@@ -89,13 +89,16 @@ t.test("a level is left only with an eighth more room than it begins at; health 
   t.equal(await subject.look(GIB - 1), "low");
   t.same(subject.room.row, {
     status: "degraded",
-    detail: "since 2026-11-20T00:00:00.000Z: 1024 MiB of 1000.0 GiB free, captures wait for 1024 MiB",
+    detail: "since 2026-11-20T00:00:00.000Z: 1024 MiB of 1000.0 GiB free, captures wait until 1024 MiB is free",
   });
   subject.nowUs += 3_600_000_000;
   t.equal(await subject.look(GIB + GIB / 8 - 1), "low");
   t.match(subject.room.row.detail, /since 2026-11-20T00:00/, "since the level began");
   t.equal(await subject.look(200 * MIB), "critical");
-  t.match(subject.room.row, { status: "down", detail: /since 2026-11-20T01:00.*all messages wait for 256 MiB/ });
+  t.match(subject.room.row, {
+    status: "down",
+    detail: /since 2026-11-20T01:00.*all messages wait until 256 MiB is free/,
+  });
   t.equal(await subject.look(256 * MIB + 32 * MIB - 1), "critical");
   t.equal(await subject.look(256 * MIB + 32 * MIB), "low");
   t.equal(await subject.look(GIB + GIB / 8), "enough");
@@ -156,7 +159,7 @@ t.test("a disk that does not answer hides not what waits for room, nor since whe
     status: "down",
     detail:
       "since 2026-11-20T00:01:00.000Z: the disk does not answer: statfs: EIO; " +
-      "since 2026-11-20T00:00:00.000Z: 1024 MiB of 1000.0 GiB free, captures wait for 1024 MiB",
+      "since 2026-11-20T00:00:00.000Z: 1024 MiB of 1000.0 GiB free, captures wait until 1024 MiB is free",
   });
   await subject.room.stop();
 });

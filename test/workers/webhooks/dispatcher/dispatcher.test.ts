@@ -72,8 +72,8 @@ t.test("an attempt that is not answered ends after its time-out, or with the win
     sent.map(({ timedOut }) => timedOut),
     [
       "no answer within 3 s",
-      "no answer within 2 s, where the dispatch window ended",
-      "no answer within 10 s, where the dispatch window ended",
+      "no answer within 2 s: the time for this delivery was over",
+      "no answer within 10 s: the time for this delivery was over",
     ],
   );
   t.same(
