@@ -135,6 +135,7 @@ function RunHead({ run, report }: { run: Run; report: Report | undefined }) {
       {report?.quality_report?.summary && <p>{<Text of={sentence(report.quality_report.summary)} />}</p>}
       <FailedChecks checks={report?.quality_report?.checks ?? []} />
       <FoundDefects run={run} defects={report?.quality_report?.defects ?? []} />
+      {(run.files ?? []).some(({ deleted_at: at }) => at) && <p>Retention removed captures of this run.</p>}
       <RunFacts run={run} />
       {Object.keys(facts).length > 0 && <Facts of={facts} />}
     </header>
