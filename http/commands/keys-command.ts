@@ -1,3 +1,4 @@
+import { whyNotRead } from "../../storage/disk/file-system-error.js";
 import { createKey } from "../requests/api-keys.js";
 import { changeKeyFile, readKeyFile } from "../requests/key-file.js";
 import type { KeysAddOptions, KeysListOptions, KeysRemoveOptions } from "./command-options.js";
@@ -52,6 +53,6 @@ async function told<T>(work: Promise<T>): Promise<T> {
     return await work;
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    throw new UsageError(`--file: ${(error as Error).message}`);
+    throw new UsageError(`--file: ${whyNotRead(error)}`);
   }
 }

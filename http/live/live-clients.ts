@@ -1,4 +1,5 @@
 import { setMaxListeners } from "node:events";
+import { counted } from "../../core/counted.js";
 import { LIMITS } from "../../core/limits.js";
 import { ServiceError } from "../../core/service-errors.js";
 import { SYSTEM_TIMERS, type Timers } from "../../core/timers.js";
@@ -66,9 +67,10 @@ export class LiveClients {
   /** @throws ServiceError unavailable, if there are too many clients, or the service stops */
   admit(kind: LiveKind): LiveClient {
     if (this.#clients.size >= this.#limit || this.#cut.signal.aborted) {
+      const verb = this.#limit === 1 ? "follows" : "follow";
       const message = this.#cut.signal.aborted
         ? "the service is stopping"
-        : `as many clients follow changes already as --live-streams allows: ${this.#limit}`;
+        : `${counted(this.#limit, "client")} already ${verb} changes, the most that --live-streams allows`;
       throw new ServiceError("unavailable", message, { retry_after_seconds: RETRY_AFTER_SECONDS });
     }
     const client = new LiveClient(this, this.figures[kind], () => this.#remove(client));

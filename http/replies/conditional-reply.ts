@@ -108,7 +108,7 @@ export function checkWriteCondition(ifMatch: string | undefined): void {
 
 function strongTagsOf(etag: string | undefined): string {
   return etag === undefined || etag.startsWith("W/")
-    ? "only *, because If-Match needs a strong ETag, and this answer has none"
+    ? "only *, because If-Match needs a strong ETag, which only files have"
     : `* or ${etag}`;
 }
 

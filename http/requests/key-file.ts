@@ -1,4 +1,4 @@
-import { basename } from "node:path";
+import { basename, dirname } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { since } from "../../core/health.js";
 import { nodeFileSystem, realPathOf, replaceKeepingOwner } from "../../storage/disk/file-system.js";
@@ -79,6 +79,7 @@ async function makeLock(path: string, lock: string, deadlineMs: number): Promise
       await (await nodeFileSystem.open(lock, "create")).close();
       return;
     } catch (error) {
+      if (isMissing(error)) throw new ApiKeysError(`the folder ${dirname(path)} does not exist`);
       if ((error as FileSystemError).code !== "EEXIST") throw error;
       if (performance.now() > deadlineMs) {
         const hint = `if no other command is running, remove ${lock}`;

@@ -72,7 +72,7 @@ export async function lockDirectory(fileSystem: FileSystem, directory: string): 
 }
 
 function locked(place: string, processId: number): StorageError {
-  const message = `the data directory is in use by process ${processId} (${place}): stop it, or wait until it ends`;
+  const message = `the data directory is in use by process ${processId} (${place}): stop that process, or wait until it ends`;
   return new StorageError("directory_locked", message, { process_id: processId, directory: place });
 }
 

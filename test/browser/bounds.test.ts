@@ -43,6 +43,7 @@ t.test("the console at its bounds", inBrowser, async (t) => {
     const { page, faults } = await open(`/console/runs/${runId}`);
     await page.getByText("Removed by retention").first().waitFor();
     await page.getByText("Retention removed this series.").waitFor();
+    await page.locator(".run-head").getByText("Retention removed captures of this run.").waitFor();
     t.equal(await page.locator(".files-table a[download]").count(), 0, "nothing to save");
     t.same(faults, []);
     await page.context().close();

@@ -82,6 +82,7 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
   t.match(await shown(second, damaged.frameId, broken), /damaged/);
   const beside = `?view=difference&with=${damaged.frameId}`;
   t.match(await shown(second, empty.frameId, broken, beside), /^The other frame cannot be shown\. .*data are damaged/);
+  await damagedPreview(t, browser, second, damaged);
   await second.end();
 
   const retention = ["serve", "--retain-bytes", "1"];
@@ -134,6 +135,21 @@ async function withoutHeights(
   await page.getByText("Nothing was measured").waitFor();
   t.same(faults, []);
   await page.context().close();
+}
+
+async function damagedPreview(
+  t: Test,
+  browser: Browser,
+  service: ServiceProcess,
+  { runId, frameId }: TakenFrame,
+): Promise<void> {
+  const url = `http://127.0.0.1:${service.port}`;
+  for (const path of ["/", `/console/runs/${runId}`]) {
+    const { page, faults } = await openPage(browser, url + path, {}, [refused(frameId, "500", "/preview\\.png")]);
+    await page.locator("li a .preview", { hasText: "Damaged: no picture" }).waitFor();
+    t.same(faults, []);
+    await page.context().close();
+  }
 }
 
 /** In mm it is 6 wide and 8 high, in points 120 and 80. */

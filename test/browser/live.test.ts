@@ -79,11 +79,11 @@ async function followRun(cell: ConsoleCell, id: string, now: Page, runs: Page, o
   await now.locator(".now-steps", { hasText: "✓Completed: Scan face▸Running: Sweep…Pending: Park" }).waitFor();
   await one.locator(".steps-table").getByText("Running").waitFor();
   await cell.say("check.add", { run_id: id, check: check("width", "failed", 11) });
-  await one.getByText("width").waitFor();
+  await one.locator(".checks-table").getByText("width").waitFor();
   await cell.say("run.finish", { id });
   await now.locator(".now-outcome").getByText("Failed").waitFor();
   await now.locator(".now-reasons li", { hasText: "width 11.0000, allowed 10.0000 ± 0.0500 mm" }).waitFor();
-  await one.locator(".run-head").getByText("Failed").waitFor();
+  await one.locator(".run-title").getByText("Failed").waitFor();
   await runs.locator(".runs-table").getByText("Failed").waitFor();
 }
 
@@ -196,12 +196,18 @@ async function hearOfSettings(t: Test, cell: ConsoleCell, browser: Browser, url:
 
   const one = await openPage(browser, `${url}/console/webhooks/${webhook}`, {}, [/403/]);
   await one.page.getByRole("heading", { name: "Old name" }).waitFor();
+  await one.page.getByRole("button", { name: "Edit" }).click();
   for (const page of [runs, one.page]) await loseMark(page);
   await put(nextId(), "Third program");
   await cell.patch(`/webhooks/${webhook}`, { name: "New name" });
   for (const page of [runs, one.page]) await regain(page);
   await offered("Third program").waitFor({ state: "attached" });
   await one.page.getByRole("heading", { name: "New name" }).waitFor();
+  t.equal(
+    await one.page.getByRole("textbox", { name: "Name" }).inputValue(),
+    "Old name",
+    "a form stays as it was opened",
+  );
   t.same([...faults, ...one.faults], []);
   for (const page of [runs, one.page]) await page.context().close();
 }

@@ -18,6 +18,7 @@ t.test("what surrounds the pages", inBrowser, async (t) => {
     ]);
 
   t.test("the bar says that the cell is not well, and leads to the reason", (t) => showHealth(t, cell, open));
+  t.test("each figure of the system page is what the service measures", (t) => showFigures(t, cell, open));
   t.test("the code of the frame's page does not come: the page says so, and can try again", (t) =>
     loseFramePage(t, cell, open),
   );
@@ -55,6 +56,54 @@ async function showHealth(t: Test, cell: ConsoleCell, open: OpenPage): Promise<v
   await cell.say("component.put", { key: "lamp", status: "healthy", required: true });
   await readAgain();
   await mark.waitFor({ state: "detached" });
+  t.same(faults, []);
+  await page.context().close();
+}
+
+/** The figures as the page shows them, by their words, and what each is in the Prometheus text. */
+const FIGURES = {
+  Memory: "process_resident_memory_bytes",
+  "Producers connected": "inspection_producers",
+  "Open requests": "inspection_http_open_requests",
+  "Waiting deliveries": "inspection_webhook_waiting",
+  "Free on the disk": "inspection_disk_free_bytes",
+  Captures: "inspection_captured_bytes",
+  Log: "inspection_log_bytes",
+  "Files made on demand": "inspection_made_bytes",
+  Runs: "inspection_runs",
+  "Captures removed since the start": "inspection_retention_bytes_total",
+};
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+async function showFigures(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  await cell.play({ withCaptures: true });
+  const { page, faults } = await open("/");
+  // So that the page does not read again while the test looks.
+  await page.clock.install();
+  const answer = page.waitForResponse(/\/metrics$/);
+  await page.goto("/console/system");
+  const text = await (await answer).text();
+  await page.getByText("Free on the disk").waitFor();
+  const rows = await page
+    .locator(".figures > div")
+    .evaluateAll((all: { children: { textContent: string }[] }[]) =>
+      all.map(({ children }) => [children[0]?.textContent ?? "", children[1]?.textContent ?? ""] as const),
+    );
+  t.same(
+    rows.map(([word]) => word),
+    ["Version", "Running for", ...Object.keys(FIGURES)],
+  );
+  const shown = new Map(rows);
+  t.match(shown.get("Version"), /^\d+\.\d+\.\d+/);
+  t.match(shown.get("Running for"), /^\d+(\.\d)? (s|min)/);
+  for (const [word, name] of Object.entries(FIGURES)) {
+    const measured = Number(new RegExp(`^${name} (\\S+)$`, "m").exec(text)?.[1]);
+    const [amount = "", unit = "B"] = (shown.get(word) ?? "").split(" ");
+    const value = Number(amount.replaceAll("\u2009", "")) * 1024 ** UNITS.indexOf(unit);
+    t.ok(Math.abs(value - measured) <= 0.01 * measured, `${word}: ${amount} ${unit}, ${measured}`);
+  }
+  for (const word of ["Captures", "Log", "Memory", "Free on the disk"]) t.notMatch(shown.get(word), /^0/, word);
+  for (const word of ["Producers connected", "Runs"]) t.equal(shown.get(word), "1", word);
   t.same(faults, []);
   await page.context().close();
 }

@@ -1,8 +1,10 @@
 import type { Page } from "playwright-core";
 import t from "tap";
+import { verifyWebhook } from "../../core/webhook/verify-webhook.js";
 import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell } from "../helpers/browser/console-cell.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
+import { type ReceivedRequest, startReceiver } from "../helpers/webhooks/receiver.js";
 
 /** What a person sees in the form, by the label of each field. */
 const FIELDS = {
@@ -74,6 +76,24 @@ t.test("webhook form: the service has what was entered, and the form shows it ag
   t.equal(await page.locator(".tag", { hasText: "disabled" }).count(), 0);
   await page.getByRole("button", { name: "Edit" }).click();
   t.same(await shown(page), [fields, boxes], "as it was changed; there is no secret to remove");
+  t.same(faults, []);
+  await page.context().close();
+});
+
+t.test("webhook form: the secret is stored as it was typed", inBrowser, async (t) => {
+  const browser = await startBrowser(t);
+  const service = await ServiceProcess.startFor(t);
+  const secret = " a secret ";
+  const receiver = await startReceiver();
+  t.teardown(() => receiver.close());
+  const { page, faults } = await openPage(browser, `http://127.0.0.1:${service.port}/console/webhooks`);
+  await page.getByRole("button", { name: "New webhook" }).click();
+  await fillIn(page, { Name: "MES", Address: receiver.url, Secret: secret }, {});
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByRole("button", { name: "Test", exact: true }).click();
+  await page.getByText("The receiver took the test event: it answered 204.").waitFor();
+  const { headers, body } = receiver.requests[0] as ReceivedRequest;
+  verifyWebhook({ secret, headers, body });
   t.same(faults, []);
   await page.context().close();
 });

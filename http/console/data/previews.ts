@@ -10,14 +10,14 @@ export interface Preview {
 }
 
 /** Why there is no picture. */
-export type NoPreview = "none" | "removed";
+export type NoPreview = "none" | "removed" | "damaged";
 
 /** Pictures that are kept; the oldest is then dropped. */
 const KEPT = 200;
 /** A browser opens six connections to a service; the page needs some of them itself. */
 const AT_ONCE = 3;
 
-const pictures = new Map<string, Promise<Preview | "removed">>();
+const pictures = new Map<string, Promise<Preview | NoPreview>>();
 const waiting: (() => void)[] = [];
 let running = 0;
 
@@ -27,7 +27,7 @@ export function hasPreview(files: readonly RunFile[], frameId: string): boolean 
 }
 
 /** The preview of a frame that had one. @throws ApiError if the service cannot be asked */
-export function framePreview(frameId: string): Promise<Preview | "removed"> {
+export function framePreview(frameId: string): Promise<Preview | NoPreview> {
   return inTurn(() => picture(frameId));
 }
 
@@ -42,13 +42,13 @@ export function runPreview(runId: string): Promise<Preview | NoPreview> {
   });
 }
 
-function picture(frameId: string): Promise<Preview | "removed"> {
+function picture(frameId: string): Promise<Preview | NoPreview> {
   const known = pictures.get(frameId);
   if (known !== undefined) return known;
   const read = readPreview(frameId);
   pictures.set(frameId, read);
   read.then(
-    (found) => found === "removed" && pictures.delete(frameId),
+    (found) => typeof found === "string" && pictures.delete(frameId),
     () => pictures.delete(frameId),
   );
   const [oldest] = pictures.keys();
@@ -56,13 +56,15 @@ function picture(frameId: string): Promise<Preview | "removed"> {
   return read;
 }
 
-async function readPreview(frameId: string): Promise<Preview | "removed"> {
+async function readPreview(frameId: string): Promise<Preview | NoPreview> {
   try {
     const response = await apiFetch(`/sensor/frames/${encodeURIComponent(frameId)}/preview.png`);
     const png = await response.blob();
     return { png, ...factsOf(new DataView(await png.arrayBuffer())) };
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return "removed";
+    // The service answers so when the stored bytes are damaged.
+    if (error instanceof ApiError && error.status === 500) return "damaged";
     throw error;
   }
 }

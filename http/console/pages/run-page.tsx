@@ -1,5 +1,6 @@
 /** One run: what came out, and everything that it produced. */
-import type { Defect, Report, Run } from "../data/api.js";
+import { Fragment } from "preact";
+import type { Check, Defect, Report, Run } from "../data/api.js";
 import { hasPreview } from "../data/previews.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { PENDING_MS, useReloadWhileSeen } from "../data/reload-while-seen.js";
@@ -132,10 +133,39 @@ function RunHead({ run, report }: { run: Run; report: Report | undefined }) {
       </div>
       {run.error_message && <p class="run-error">{<Text of={sentence(run.error_message)} />}</p>}
       {report?.quality_report?.summary && <p>{<Text of={sentence(report.quality_report.summary)} />}</p>}
+      <FailedChecks checks={report?.quality_report?.checks ?? []} />
       <FoundDefects run={run} defects={report?.quality_report?.defects ?? []} />
+      {(run.files ?? []).some(({ deleted_at: at }) => at) && <p>Retention removed captures of this run.</p>}
       <RunFacts run={run} />
       {Object.keys(facts).length > 0 && <Facts of={facts} />}
     </header>
+  );
+}
+
+const NAMED_CHECKS = 3;
+
+/** Which checks failed, each with its step if its producer names one: their table may be far below. */
+function FailedChecks({ checks }: { checks: readonly Check[] }) {
+  const failed = checks.filter(({ status }) => status === "failed");
+  if (failed.length === 0) return null;
+  const more = failed.length - NAMED_CHECKS;
+  return (
+    <p>
+      Failed:{" "}
+      {failed.slice(0, NAMED_CHECKS).map(({ name, metadata }, at) => (
+        <Fragment key={at}>
+          {at > 0 && ", "}
+          <Text of={name} />
+          {typeof metadata?.step === "string" && (
+            <>
+              {" (step "}
+              <Text of={metadata.step} />)
+            </>
+          )}
+        </Fragment>
+      ))}
+      {more > 0 && ` and ${more} more`}.
+    </p>
   );
 }
 

@@ -12,6 +12,9 @@ export function RunPreview({ run }: { run: Pick<RunSummary, "id" | "updated_at">
   return <Picture of={`${run.id} ${run.updated_at}`} read={() => runPreview(run.id)} />;
 }
 
+/** Pause after a read that failed. The service may be starting anew. */
+const RETRY_MS = 3_000;
+
 /** For each picture that was not seen yet, the function that reads it. */
 const unseen = new Map<Element, () => void>();
 
@@ -30,16 +33,16 @@ function Picture({ of, read }: { of: string; read: () => Promise<Preview | NoPre
   useEffect(() => {
     const element = field.current as HTMLSpanElement;
     let isWanted = true;
-    unseen.set(element, () => {
-      // Without an answer the field stays as it is: the page says elsewhere that the service does not answer.
-      read().then(
-        (found) => isWanted && setShown(found),
-        () => {},
-      );
-    });
+    let timer = 0;
+    const readAgainLater = (): void => {
+      // Meanwhile the field stays as it is: the page says elsewhere that the service does not answer.
+      if (isWanted) timer = window.setTimeout(() => observer.observe(element), RETRY_MS);
+    };
+    unseen.set(element, () => void read().then((found) => isWanted && setShown(found), readAgainLater));
     observer.observe(element);
     return () => {
       isWanted = false;
+      clearTimeout(timer);
       unseen.delete(element);
       observer.unobserve(element);
     };
@@ -54,6 +57,7 @@ function Picture({ of, read }: { of: string; read: () => Promise<Preview | NoPre
 function Shown({ of }: { of: Preview | NoPreview }) {
   if (of === "none") return <>No frame</>;
   if (of === "removed") return <>Removed by retention</>;
+  if (of === "damaged") return <>Damaged: no picture</>;
   return of.isEmpty ? <>Nothing was measured</> : <Measured {...of} />;
 }
 

@@ -1,8 +1,10 @@
 /** Times, texts from outside, and lengths, as every page shows them. */
 import type { ComponentChildren } from "preact";
+import { useState } from "preact/hooks";
 import type { RunSummary } from "../data/api.js";
 import { localTime, utcTime } from "../data/times.js";
 import { fixed, inUnit, plain, unit } from "../data/units.js";
+import { Scroll } from "./scroll.js";
 
 /** A time in the viewer's zone; the tooltip shows UTC. */
 export function Time({ at }: { at: string | null | undefined }) {
@@ -20,20 +22,57 @@ export function InspectionNote({ run, class: name = "" }: { run: Pick<RunSummary
   return <span class={`note ${name}`}>inspection {run.revision}</span>;
 }
 
-const SHOWN_CHARACTERS = 400;
+/** Names have fewer: they may stand in links, where no button may be. */
+const SHOWN_CHARACTERS = 512;
 
-/** A text from outside. Its writing direction does not affect what follows. A long text is shortened. */
+/** A text from outside. A long one is shortened, with a button that shows all of it. */
 export function Text({ of, none = "–" }: { of: string | null | undefined; none?: string }) {
   if (of === null || of === undefined || of === "") return <>{none}</>;
-  const isLong = of.length > SHOWN_CHARACTERS;
-  const shown = isLong ? `${of.slice(0, SHOWN_CHARACTERS)}…` : of;
-  // If the text leaves a direction mark open, the end of the element would close that mark, and not the element's own.
-  const ends = "\u2069".repeat(shown.match(/[\u2066-\u2068]/g)?.length ?? 0);
+  if (of.length <= SHOWN_CHARACTERS) return <Isolated text={of} title={of} />;
   return (
-    <bdi class="text" title={isLong ? `${of.slice(0, 2_000)}…` : of}>
-      {shown + ends}
+    <>
+      <Isolated text={`${of.slice(0, SHOWN_CHARACTERS)}…`} /> <WholeText of={of} />
+    </>
+  );
+}
+
+/** The writing direction of the text does not affect what follows. */
+function Isolated({ text, title }: { text: string; title?: string }) {
+  // If the text leaves a direction mark open, the end of the element would close that mark, and not the element's own.
+  const ends = "\u2069".repeat(text.match(/[\u2066-\u2068]/g)?.length ?? 0);
+  return (
+    <bdi class="text" title={title}>
+      {text + ends}
     </bdi>
   );
+}
+
+function WholeText({ of }: { of: string }) {
+  const [isOpen, setIsOpen] = useState(false);
+  return (
+    <>
+      <button type="button" class="quiet show-all" aria-haspopup="dialog" onClick={() => setIsOpen(true)}>
+        Show all
+      </button>
+      {isOpen && (
+        <dialog class="whole-text" aria-label="The whole text" ref={openDialog} onClose={() => setIsOpen(false)}>
+          <Scroll label="Text">
+            <Isolated text={of} />
+          </Scroll>
+          <p class="buttons">
+            <button type="button" onClick={(event) => event.currentTarget.closest("dialog")?.close()}>
+              Close
+            </button>
+          </p>
+        </dialog>
+      )}
+    </>
+  );
+}
+
+/** A function that stays the same: it is called only when the dialog appears or goes. */
+function openDialog(dialog: HTMLDialogElement | null): void {
+  dialog?.showModal();
 }
 
 /** A number of a check, in the viewer's unit if it is a length. */

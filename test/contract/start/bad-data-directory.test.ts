@@ -168,7 +168,9 @@ t.test("a log without format.json is not taken for this release's in silence", a
 
 t.test("a directory that another process has is refused, and so it is if somebody removes its lock", async (t) => {
   const service = await ServiceProcess.startFor(t);
-  const message = new RegExp(`the data directory is in use by process ${service.pid} .*: stop it`);
+  const message = new RegExp(
+    `the data directory is in use by process ${service.pid} .*: stop that process, or wait until it ends`,
+  );
   await refused(t, service.dataDirectory, message);
   rmSync(join(service.dataDirectory, "lock"), { recursive: true });
   await service.untilStderr(/the lock of the data directory was removed: it was made again/);

@@ -25,7 +25,8 @@ function faultsOf(error: unknown): Record<string, string> {
 function requestOf(form: FormData, isNew: boolean): WebhookRequest {
   const text = (name: string) => String(form.get(name) ?? "").trim();
   const number = (name: string) => (text(name) === "" ? null : Number(text(name)));
-  const secret = text("secret");
+  // As it was typed: the receiver signs with the same spaces.
+  const secret = String(form.get("secret") ?? "");
   return {
     name: text("name"),
     url: text("url"),
@@ -40,7 +41,9 @@ function requestOf(form: FormData, isNew: boolean): WebhookRequest {
   };
 }
 
-export function WebhookForm({ webhook, done, cancel }: WebhookFormProps) {
+export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps) {
+  // When the settings are read again, the form stays as it was opened: a field must not change unseen.
+  const [webhook] = useState(latest);
   const [faults, setFaults] = useState<Record<string, string>>({});
   const [isSending, setIsSending] = useState(false);
   const isNew = webhook === undefined;

@@ -1,0 +1,38 @@
+import t, { type Test } from "tap";
+import { inBrowser, type OpenPage, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { ConsoleCell } from "../helpers/browser/console-cell.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
+
+t.test("a preview that could not be read is read again", inBrowser, async (t) => {
+  const browser = await startBrowser(t);
+  const service = await ServiceProcess.startFor(t);
+  const cell = await ConsoleCell.start(service);
+  t.teardown(() => cell.close());
+  const runId = await cell.play({ withCaptures: true });
+  const open: OpenPage = (path) =>
+    openPage(browser, `http://127.0.0.1:${service.port}${path}`, {}, [/ERR_FAILED/, /status of 503/]);
+
+  t.test("in a tile", (t) => heal(t, open, "/", ".tile .preview", [/\/files$/, /\/preview\.png$/]));
+  t.test("on the page of its run", (t) =>
+    heal(t, open, `/console/runs/${runId}`, ".frame-list .preview", [/\/preview\.png$/]),
+  );
+});
+
+/** @param reads what the picture asks for, one after the other */
+async function heal(t: Test, open: OpenPage, path: string, field: string, reads: readonly RegExp[]): Promise<void> {
+  const { page, faults } = await open("/console/system");
+  const busy = { code: "unavailable", message: "busy", params: {}, retryable: true };
+  for (const read of reads) {
+    let refusals = 0;
+    // The first read gets no answer, and the second one a refusal that passes.
+    await page.route(read, (route) => (refusals++ === 0 ? route.abort() : route.fulfill({ status: 503, json: busy })), {
+      times: 2,
+    });
+  }
+  const lost = page.waitForEvent("requestfailed", (request) => reads[0]?.test(request.url()) === true);
+  await page.goto(path);
+  await lost;
+  await page.locator(`${field} img`).waitFor();
+  t.same(faults, []);
+  await page.context().close();
+}
