@@ -26,8 +26,16 @@ for (const kind of Object.values(PART_KINDS)) {
         const side = delta < 0 ? "below" : "above";
         t.match(message, new RegExp(`^${Math.abs(delta)} mm ${side} nominal; at most [0-9.]+ mm is allowed$`));
         const place = places.find(({ description }) => description?.startsWith(`${name}: `));
-        const [xMm = Number.NaN, yMm = Number.NaN, zMm = Number.NaN] = place?.region_3d?.location ?? [];
+        const { location = [], extents = [] } = place?.region_3d ?? {};
+        const [xMm = Number.NaN, yMm = Number.NaN, zMm = Number.NaN] = location as number[];
+        const [lengthX = Number.NaN, lengthY = Number.NaN] = extents as number[];
         t.ok(Math.abs(zMm - value) < LENGTH_TOLERANCE_MM, `${name}: ${value}, its place at ${zMm}`);
+        // Beyond the box is nothing of the feature; the groove goes on in y.
+        for (const side of [-1, 1]) {
+          t.notOk(isOnFeature(xMm + side * (lengthX / 2 + 0.01), yMm), `${name}: the box covers it in x`);
+          if (name === "groove_depth") continue;
+          t.notOk(isOnFeature(xMm, yMm + side * (lengthY / 2 + 0.01)), `${name}: the box covers it in y`);
+        }
         // In the middle of the boss is its bore.
         if (name !== "boss_height") t.ok(isOnFeature(xMm, yMm), `${name}: the place (${xMm}, ${yMm}) is on it`);
       }

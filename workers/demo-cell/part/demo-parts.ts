@@ -60,6 +60,14 @@ const at = (xMm: number, yMm: number, outerMm: number, innerMm = 0): Region => {
   return { xMm, yMm, halfXMm: outerMm, halfYMm: outerMm, radiusMm: outerMm, borderMm: outerMm - innerMm };
 };
 
+/** What the sensor leaves of bow and tilt when it levels a part: far less than any threshold. */
+const level = (random: Random) => ({
+  bowXMm: 0.001 * random.normal(),
+  bowYMm: 0.001 * random.normal(),
+  tiltXMm: 0.002 * random.normal(),
+  tiltYMm: 0.002 * random.normal(),
+});
+
 const POCKET = { yMm: 2, widthMm: 15, lengthMm: 21, radiusMm: 3, chamferMm: 0.5 };
 const CELL = { yMm: 0, widthMm: 9, lengthMm: 20, radiusMm: 1.2, chamferMm: 0.3 };
 
@@ -116,10 +124,7 @@ const housingCover: PartKind = {
       lengthMm: 60,
       cornerMm: 6,
       thicknessMm: 4,
-      bowXMm: 0.001 * random.normal(),
-      bowYMm: 0.001 * random.normal(),
-      tiltXMm: 0.002 * random.normal(),
-      tiltYMm: 0.002 * random.normal(),
+      ...level(random),
       roughnessMm: 0.003,
       markPitchMm: 0.9,
       features: [
@@ -156,10 +161,7 @@ const connectorTray: PartKind = {
       lengthMm: 26.5,
       cornerMm: 2,
       thicknessMm: 1.6,
-      bowXMm: 0.001 * random.normal(),
-      bowYMm: 0.001 * random.normal(),
-      tiltXMm: 0.002 * random.normal(),
-      tiltYMm: 0.002 * random.normal(),
+      ...level(random),
       roughnessMm: 0.004,
       markPitchMm: 0,
       features,
@@ -189,10 +191,7 @@ const weldedLid: PartKind = {
       lengthMm: 50,
       cornerMm: 1,
       thicknessMm: 3,
-      bowXMm: 0.001 * random.normal(),
-      bowYMm: 0.001 * random.normal(),
-      tiltXMm: 0.002 * random.normal(),
-      tiltYMm: 0.002 * random.normal(),
+      ...level(random),
       roughnessMm: 0.002,
       markPitchMm: 0.4,
       features: [
@@ -248,10 +247,7 @@ const sealPlate: PartKind = {
       lengthMm: 30,
       cornerMm: 4,
       thicknessMm: 3,
-      bowXMm: 0.001 * random.normal(),
-      bowYMm: 0.001 * random.normal(),
-      tiltXMm: 0.002 * random.normal(),
-      tiltYMm: 0.002 * random.normal(),
+      ...level(random),
       roughnessMm: 0.002,
       markPitchMm: 0.5,
       features: [
