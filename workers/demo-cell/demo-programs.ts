@@ -76,7 +76,7 @@ function program(
 function housingCover(): DemoProgram {
   return program("housing-cover", madeParts(PART_KINDS.housingCover), {
     name: "Housing cover, sealing face",
-    description: "Boss, pockets and face of the machined cover; label and part code.",
+    description: "Boss and pockets of the machined cover, relative to the land around them; label and part code.",
     robot_ids: ["r1"],
     sensor_id: "ljx-1",
     co_processor: "surface-inspector",
@@ -103,7 +103,7 @@ function housingCover(): DemoProgram {
 function connectorTray(): DemoProgram {
   return program("connector-tray", madeParts(PART_KINDS.connectorTray), {
     name: "Connector tray, cells",
-    description: "Depth of the three cells and their stops in the moulded tray.",
+    description: "Depth of the three cells in the moulded tray, relative to the land around them.",
     robot_ids: ["r1", "r2"],
     sensor_id: "ljx-1",
     co_processor: "surface-inspector",
@@ -126,7 +126,7 @@ function connectorTray(): DemoProgram {
 function weldedLid(): DemoProgram {
   return program("welded-lid", madeParts(PART_KINDS.weldedLid), {
     name: "Battery lid, weld seam",
-    description: "Height of the seam over its length, 3,200 points a line.",
+    description: "Height of the seam at three places, relative to the case beside it; 3,200 points a line.",
     robot_ids: ["r2"],
     sensor_id: "ljx-1",
     co_processor: "seam-inspector",
@@ -167,7 +167,7 @@ function incomingLabel(): DemoProgram {
 function sealPlate(): DemoProgram {
   return program("seal-plate", madeParts(PART_KINDS.sealPlate), {
     name: "Seal plate, O-ring groove",
-    description: "Depth of the groove and height of the land within it; heights alone, without luminance.",
+    description: "Depth of the groove and height of the land within it, relative to the land outside; no luminance.",
     robot_ids: ["r1"],
     sensor_id: "ljx-1",
     co_processor: "surface-inspector",

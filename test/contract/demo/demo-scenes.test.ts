@@ -1,7 +1,10 @@
 import t, { type Test } from "tap";
 import type { components } from "../../../http/client/interface-types.js";
+import { readNpy } from "../../../workers/demo-cell/part/npy-reader.js";
 import { SCENES } from "../../../workers/demo-cell/scenes.js";
+import type { Capture } from "../../../workers/demo-cell/steps/capture.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
+import { LENGTH_TOLERANCE_MM, lengthInFrame } from "../../helpers/process/demo-lengths.js";
 import { endedRuns, settledDeliveries, startDemo } from "../../helpers/process/demo-results.js";
 import { runCommand } from "../../helpers/process/service-process.js";
 
@@ -36,6 +39,8 @@ t.test("the first two minutes show a whole cell", async (t) => {
   const defects = found.flatMap((one) => one.defects ?? []);
   t.ok(defects.some(({ region_2d, region_3d }) => region_2d?.bbox && region_3d?.orientation));
 
+  await showsLengths(t, client, ids);
+
   const webhooks = await client.get("/webhooks");
   const delivered = await showsDeliveries(t, client, webhooks);
 
@@ -51,6 +56,33 @@ t.test("the first two minutes show a whole cell", async (t) => {
 
   await startAgain(t, service.dataDirectory, webhooks, delivered);
 });
+
+/** Each length that a check gives is in the frame of the same run. */
+async function showsLengths(t: Test, client: ContractClient, ids: readonly string[]): Promise<void> {
+  const compared = new Set<string>();
+  for (const run_id of ids) {
+    const { quality_report: report } = await client.get("/runs/{run_id}/quality-report", { path: { run_id } });
+    const { results } = await client.get("/runs/{run_id}", { path: { run_id } });
+    const frame_id = results?.frame_ids?.[0];
+    if (!report || frame_id === undefined) continue;
+    const { geometry } = await client.get("/sensor/frames/{frame_id}", { path: { frame_id } });
+    const { rows, columns, data } = readNpy((await client.raw("GET", `/sensor/frames/${frame_id}/file.npy`)).body);
+    const capture: Capture = {
+      ...{ width: columns, lines: rows, height: data, luminance: undefined, metadata: {} },
+      planes: { height: geometry.height },
+      ...{ xPitchMm: geometry.x_pitch_mm, yPitchMm: geometry.y_pitch_mm },
+      ...{ xOriginMm: geometry.x_origin_mm, yOriginMm: geometry.y_origin_mm },
+    };
+    for (const { name, value } of report.checks) {
+      const shown = lengthInFrame(capture, name);
+      if (shown === undefined || typeof value !== "number") continue;
+      const offMm = Math.abs(shown.lengthMm - value);
+      t.ok(offMm < LENGTH_TOLERANCE_MM, `${run_id} ${name}: ${value}, the frame shows ${shown.lengthMm}`);
+      compared.add(name);
+    }
+  }
+  t.ok(compared.has("cell_2_depth") && compared.has("boss_height"), [...compared].join(", "));
+}
 
 /** One receiver verifies signatures, one is busy, one is down. @returns how many deliveries the first one took */
 async function showsDeliveries(t: Test, client: ContractClient, webhooks: readonly Webhook[]): Promise<number> {

@@ -14,6 +14,7 @@ import { listOf } from "../../helpers/list-of.js";
 import { ChangingCell } from "../../helpers/live/changing-cell.js";
 import { EventStream } from "../../helpers/live/event-stream.js";
 import { RunSocketClient } from "../../helpers/live/run-socket-client.js";
+import { HANDSHAKE, handshakeRequest } from "../../helpers/live/socket-frames.js";
 import { ManualTimers } from "../../helpers/recorder/manual-timers.js";
 
 interface Place {
@@ -22,20 +23,6 @@ interface Place {
   open(runId: string, protocols?: string[], options?: ClientOptions): RunSocketClient;
   /** The answer to a handshake with other or further lines. */
   handshake(runId: string, lines?: Record<string, string | undefined>): Promise<RawResponse | undefined>;
-}
-
-const HANDSHAKE = {
-  Connection: "Upgrade",
-  Upgrade: "websocket",
-  "Sec-WebSocket-Version": "13",
-  "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
-};
-
-function handshakeRequest(runId: string, lines: Record<string, string | undefined> = {}): string {
-  const head = Object.entries({ Host: "x", ...HANDSHAKE, ...lines })
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name}: ${value}\r\n`);
-  return `GET /runs/${runId}/live HTTP/1.1\r\n${head.join("")}\r\n`;
 }
 
 function onEveryFront(
@@ -332,40 +319,6 @@ onEveryFront(
   },
   { pingTimers },
 );
-
-/** A masked frame of less than 126 bytes; the mask is zero. */
-function frame(first: number, payload: string | Buffer = ""): string {
-  const bytes = Buffer.from(payload);
-  return Buffer.concat([Buffer.from([first, 0x80 | bytes.length, 0, 0, 0, 0]), bytes]).toString("latin1");
-}
-
-/** Breaches and their close codes. uWebSockets.js cuts the connection without a code, or sends an empty close frame. */
-const BROKEN: [what: string, frames: string, code: number][] = [
-  ["a reserved bit", frame(0xc1, "a"), 1002],
-  ["a text without UTF-8", frame(0x81, Buffer.from([0xff])), 1007],
-  ["half a close code", frame(0x88, "a"), 1002],
-];
-
-handlersOnEveryFront(t, "who breaks the protocol is closed, or cut", async (t, serve, front) => {
-  const next = () => new Promise<undefined>(() => {});
-  const cut = () => new AbortController().signal;
-  const handle = () => ({ status: 101, body: null, socket: { ...refusedSocket("x"), next, cut: cut() } });
-  const { port } = await serve(t, { "/runs/x/live": { live: "socket", handle } });
-  for (const [what, frames, code] of BROKEN) {
-    const connection = await RawConnection.open(port);
-    connection.send(handshakeRequest("x"));
-    t.equal((await connection.response())?.status, 101);
-    // A ping within a message is answered before.
-    connection.send(frame(0x01, "a") + frame(0x89, "p") + frame(0x80, "b"));
-    while (connection.receivedBytes < 3) await new Promise((resolve) => setImmediate(resolve));
-    connection.send(frames);
-    await connection.closed;
-    const ponged = `\x8a\x01p`;
-    const withCode = `\x88\x02${Buffer.from([code >> 8, code & 0xff]).toString("latin1")}`;
-    const closed = front !== "uws" ? withCode : frames.startsWith("\x88") ? "\x88\x00" : "";
-    t.equal(JSON.stringify(connection.rest), JSON.stringify(ponged + closed), what);
-  }
-});
 
 for (const ca of [undefined, TEST_CERTIFICATE]) {
   const name = `a client that reads slowly gets a large message whole${ca === undefined ? "" : " over TLS"}`;

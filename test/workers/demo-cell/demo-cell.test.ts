@@ -199,6 +199,12 @@ t.test("some runs fail or are cancelled, some parts come again, some checks fail
   t.ok(share((run) => run.revision > 1) > 0 && share((run) => run.revision > 1) < 0.2);
   const failed = share((run) => qualityReportResponse(run).quality_report?.status === "failed");
   t.ok(failed > 0 && failed < 0.3, `${failed} of the inspections fail`);
+  for (const run of all) {
+    for (const { status, message } of qualityReportResponse(run).quality_report?.checks ?? []) {
+      if (status === "failed") t.match(message, /^the picture is too unlike .* at least 70 is needed$/);
+      else t.notOk(message);
+    }
+  }
 });
 
 t.test(

@@ -3,19 +3,25 @@ import type { Feature, Grid, PartForm } from "./part-form.js";
 import type { SensorModel } from "./sensor-model.js";
 import type { HeightEncoding } from "./surface.js";
 
-/** A region of the face whose heights are averaged: a disc, or a ring if `innerMm` is above 0. */
+/** A rounded rectangle of the face, or a disc; only its border if `borderMm` is less than its half width. */
 export interface Region {
   xMm: number;
   yMm: number;
-  innerMm: number;
-  outerMm: number;
+  halfXMm: number;
+  halfYMm: number;
+  radiusMm: number;
+  borderMm: number;
 }
 
-/** A height difference that a program checks: the mean height of `of` above the mean height of `over`. */
+/** A height difference that a program checks: the median height of `of` above the median height of `over`. */
 export interface Dimension {
   name: string;
+  /** The same in words, for those who read the check. */
+  measured: string;
   of: Region;
   over: Region;
+  /** Edges, along x and y, of the box about `of` that marks it if it is out of tolerance. */
+  boxMm: [x: number, y: number];
   nominalMm: number;
   thresholdMm: number;
 }
@@ -50,7 +56,33 @@ export function usualDeviation(random: Random): Deviate {
   return (thresholdMm) => (random.normal() * thresholdMm) / 2.6;
 }
 
-const at = (xMm: number, yMm: number, outerMm: number, innerMm = 0): Region => ({ xMm, yMm, innerMm, outerMm });
+const at = (xMm: number, yMm: number, outerMm: number, innerMm = 0): Region => {
+  return { xMm, yMm, halfXMm: outerMm, halfYMm: outerMm, radiusMm: outerMm, borderMm: outerMm - innerMm };
+};
+
+/** What the sensor leaves of bow and tilt when it levels a part: far less than any threshold. */
+const level = (random: Random) => ({
+  bowXMm: 0.001 * random.normal(),
+  bowYMm: 0.001 * random.normal(),
+  tiltXMm: 0.002 * random.normal(),
+  tiltYMm: 0.002 * random.normal(),
+});
+
+const POCKET = { yMm: 2, widthMm: 15, lengthMm: 21, radiusMm: 3, chamferMm: 0.5 };
+const CELL = { yMm: 0, widthMm: 9, lengthMm: 20, radiusMm: 1.2, chamferMm: 0.3 };
+
+/** A recess: its middle, relative to the land from 0.5 to 1.7 mm around it. */
+function depthOf(name: string, xMm: number, recess: typeof CELL, discMm: number) {
+  const { yMm, widthMm, lengthMm, radiusMm, chamferMm } = recess;
+  const [halfXMm, halfYMm] = [widthMm / 2 + 1.7, lengthMm / 2 + 1.7];
+  return {
+    name: `${name}_depth`,
+    measured: "median height in the middle of the recess, relative to the land around it",
+    of: at(xMm, yMm, discMm),
+    over: { xMm, yMm, halfXMm, halfYMm, radiusMm: radiusMm + 1.7, borderMm: 1.2 },
+    boxMm: [widthMm + chamferMm, lengthMm + chamferMm] satisfies Dimension["boxMm"],
+  };
+}
 
 const housingCover: PartKind = {
   key: "housing-cover",
@@ -59,19 +91,26 @@ const housingCover: PartKind = {
   encoding: "u16",
   sensor: sensor(0.004, 0.065),
   dimensions: [
-    { name: "boss_height", of: at(0, 2, 7, 5.2), over: at(0, 2, 13.2, 11.2), nominalMm: 2.4, thresholdMm: 0.06 },
-    { name: "pocket_left_depth", of: at(-23, 2, 5), over: at(-23, 15.5, 1.2), nominalMm: -1.2, thresholdMm: 0.05 },
-    { name: "pocket_right_depth", of: at(23, 2, 5), over: at(23, 15.5, 1.2), nominalMm: -1.2, thresholdMm: 0.05 },
+    {
+      name: "boss_height",
+      measured: "median height of the boss, relative to the land around it",
+      of: at(0, 2, 7, 5.2),
+      over: at(0, 2, 13.2, 11.2),
+      boxMm: [19, 19],
+      nominalMm: 2.4,
+      thresholdMm: 0.06,
+    },
+    { ...depthOf("pocket_left", -23, POCKET, 5), nominalMm: -1.2, thresholdMm: 0.05 },
+    { ...depthOf("pocket_right", 23, POCKET, 5), nominalMm: -1.2, thresholdMm: 0.05 },
   ],
   draw(random, deviate = usualDeviation(random)) {
-    const block = { yMm: 2, widthMm: 15, lengthMm: 21, radiusMm: 3, chamferMm: 0.5 };
     const holes: Feature[] = [-1, 1].flatMap((sx) =>
       [-1, 1].map(
         (sy): Feature => ({ kind: "disc", xMm: sx * 33, yMm: sy * 23, radiusMm: 2.6, heightMm: -1.6, chamferMm: 0.4 }),
       ),
     );
     const ribs: Feature[] = [-19, 19].map((yMm) => ({
-      ...block,
+      ...POCKET,
       kind: "block",
       xMm: 0,
       yMm,
@@ -85,17 +124,14 @@ const housingCover: PartKind = {
       lengthMm: 60,
       cornerMm: 6,
       thicknessMm: 4,
-      bowXMm: 0.05 * random.normal(),
-      bowYMm: 0.03 * random.normal(),
-      tiltXMm: 0.15 * random.normal(),
-      tiltYMm: 0.1 * random.normal(),
+      ...level(random),
       roughnessMm: 0.003,
       markPitchMm: 0.9,
       features: [
         { kind: "disc", xMm: 0, yMm: 2, radiusMm: 9, heightMm: 2.4 + deviate(0.06), chamferMm: 0.8 },
         { kind: "disc", xMm: 0, yMm: 2, radiusMm: 4, heightMm: -1.9, chamferMm: 0.3 },
-        { ...block, kind: "block", xMm: -23, heightMm: -1.2 + deviate(0.05) },
-        { ...block, kind: "block", xMm: 23, heightMm: -1.2 + deviate(0.05) },
+        { ...POCKET, kind: "block", xMm: -23, heightMm: -1.2 + deviate(0.05) },
+        { ...POCKET, kind: "block", xMm: 23, heightMm: -1.2 + deviate(0.05) },
         ...holes,
         ...ribs,
       ],
@@ -110,28 +146,22 @@ const connectorTray: PartKind = {
   encoding: "i32",
   sensor: sensor(0.0025, 0.07),
   dimensions: [1, 2, 3].map((n) => ({
-    name: `cell_${n}_depth`,
-    of: at((n - 2) * 11.5, 0, 2.5),
-    over: at((n - 2) * 11.5, -11.6, 0.8),
+    ...depthOf(`cell_${n}`, (n - 2) * 11.5, CELL, 2.5),
     nominalMm: -0.9,
     thresholdMm: 0.04,
   })),
   draw(random, deviate = usualDeviation(random)) {
-    const cell = { yMm: 0, widthMm: 9, lengthMm: 20, radiusMm: 1.2, chamferMm: 0.3 };
     const features: Feature[] = [-1, 0, 1].flatMap((n): Feature[] => [
-      { ...cell, kind: "block", xMm: n * 11.5, heightMm: -0.9 + deviate(0.04) },
+      { ...CELL, kind: "block", xMm: n * 11.5, heightMm: -0.9 + deviate(0.04) },
       { kind: "dome", xMm: n * 11.5, yMm: 6.5, radiusMm: 1.6, heightMm: 0.6 },
-      { ...cell, kind: "block", xMm: n * 11.5, yMm: -6.5, widthMm: 3, lengthMm: 3, radiusMm: 0.4, heightMm: 0.5 },
+      { ...CELL, kind: "block", xMm: n * 11.5, yMm: -6.5, widthMm: 3, lengthMm: 3, radiusMm: 0.4, heightMm: 0.5 },
     ]);
     return {
       widthMm: 37.5,
       lengthMm: 26.5,
       cornerMm: 2,
       thicknessMm: 1.6,
-      bowXMm: 0.06 + 0.03 * random.normal(),
-      bowYMm: 0.02 * random.normal(),
-      tiltXMm: 0.05 * random.normal(),
-      tiltYMm: 0.05 * random.normal(),
+      ...level(random),
       roughnessMm: 0.004,
       markPitchMm: 0,
       features,
@@ -147,8 +177,10 @@ const weldedLid: PartKind = {
   sensor: sensor(0.005, 0.06),
   dimensions: [-25, 0, 25].map((xMm, i) => ({
     name: `bead_height_${i + 1}`,
+    measured: "median height along the bead's middle, relative to the case beside it",
     of: at(xMm, 3, 0.9),
     over: at(xMm, 8.5, 1.5),
+    boxMm: [1.8, 4.4],
     nominalMm: 0.62,
     thresholdMm: 0.15,
   })),
@@ -159,10 +191,7 @@ const weldedLid: PartKind = {
       lengthMm: 50,
       cornerMm: 1,
       thicknessMm: 3,
-      bowXMm: 0.1 * random.normal(),
-      bowYMm: 0.02 * random.normal(),
-      tiltXMm: 0.1 * random.normal(),
-      tiltYMm: 0.05 * random.normal(),
+      ...level(random),
       roughnessMm: 0.002,
       markPitchMm: 0.4,
       features: [
@@ -190,8 +219,24 @@ const sealPlate: PartKind = {
   encoding: "f32",
   sensor: sensor(0.003, 0.07),
   dimensions: [
-    { name: "groove_depth", of: at(0, 0, 9.3, 8.7), over: at(0, 0, 12.6, 11.6), nominalMm: -1.1, thresholdMm: 0.05 },
-    { name: "land_height", of: at(0, 0, 6), over: at(0, 0, 12.6, 11.6), nominalMm: 0, thresholdMm: 0.04 },
+    {
+      name: "groove_depth",
+      measured: "median height of the groove at its rightmost place, relative to the land beside it",
+      of: at(9, 0, 1.2),
+      over: at(12.1, 0, 1.2),
+      boxMm: [3.4, 3.4],
+      nominalMm: -1.1,
+      thresholdMm: 0.05,
+    },
+    {
+      name: "land_height",
+      measured: "median height of the land within the groove, relative to the land around it",
+      of: at(0, 0, 6),
+      over: at(0, 0, 12.6, 11.6),
+      boxMm: [15.2, 15.2],
+      nominalMm: 0,
+      thresholdMm: 0.04,
+    },
   ],
   draw(random, deviate = usualDeviation(random)) {
     const groove = { kind: "disc", xMm: 0, yMm: 0, chamferMm: 0.2 } as const;
@@ -202,10 +247,7 @@ const sealPlate: PartKind = {
       lengthMm: 30,
       cornerMm: 4,
       thicknessMm: 3,
-      bowXMm: 0.02 * random.normal(),
-      bowYMm: 0.02 * random.normal(),
-      tiltXMm: 0.04 * random.normal(),
-      tiltYMm: 0.04 * random.normal(),
+      ...level(random),
       roughnessMm: 0.002,
       markPitchMm: 0.5,
       features: [

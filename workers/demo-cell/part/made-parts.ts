@@ -1,9 +1,9 @@
 import type { Random } from "../../../core/random.js";
 import { type Defect, type QualityCheck, reportStatus } from "../../../core/run/quality.js";
 import { type Capture, heightsMm } from "../steps/capture.js";
-import { type Deviate, type PartKind, type Region, usualDeviation } from "./demo-parts.js";
+import { type Deviate, type Dimension, type PartKind, type Region, usualDeviation } from "./demo-parts.js";
 import { drawFlaws, type Flaw } from "./part-flaws.js";
-import { forEachPoint, type Grid, gridOrigin, type PartForm } from "./part-form.js";
+import { forEachPoint, type Grid, gridOrigin, type PartForm, roundedBox } from "./part-form.js";
 import { type Inspection, lengthCheck, medianOf, type PartSource, type PartWish, shareCheck } from "./part-source.js";
 import { captureSurface } from "./surface.js";
 
@@ -32,19 +32,20 @@ function inspectPart(kind: PartKind, random: Random, wish: PartWish): { inspecti
   const flaws = wish.isUnseen ? [] : drawFlaws(form, random, wish.isFlawed);
   const capture = captureSurface(form, flaws, kind.grid, kind.sensor, kind.encoding, random);
   const zMm = heightsMm(capture);
-  const measured = kind.dimensions.map(({ name, of, over, nominalMm, thresholdMm }) => {
-    const topMm = regionHeight(zMm, kind.grid, of);
-    const heightMm = topMm - regionHeight(zMm, kind.grid, over);
-    return { of, topMm, check: lengthCheck(name, heightMm, nominalMm, thresholdMm) };
+  const measurements = kind.dimensions.map((dimension) => {
+    const { name, measured, of, over, nominalMm, thresholdMm } = dimension;
+    const isMm = regionHeight(zMm, kind.grid, of);
+    const check = lengthCheck(name, isMm - regionHeight(zMm, kind.grid, over), nominalMm, thresholdMm);
+    return { dimension, isMm, check: { ...check, metadata: { measured } } };
   });
-  const checks = measured.map(({ check }) => check);
+  const checks: QualityCheck[] = measurements.map(({ check }) => check);
   let valid = 0;
   for (const z of zMm) if (!Number.isNaN(z)) valid++;
   checks.push(shareCheck("valid_share", valid / zMm.length, 0.9));
   const found = flaws.map((flaw) => ({ flaw, confidence: Math.round((0.7 + 0.29 * random.next()) * 1000) / 1000 }));
-  const off = measured.filter(({ check }) => check.status === "failed");
+  const off = measurements.filter(({ check }) => check.status === "failed");
   const defects = (frameId: string): Defect[] => {
-    const deviations = off.map(({ of, topMm, check }) => describeDeviation(check, of, topMm));
+    const deviations = off.map(({ dimension, isMm, check }) => describeDeviation(check, dimension, isMm));
     const findings = [...deviations, ...found.map(({ flaw, confidence }) => describeFlaw(flaw, confidence))];
     return findings.flatMap((finding, i) => placeFinding(finding, capture, frameId, i + 1));
   };
@@ -68,17 +69,17 @@ function drawForm(kind: PartKind, random: Random, { outcome, isUnseen }: PartWis
   if (isUnseen) return { ...form, oil: [{ xMm: 0, yMm: 0, radiusMm: form.widthMm + form.lengthMm }] };
   const [dimension] = kind.dimensions;
   if (outcome !== "indeterminate" || dimension === undefined) return form;
-  const { xMm, yMm, outerMm } = dimension.of;
-  return { ...form, oil: [{ xMm, yMm, radiusMm: outerMm + 0.4 }] };
+  const { xMm, yMm, radiusMm } = dimension.of;
+  return { ...form, oil: [{ xMm, yMm, radiusMm: radiusMm + 0.4 }] };
 }
 
 /** Median height of a region: flying pixels do not move it. */
 function regionHeight(zMm: Float32Array, grid: Grid, region: Region): number {
-  const { xMm, yMm, innerMm, outerMm } = region;
+  const { xMm, yMm, halfXMm, halfYMm, radiusMm, borderMm } = region;
   const values: number[] = [];
-  forEachPoint(grid, { xMm, yMm, halfXMm: outerMm, halfYMm: outerMm }, (i, x, y) => {
-    const r = Math.hypot(x - xMm, y - yMm);
-    if (r >= innerMm && r <= outerMm) values.push(zMm[i] as number);
+  forEachPoint(grid, region, (i, x, y) => {
+    const withinMm = -roundedBox(x - xMm, y - yMm, halfXMm, halfYMm, radiusMm);
+    if (withinMm >= 0 && withinMm <= borderMm) values.push(zMm[i] as number);
   });
   return medianOf(Float64Array.from(values));
 }
@@ -112,17 +113,16 @@ function describeFlaw(flaw: Flaw, confidence: number): Finding {
 }
 
 /**
- * The place where a dimension is out of tolerance. The box reaches from the surface to where it should be.
+ * The place where a dimension is out of tolerance. The middle of the box is at the surface that was measured, and the
+ * box reaches as far up and down as the surface is off.
  *
  * @param isMm height that was measured
  */
-function describeDeviation({ name, delta, message }: QualityCheck, region: Region, isMm: number): Finding {
-  const { xMm, yMm, outerMm } = region;
-  const shouldMm = isMm - (delta ?? 0);
-  const [bottomMm, topMm] = [Math.min(isMm, shouldMm), Math.max(isMm, shouldMm)];
+function describeDeviation({ name, delta, message }: QualityCheck, { of, boxMm }: Dimension, isMm: number): Finding {
+  const offMm = Math.abs(delta ?? 0);
   return {
     defect: { type: "out of tolerance", description: `${name}: ${message}`, severity: "major" },
-    box: { xMm, yMm, angleRad: 0, lengthMm: 2 * outerMm, widthMm: 2 * outerMm, bottomMm, topMm },
+    box: { ...of, angleRad: 0, lengthMm: boxMm[0], widthMm: boxMm[1], bottomMm: isMm - offMm, topMm: isMm + offMm },
   };
 }
 

@@ -28,7 +28,7 @@ export interface PartForm {
   /** Bow over the whole part, along x and along y: how much the middle is higher than the ends. */
   bowXMm: number;
   bowYMm: number;
-  /** Tilt of the part as it lies: the height difference from end to end. */
+  /** Tilt that is left after the sensor has levelled the part: the height difference from end to end. */
   tiltXMm: number;
   tiltYMm: number;
   /** Roughness of the face, and the pitch of its machining marks in y. The pitch is 0 for a cast or moulded face. */
@@ -52,7 +52,7 @@ export function gridOrigin(grid: Grid): { xMm: number; yMm: number } {
 }
 
 /** Signed distance to a rounded rectangle about the origin. It is negative inside. */
-function roundedBox(x: number, y: number, halfX: number, halfY: number, radius: number): number {
+export function roundedBox(x: number, y: number, halfX: number, halfY: number, radius: number): number {
   const dx = Math.abs(x) - halfX + radius;
   const dy = Math.abs(y) - halfY + radius;
   return Math.hypot(Math.max(dx, 0), Math.max(dy, 0)) + Math.min(Math.max(dx, dy), 0) - radius;

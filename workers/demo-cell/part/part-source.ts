@@ -56,7 +56,9 @@ export function lengthCheck(name: string, valueMm: number, nominalMm: number, th
   const share = Math.abs(delta) / thresholdMm;
   const status = share > 1 ? "failed" : share > 0.8 ? "warning" : "passed";
   const check: QualityCheck = { ...asked, status, value, delta };
-  if (status === "failed") check.message = `${delta} mm off nominal, ${thresholdMm} mm allowed`;
+  const side = delta < 0 ? "below" : "above";
+  if (status === "failed")
+    check.message = `${Math.abs(delta)} mm ${side} nominal; at most ${thresholdMm} mm is allowed`;
   if (status === "warning") check.message = `${Math.round(share * 100)} % of the threshold used`;
   return check;
 }

@@ -39,16 +39,18 @@ async function runCamera(run: RunContext, step: ProgramStep, index: number): Pro
   const threshold = Number(step.params?.threshold ?? 70);
   const drawn = Math.round(91 + 5 * run.random.normal() - (run.random.chance(0.03) ? 35 : 0));
   const value = Math.min(99, run.isSteady ? Math.max(drawn, threshold) : drawn);
+  const isLike = value >= threshold;
   const check: QualityCheck = {
     name: `iv4_${String(step.params?.program_number)}_score`,
-    status: value >= threshold ? "passed" : "failed",
+    status: isLike ? "passed" : "failed",
     value,
     threshold,
     canonical_units: "unspecified",
     metadata: { step: step.name ?? null },
+    ...(!isLike && { message: `the picture is too unlike the taught one: at least ${threshold} is needed` }),
   };
   run.checks.push(check);
-  return { score: value, passed: value >= threshold, checks: [{ ...check }] };
+  return { score: value, passed: isLike, checks: [{ ...check }] };
 }
 
 /** A step that takes some time and reports what it set. */
