@@ -223,9 +223,13 @@ async function pickPoints(t: Test, view: FrameView, cell: FrameCell, frameId: st
   await page.locator(".cloud").focus();
   // From above, the middle of the view is the middle of the cloud.
   await page.keyboard.press("1");
-  const print = `new KeyboardEvent("keydown", { key: "p", ctrlKey: true, bubbles: true, cancelable: true })`;
-  const isLeftToBrowser = await page.evaluate(`document.querySelector(".cloud").dispatchEvent(${print})`);
-  t.equal(isLeftToBrowser, true, "Ctrl and P print the page");
+  for (const held of ["ctrlKey", "altKey"]) {
+    const press = `new KeyboardEvent("keydown", { key: "p", ${held}: true, bubbles: true, cancelable: true })`;
+    const isLeftToBrowser = await page.evaluate(`document.querySelector(".cloud").dispatchEvent(${press})`);
+    t.equal(isLeftToBrowser, true, `P with ${held} is the browser's`);
+    await view.untilDrawn();
+    t.equal(await page.locator("[data-pick]").count(), 2, "and picks no third point, which would be alone");
+  }
   await page.keyboard.press("P");
   await page.waitForURL(/picks=\d+(&|$)/);
   const [x, y] = filtered[Number(view.address().get("picks"))] as [number, number];
