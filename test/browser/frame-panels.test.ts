@@ -22,7 +22,8 @@ t.test("what is beside and over the picture of a frame", inBrowser, async (t) =>
   t.teardown(() => cell.close());
   const { frameId } = await cell.take("SN-1", madeCapture(SMALL, surface), (id) =>
     BOXES.map((bbox, at) => ({
-      ...{ type: `dent ${at + 1}`, description: "dent by the feeder", severity: "minor", confidence: 0.9 },
+      ...{ type: `dent ${at + 1}`, severity: "minor", confidence: 0.9 },
+      description: "dent of 0.25 mm by the feeder, across the upper edge of the face",
       region_2d: { file: `frame-${id}.png`, bbox },
     })),
   );

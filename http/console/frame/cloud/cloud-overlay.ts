@@ -29,6 +29,7 @@ export function drawCloudOverlay(canvas: HTMLCanvasElement, scene: CloudScene, m
   context.clearRect(0, 0, width, height);
   context.font = FONT;
   context.textBaseline = "middle";
+  context.lineCap = "round";
   drawAxes(context, scene, [AXIS_PIXELS + 22, height - AXIS_PIXELS - 22]);
   for (const box of scene.boxes) drawBox(context, scene, box);
   for (const label of scene.labels()) drawLabel(context, label);
