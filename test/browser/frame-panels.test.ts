@@ -68,6 +68,8 @@ function floatCapture(): Capture {
 async function readLegend(t: Test, view: FrameView, frameId: string): Promise<void> {
   const { page } = view;
   await view.open(frameId, "range=-1,1.5");
+  // They come later, and stand above it.
+  await page.locator(".defects li").first().waitFor();
   const bar = page.getByRole("img", { name: "Colours from \u22121.000 to 1.500 mm, with a histogram" });
   const { x, y, width, height } = (await bar.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
   const ticks = page.locator(".legend-ticks span");
@@ -124,6 +126,11 @@ async function listDefects(t: Test, view: FrameView, frameId: string): Promise<v
     t.ok(hidden <= 0, `${name}: ${hidden} pixels of the list are not in sight`);
   }
   t.equal(await page.locator(".frame-side > *").first().getAttribute("aria-label"), "Defects");
+  await page.getByLabel("Height is drawn").fill("2");
+  await page.mouse.wheel(0, 2_000);
+  const { y, height } = await view.box();
+  t.ok(y >= 0 && y + height <= 800, `the cloud stays in sight while settings are changed: from ${y} to ${y + height}`);
+  await page.evaluate("scrollTo(0, 0)");
   const last = (await page.locator(".defects li").last().boundingBox()) ?? { y: Number.NaN, height: 0 };
   t.ok(last.y + last.height <= 800, "nobody needs to scroll away from the cloud");
   await page.setViewportSize({ width: 1280, height: 900 });
