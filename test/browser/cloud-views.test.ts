@@ -62,6 +62,8 @@ async function lookFromSides(t: Test, view: FrameView, frameId: string, vertices
   ] as const) {
     for (const key of ["+", "Shift+ArrowLeft", "ArrowDown"]) await press(key);
     const camera = await show();
+    // The address can change before the picture does.
+    await view.untilDrawn();
     const distanceMm = Math.hypot(...camera.slice(0, 3));
     wholeMm = Number.isNaN(wholeMm) ? distanceMm : wholeMm;
     t.ok(Math.abs(distanceMm / wholeMm - 1) < 0.001, `${name}: from as far away as all is seen`);

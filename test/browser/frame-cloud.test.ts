@@ -165,13 +165,14 @@ async function useControls(t: Test, view: FrameView, frameId: string, rawPoints:
   await page.getByLabel("Point size").fill("5");
   await page.getByLabel("Height is drawn").fill("10");
   await page.waitForURL(/points=raw&colour=luminance&size=5&stretch=10/);
-  const box = (await page.locator(".cloud").boundingBox()) as { x: number; y: number; width: number; height: number };
-  const middle = [box.x + box.width / 2, box.y + box.height / 2] as const;
   const press = (name: string) => cameraAfter(view, () => page.getByRole("button", { name, exact: true }).click());
   const [sideX = 0, sideY = 0] = await press("Side");
   t.ok(Math.abs(sideX) > 10 * Math.abs(sideY), "it stands beside the cloud");
   const [x = 0, y = 0, z = 0] = await press("Top");
   t.ok(z > 10 * Math.hypot(x, y), "it stands above");
+  // The buttons are further down: the page has scrolled to them.
+  const box = await view.box();
+  const middle = [box.x + box.width / 2, box.y + box.height / 2] as const;
   await page.mouse.click(...middle);
   await page.waitForURL(/picks=\d+(&|$)/);
   const turned = await cameraAfter(view, async () => {
@@ -223,9 +224,13 @@ async function pickPoints(t: Test, view: FrameView, cell: FrameCell, frameId: st
   await page.locator(".cloud").focus();
   // From above, the middle of the view is the middle of the cloud.
   await page.keyboard.press("1");
-  const print = `new KeyboardEvent("keydown", { key: "p", ctrlKey: true, bubbles: true, cancelable: true })`;
-  const isLeftToBrowser = await page.evaluate(`document.querySelector(".cloud").dispatchEvent(${print})`);
-  t.equal(isLeftToBrowser, true, "Ctrl and P print the page");
+  for (const held of ["ctrlKey", "altKey"]) {
+    const press = `new KeyboardEvent("keydown", { key: "p", ${held}: true, bubbles: true, cancelable: true })`;
+    const isLeftToBrowser = await page.evaluate(`document.querySelector(".cloud").dispatchEvent(${press})`);
+    t.equal(isLeftToBrowser, true, `P with ${held} is the browser's`);
+    await view.untilDrawn();
+    t.equal(await page.locator("[data-pick]").count(), 2, "and picks no third point, which would be alone");
+  }
   await page.keyboard.press("P");
   await page.waitForURL(/picks=\d+(&|$)/);
   const [x, y] = filtered[Number(view.address().get("picks"))] as [number, number];
@@ -289,26 +294,29 @@ async function lookAtPoints(t: Test, view: FrameView, frameId: string): Promise<
   await view.open(frameId, "view=cloud&size=1");
   await page.waitForSelector(".cloud[data-points]");
   await cameraAfter(view, () => page.getByRole("button", { name: "Top", exact: true }).click());
-  const box = (await page.locator(".cloud").boundingBox()) as { x: number; y: number; width: number; height: number };
-  const [x, y] = [Math.round(box.x + box.width / 2), Math.round(box.y + box.height / 2)];
-  const left = { x: x - 60, y: y - 20, width: 40, height: 40 };
-  const right = { ...left, x: x + 20 };
-  const small = share(await screenColours(page, left), isLit);
+  /** The colours at the left or at the right of the middle. The page scrolls to what is filled in. */
+  const colours = async (side: "left" | "right"): Promise<number[][]> => {
+    await view.untilDrawn();
+    const { x, y, width, height } = await view.box();
+    const [column, line] = [Math.round(x + width / 2), Math.round(y + height / 2)];
+    return screenColours(page, { x: column + (side === "left" ? -60 : 20), y: line - 20, width: 40, height: 40 });
+  };
+  const small = share(await colours("left"), isLit);
   await page.getByLabel("Point size").fill("5");
   await page.waitForURL(/size=5/);
-  const large = share(await screenColours(page, left), isLit);
+  const large = share(await colours("left"), isLit);
   t.ok(
     small > 0.1 && small < 0.9 && large > 0.99,
     `of the pixels ${small} show points of 1 px, ${large} those of 5 px`,
   );
   const isBlue = ([red = 0, , blue = 0]: readonly number[]) => blue > red + 10;
   const isYellow = ([red = 0, , blue = 0]: readonly number[]) => red > blue + 100;
-  t.ok(share(await screenColours(page, left), isBlue) > 0.99, "low points are blue");
-  t.ok(share(await screenColours(page, right), isYellow) > 0.99, "high ones yellow");
+  t.ok(share(await colours("left"), isBlue) > 0.99, "low points are blue");
+  t.ok(share(await colours("right"), isYellow) > 0.99, "high ones yellow");
   await page.getByLabel("Coloured by").selectOption("luminance");
   await page.waitForURL(/colour=luminance/);
   const isGrey = (colour: readonly number[]) => Math.max(...colour) - Math.min(...colour) < 3;
-  t.ok(share(await screenColours(page, right), isGrey) > 0.99, "with luminance they are grey");
+  t.ok(share(await colours("right"), isGrey) > 0.99, "with luminance they are grey");
 }
 
 async function compare(t: Test, view: FrameView, small: string, again: string, other: string): Promise<void> {

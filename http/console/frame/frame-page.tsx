@@ -5,6 +5,7 @@ import type { Defect, Frame, Run } from "../data/api.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { useResource } from "../data/resource.js";
 import { pageHref } from "../router.js";
+import { Mark, runOutcome } from "../ui/outcome.js";
 import { Text } from "../ui/values.js";
 import { CLOUD_KEYS } from "./cloud/cloud-keys.js";
 import type { CloudScene } from "./cloud/cloud-scene.js";
@@ -106,9 +107,9 @@ function OpenedFrame({ model, open }: { model: FrameModel; open: OpenFrame }) {
         </div>
         <aside class="frame-side" aria-label="Settings and results of the frame">
           {(view === "side" || view === "difference") && <ComparePanel model={model} run={runValue} />}
+          <DefectsPanel model={model} defects={defects} />
           {view === "cloud" && <CloudPanel model={model} scene={scene} decimals={decimals} />}
           {view !== "luminance" && <LegendPanel model={model} decimals={decimals} />}
-          <DefectsPanel model={model} defects={defects} />
           <FactsPanel open={open} />
         </aside>
       </div>
@@ -128,7 +129,8 @@ function FrameHead({ model, open, run }: { model: FrameModel; open: OpenFrame; r
         <p class="note">
           <a href={pageHref("runs", frame.run_id)}>
             Run <Text of={serial} none={frame.run_id} /> {serial && `inspection ${run?.revision}`}
-          </a>
+          </a>{" "}
+          {run !== undefined && <Mark of={runOutcome(run)} />}
         </p>
         <h1>
           <Text of={step?.name} none={`Frame of step ${frame.step_index}`} />

@@ -89,18 +89,18 @@ export function frameQuery(state: FrameState): URLSearchParams {
   put("range", range && shortNumbers([range.low, range.high]));
   put("at", place && shortNumbers(place));
   put("cut", cut && shortNumbers([cut.from.column, cut.from.line, cut.to.column, cut.to.line]));
-  put("cursors", cursors && shortNumbers(cursors));
+  put("cursors", cursors?.join(","));
   put("defect", defect === undefined ? undefined : String(defect));
   put("points", cloud.source, usual.cloud.source);
   put("colour", cloud.colour, usual.cloud.colour);
   put("size", String(cloud.pointPixels), String(usual.cloud.pointPixels));
   put("stretch", String(cloud.stretch), String(usual.cloud.stretch));
   put("camera", cloud.camera && shortNumbers(cloud.camera));
-  put("picks", cloud.picks.length === 0 ? undefined : shortNumbers(cloud.picks));
+  put("picks", cloud.picks.length === 0 ? undefined : cloud.picks.join(","));
   return query;
 }
 
-/** An address shall be readable: seven digits are finer than any pixel. */
+/** An address shall be readable: seven digits are finer than any pixel. Numbers of samples and points must be whole: they are not shortened. */
 function shortNumbers(values: readonly number[]): string {
   return values.map((value) => String(Number(value.toPrecision(7)))).join(",");
 }

@@ -13,7 +13,7 @@ const VIEWS: Readonly<Record<string, CloudView>> = { "0": "home", "1": "top", "2
 
 /** @returns whether the key meant something to the cloud */
 export function cloudKey(event: KeyboardEvent, scene: CloudScene): boolean {
-  if (event.ctrlKey || event.metaKey) return false;
+  if (event.ctrlKey || event.metaKey || event.altKey) return false;
   const view = VIEWS[event.key];
   if (view !== undefined) scene.look(view);
   const arrow = ARROWS[event.key];

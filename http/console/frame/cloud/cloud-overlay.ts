@@ -29,6 +29,7 @@ export function drawCloudOverlay(canvas: HTMLCanvasElement, scene: CloudScene, m
   context.clearRect(0, 0, width, height);
   context.font = FONT;
   context.textBaseline = "middle";
+  context.lineCap = "round";
   drawAxes(context, scene, [AXIS_PIXELS + 22, height - AXIS_PIXELS - 22]);
   for (const box of scene.boxes) drawBox(context, scene, box);
   for (const label of scene.labels()) drawLabel(context, label);
@@ -66,19 +67,19 @@ export function labelAt(labels: readonly Label[], [x, y]: Point2): number | unde
   return labels.findLast(isHit)?.index;
 }
 
-function drawBox(context: CanvasRenderingContext2D, scene: CloudScene, { corners, colour }: SceneBox): void {
+function drawBox(context: CanvasRenderingContext2D, scene: CloudScene, { corners, colour, isChosen }: SceneBox): void {
   const places = corners.map((corner) => scene.screenPlace(corner));
   const edges = BOX_EDGES.flatMap(([from, to]): Line[] => {
     const [start, end] = [places[from], places[to]];
     return start && end ? [[start, end]] : [];
   });
-  stroke(context, edges, colour);
+  stroke(context, edges, colour, isChosen);
 }
 
 function drawLabel(context: CanvasRenderingContext2D, { index, at: [x, y], colour }: Label): void {
   context.fillStyle = colour;
   context.strokeStyle = MARKS.edge;
-  context.lineWidth = 1;
+  context.lineWidth = 2;
   const corner = [x - LABEL_PIXELS, y - LABEL_PIXELS, 2 * LABEL_PIXELS, 2 * LABEL_PIXELS] as const;
   context.fillRect(...corner);
   context.strokeRect(...corner);
@@ -99,15 +100,16 @@ function drawAxes(context: CanvasRenderingContext2D, scene: CloudScene, [x, y]: 
 
 type Line = readonly [from: Point2, to: Point2];
 
-function stroke(context: CanvasRenderingContext2D, lines: readonly Line[], colour: string): void {
+/** A chosen box has a wide edge, because surfaces may have its colour. */
+function stroke(context: CanvasRenderingContext2D, lines: readonly Line[], colour: string, isChosen = false): void {
   context.beginPath();
   for (const [from, to] of lines) {
     context.moveTo(...from);
     context.lineTo(...to);
   }
   for (const [style, width] of [
-    [MARKS.edge, 4],
-    [colour, 1.75],
+    [MARKS.edge, isChosen ? 8 : 4],
+    [colour, isChosen ? 2.5 : 1.75],
   ] as const) {
     context.strokeStyle = style;
     context.lineWidth = width;

@@ -39,6 +39,7 @@ export interface SceneBox {
   readonly centre: Point3;
   readonly corners: readonly Point3[];
   readonly colour: string;
+  readonly isChosen: boolean;
 }
 
 /** Draws points, and turns them. Coordinates of callers are those of the PLY, in mm. */
@@ -69,6 +70,8 @@ export class CloudScene {
     this.#renderer.outputColorSpace = LinearSRGBColorSpace;
     this.#renderer.setClearColor(new Color().setHex(BACKGROUND, LinearSRGBColorSpace));
     this.#camera.up.set(0, 0, 1);
+    // The browser took the graphics away, and has given them back: three has them again, but draws nothing by itself.
+    canvas.addEventListener("webglcontextrestored", () => this.draw());
     this.#controls = new OrbitControls(this.#camera, canvas);
     this.#controls.zoomToCursor = true;
     this.#controls.addEventListener("change", () => this.draw());

@@ -59,7 +59,8 @@ export function CloudView({ model, scene, defects }: CloudProps) {
       data-points={drawn.value?.places.length}
       onKeyDown={(event) => {
         const { clientWidth, clientHeight } = event.currentTarget;
-        const isPick = event.key.toLowerCase() === "p" && !event.ctrlKey && !event.metaKey;
+        // In lower case, because Caps Lock changes the letters.
+        const isPick = event.key.toLowerCase() === "p" && !event.ctrlKey && !event.metaKey && !event.altKey;
         if (isPick) pick(clientWidth / 2, clientHeight / 2);
         else if (scene.value === undefined || !cloudKey(event, scene.value)) return;
         saveCamera(model, scene.value);

@@ -18,8 +18,11 @@ export interface HeightField {
   readonly linesInMemory: number;
   /** The line in full; undefined while it is not in memory. */
   line(line: number): LineHeights | undefined;
-  /** Loads lines, from `first` up to, but not including, `end`. */
-  load(first: number, end: number, signal: AbortSignal): Promise<void>;
+  /**
+   * Loads lines, from `first` up to, but not including, `end`.
+   * @returns gives each of these lines, even when it is no longer in memory
+   */
+  load(first: number, end: number, signal: AbortSignal): Promise<(line: number) => LineHeights>;
 }
 
 class StoredLine implements LineHeights {
@@ -59,8 +62,9 @@ export class FrameField implements HeightField {
     return raw && new StoredLine(raw, this.#toMm);
   }
 
-  load(first: number, end: number, signal: AbortSignal): Promise<void> {
-    return this.#rows.load(first, end, signal);
+  async load(first: number, end: number, signal: AbortSignal): Promise<(line: number) => LineHeights> {
+    const rawLine = await this.#rows.load(first, end, signal);
+    return (line) => new StoredLine(rawLine(line), this.#toMm);
   }
 }
 
@@ -93,12 +97,20 @@ export class DifferenceField implements HeightField {
   line(line: number): LineHeights | undefined {
     const here = this.#here.line(line);
     const other = this.#other.line(line);
-    return here && other && { zMm: (column) => other.zMm(column) - here.zMm(column) };
+    return here && other && differenceOf(here, other);
   }
 
-  async load(first: number, end: number, signal: AbortSignal): Promise<void> {
-    await Promise.all([this.#here.load(first, end, signal), this.#other.load(first, end, signal)]);
+  async load(first: number, end: number, signal: AbortSignal): Promise<(line: number) => LineHeights> {
+    const [here, other] = await Promise.all([
+      this.#here.load(first, end, signal),
+      this.#other.load(first, end, signal),
+    ]);
+    return (line) => differenceOf(here(line), other(line));
   }
+}
+
+function differenceOf(here: LineHeights, other: LineHeights): LineHeights {
+  return { zMm: (column) => other.zMm(column) - here.zMm(column) };
 }
 
 /** z in mm at a point, of the full line if it is in memory, else of the overview. */

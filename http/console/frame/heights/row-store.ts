@@ -36,31 +36,52 @@ export class RowStore {
 
   /** Raw values of a line by column; undefined while they are not in memory. */
   line(line: number): Values | undefined {
-    const block = Math.floor(line / this.#blockLines);
-    const values = this.#blocks.get(block);
-    if (values === undefined) return undefined;
-    this.#blocks.delete(block);
-    this.#blocks.set(block, values);
-    const at = (line - block * this.#blockLines) * this.header.width;
-    return values.subarray(at, at + this.header.width);
+    const values = this.#use(this.#blockOf(line));
+    return values && this.#lineIn(values, line);
   }
 
   /**
    * Loads the lines from `first` up to, but not including, `end`. More than `linesInMemory` lines push out the first of them.
    * Rejects with the first failure, or when the signal aborts.
+   * @returns gives the raw values of each of these lines, even when another load has pushed them out
    */
-  async load(first: number, end: number, signal: AbortSignal): Promise<void> {
-    const firstBlock = Math.floor(Math.max(0, first) / this.#blockLines);
+  async load(first: number, end: number, signal: AbortSignal): Promise<(line: number) => Values> {
+    const firstBlock = this.#blockOf(Math.max(0, first));
     const endBlock = Math.ceil(Math.min(end, this.header.lines) / this.#blockLines);
+    const loaded = new Map<number, Values>();
     const missing: number[] = [];
-    for (let block = firstBlock; block < endBlock; block++) if (!this.#blocks.has(block)) missing.push(block);
+    for (let block = firstBlock; block < endBlock; block++) {
+      // A block that is there already counts as used now: the missing ones must not push it out.
+      const values = this.#use(block);
+      if (values === undefined) missing.push(block);
+      else loaded.set(block, values);
+    }
     const reader = async (): Promise<void> => {
       for (let block = missing.shift(); block !== undefined; block = missing.shift()) {
-        this.#keep(block, await this.#readBlock(block, signal));
+        const values = await this.#readBlock(block, signal);
+        loaded.set(block, values);
+        this.#keep(block, values);
         this.onLoad();
       }
     };
     await Promise.all(Array.from({ length: Math.min(READERS, missing.length) }, reader));
+    return (line) => this.#lineIn(loaded.get(this.#blockOf(line)) as Values, line);
+  }
+
+  #blockOf(line: number): number {
+    return Math.floor(line / this.#blockLines);
+  }
+
+  #lineIn(block: Values, line: number): Values {
+    const at = (line % this.#blockLines) * this.header.width;
+    return block.subarray(at, at + this.header.width);
+  }
+
+  /** The block, if it is in memory. It is then the one that was used last. */
+  #use(block: number): Values | undefined {
+    const values = this.#blocks.get(block);
+    if (values !== undefined) this.#keep(block, values);
+    return values;
   }
 
   async #readBlock(block: number, signal: AbortSignal): Promise<Values> {

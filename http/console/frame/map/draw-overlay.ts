@@ -17,6 +17,8 @@ export interface Overlay {
   readonly scale: { readonly pixels: number; readonly text: string } | undefined;
 }
 
+/** Width of the dark edge on each side of a line. */
+const EDGE_PIXELS = 1.25;
 const LABEL_FONT = "600 12px system-ui, sans-serif";
 
 export function drawOverlay(
@@ -50,11 +52,12 @@ function drawDefect(
   screen: (point: Point2) => Point2,
 ): void {
   const colour = isChosen ? MARKS.chosen : MARKS.line;
-  const width = isChosen ? 2.5 : 1.5;
+  // The chosen one has a wider edge, because surfaces may have its colour.
+  const [width, edge] = isChosen ? [2.5, 3] : [1.5, EDGE_PIXELS];
   let corner: Point2 | undefined;
   if (box3d !== undefined) {
     const footprint = footprintInPixels(box3d, grid).map(screen);
-    stroked(context, [...footprint, footprint[0] as Point2], colour, width, [4, 3]);
+    stroked(context, [...footprint, footprint[0] as Point2], colour, width, edge, [4, 3]);
     corner = footprint.reduce((best, point) => (point[1] < best[1] ? point : best));
   }
   if (box2d !== undefined) {
@@ -66,7 +69,7 @@ function drawDefect(
       [left, bottom],
       [left, top],
     ];
-    stroked(context, corners.map(screen), colour, width);
+    stroked(context, corners.map(screen), colour, width, edge);
     corner = screen([left, top]);
   }
   if (corner !== undefined) label(context, String(index + 1), corner, colour);
@@ -77,13 +80,14 @@ function stroked(
   points: readonly Point2[],
   colour: string,
   width: number,
+  edge = EDGE_PIXELS,
   dash: number[] = [],
 ): void {
   context.beginPath();
   for (const [at, [x, y]] of points.entries()) at === 0 ? context.moveTo(x, y) : context.lineTo(x, y);
   context.setLineDash([]);
   context.strokeStyle = MARKS.edge;
-  context.lineWidth = width + 2.5;
+  context.lineWidth = width + 2 * edge;
   context.stroke();
   context.setLineDash(dash);
   context.strokeStyle = colour;
@@ -120,6 +124,9 @@ function label(context: CanvasRenderingContext2D, text: string, [x, top]: Point2
   context.font = LABEL_FONT;
   const width = context.measureText(text).width + 8;
   context.fillStyle = colour;
+  context.strokeStyle = MARKS.edge;
+  context.lineWidth = 2;
+  context.strokeRect(x - 1, y - 17, width, 16);
   context.fillRect(x - 1, y - 17, width, 16);
   context.fillStyle = "#000";
   context.textBaseline = "middle";

@@ -1,12 +1,12 @@
 import type { FrameModel } from "../frame-model.js";
 import { columnAt, lineAt, xMm, yMm } from "../heights/frame-grid.js";
 import { type CutLine, cursorsOn, type GridPoint } from "../measure/cut-line.js";
-import { defectBounds, type FrameDefect } from "../measure/frame-defects.js";
+import { defectAt, type FrameDefect } from "../measure/frame-defects.js";
 import type { Point2 } from "../measure/oriented-box.js";
 import { goToDefect } from "./go-to-defect.js";
 import type { MapGestures } from "./map-gestures.js";
 import { gridOfLayer, type MapLayer } from "./map-layer.js";
-import { fit, panned, type Size, toMap, type Viewport, zoomed } from "./viewport.js";
+import { clamped, fit, panned, type Size, toMap, type Viewport, zoomed } from "./viewport.js";
 
 export interface MapProps {
   model: FrameModel;
@@ -59,8 +59,12 @@ export class MapControl implements MapGestures {
     const { place } = model.state.value;
     const grid = gridOfLayer(layer);
     if (place === undefined) return fit(grid, this.#size.value);
-    const { column, line } = this.#onLayer({ column: place[0] - 0.5, line: place[1] - 0.5 });
-    return { centre: [column + 0.5, line + 0.5], pixelsPerMm: place[2] };
+    // A link may have any numbers. Both maps are kept on this frame, so that they show the same place.
+    const frameGrid = model.here.value.value?.field.grid ?? grid;
+    const [u, v, wanted] = place;
+    const { centre, pixelsPerMm } = clamped({ centre: [u, v], pixelsPerMm: wanted }, frameGrid, this.#size.value);
+    const { column, line } = this.#onLayer({ column: centre[0] - 0.5, line: centre[1] - 0.5 });
+    return { centre: [column + 0.5, line + 0.5], pixelsPerMm };
   }
 
   set(viewport: Viewport): void {
@@ -84,11 +88,7 @@ export class MapControl implements MapGestures {
 
   onClick(at: Point2): void {
     const { model, defects } = this.#props();
-    const [u, v] = this.#mapAt(at);
-    const hit = defects.find((defect) => {
-      const bounds = defectBounds(defect, this.#grid);
-      return bounds && u >= bounds.left && u < bounds.right && v >= bounds.top && v < bounds.bottom;
-    });
+    const hit = defectAt(defects, this.#grid, this.#mapAt(at));
     if (hit === undefined) model.change({ defect: undefined });
     else goToDefect(model, hit, true);
   }

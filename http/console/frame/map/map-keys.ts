@@ -21,7 +21,8 @@ export function mapKey(event: KeyboardEvent, control: MapControl): boolean {
     else control.move(x * step, y * step);
     return true;
   }
-  // In lower case, for Caps Lock changes the letters.
+  if (event.altKey) return false;
+  // In lower case, because Caps Lock changes the letters.
   const action = ACTIONS[event.key.toLowerCase()];
   action?.(control);
   return action !== undefined;

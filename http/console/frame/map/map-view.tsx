@@ -22,6 +22,8 @@ export function MapView(props: MapProps) {
     // The size is needed at once, and not only when the observer reports it: a link may lead to a defect.
     const measure = (): void => {
       const { width, height } = element.getBoundingClientRect();
+      // The observer still reports a map that was just removed: a defect could not be gone to with that size.
+      if (width === 0 || height === 0) return;
       size.value = { width: Math.floor(width), height: Math.floor(height) };
       model.mapSize = size.value;
     };

@@ -67,7 +67,7 @@ export function panned(viewport: Viewport, grid: FrameGrid, size: Size, byX: num
 }
 
 /** Keeps the middle of the view on the frame, and the zoom between half of the frame's fit and the largest points. */
-function clamped(viewport: Viewport, grid: FrameGrid, size: Size): Viewport {
+export function clamped(viewport: Viewport, grid: FrameGrid, size: Size): Viewport {
   const widthMm = grid.width * grid.xPitchMm;
   const heightMm = grid.lines * grid.yPitchMm;
   const most = MAX_POINT_PIXELS / Math.min(grid.xPitchMm, grid.yPitchMm);

@@ -84,14 +84,14 @@ function nearest(place: number, count: number): number {
 /** Loads the lines that the cut crosses, as many at a time as memory holds, and takes their heights. */
 export async function readProfile(field: HeightField, cut: CutLine, signal: AbortSignal): Promise<Profile> {
   const places = samplePlaces(cut, field.grid);
-  const zMm = new Float64Array(places.lines.length).fill(Number.NaN);
+  const zMm = new Float64Array(places.lines.length);
   const { lines, columns } = places;
   // The lines of neighbouring samples are neighbours: each step takes the samples whose lines are in memory together.
   let at = 0;
   while (at < lines.length) {
     const [low, high, end] = span(lines, at, field.linesInMemory);
-    await field.load(low, high + 1, signal);
-    for (; at < end; at++) zMm[at] = field.line(lines[at] as number)?.zMm(columns[at] as number) ?? Number.NaN;
+    const lineAt = await field.load(low, high + 1, signal);
+    for (; at < end; at++) zMm[at] = lineAt(lines[at] as number).zMm(columns[at] as number);
   }
   return { ...places, zMm };
 }

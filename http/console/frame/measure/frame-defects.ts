@@ -107,3 +107,18 @@ export function defectBounds({ box2d, box3d }: FrameDefect, grid: FrameGrid): Pi
     bottom: Math.max(...lines),
   };
 }
+
+/** The defect that is meant by a click there. Of several it is the smallest, which could not be clicked otherwise. */
+export function defectAt(defects: readonly FrameDefect[], grid: FrameGrid, [u, v]: Point2): FrameDefect | undefined {
+  let found: FrameDefect | undefined;
+  let least = Number.POSITIVE_INFINITY;
+  for (const defect of defects) {
+    const bounds = defectBounds(defect, grid);
+    if (bounds === undefined) continue;
+    const { left, top, right, bottom } = bounds;
+    const isIn = u >= left && u < right && v >= top && v < bottom;
+    const area = (right - left) * (bottom - top);
+    if (isIn && area < least) [found, least] = [defect, area];
+  }
+  return found;
+}

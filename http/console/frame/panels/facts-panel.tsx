@@ -37,7 +37,8 @@ export function FactsPanel({ open }: { open: OpenFrame }) {
         </dd>
         <dt>Heights</dt>
         <dd>
-          {height.dtype}, {pitch(height.scale_mm)} {unit.value} a step
+          {height.dtype},{" "}
+          {height.dtype === "f32" ? floatUnit(height.scale_mm) : `${pitch(height.scale_mm)} ${unit.value} a step`}
         </dd>
         <dt>Luminance</dt>
         <dd>{luminance === null ? "none" : `${luminance.bits} bits`}</dd>
@@ -46,4 +47,9 @@ export function FactsPanel({ open }: { open: OpenFrame }) {
       </dl>
     </section>
   );
+}
+
+/** Floats have no step, so that nobody takes the scale for the resolution. */
+function floatUnit(scaleMm: number): string {
+  return scaleMm === 1 ? "mm" : `in units of ${scaleMm} mm`;
 }

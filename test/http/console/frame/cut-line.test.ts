@@ -33,6 +33,10 @@ function formulaField(linesInMemory: number): HeightField & { loads: [number, nu
     async load(from, to) {
       loads.push([from, to]);
       [first, end] = [from, to];
+      return (line) => {
+        if (line < from || line >= to) throw new Error(`line ${line} was not asked for`);
+        return { zMm: (column) => zAt(column, line) };
+      };
     },
   };
 }

@@ -4,10 +4,11 @@ import { cloudColours } from "../../../../http/console/frame/cloud/cloud-colours
 import { pickPoint } from "../../../../http/console/frame/cloud/pick-point.js";
 import { type Cloud, drawnPoints, readCloud, removedPoints } from "../../../../http/console/frame/cloud/ply-cloud.js";
 import { type FrameGrid, gridDifference, originDifference } from "../../../../http/console/frame/heights/frame-grid.js";
-import { fit, panned, toMap, toScreen, zoomed } from "../../../../http/console/frame/map/viewport.js";
+import { clamped, fit, panned, toMap, toScreen, zoomed } from "../../../../http/console/frame/map/viewport.js";
 import { diverging, MARKS, viridis } from "../../../../http/console/frame/measure/colour-map.js";
 import {
   boxOverPixels,
+  defectAt,
   defectBounds,
   footprintInPixels,
   frameDefects,
@@ -134,6 +135,30 @@ t.test("defects are drawn where they lie: in the frame whose file they name, and
   t.equal(defectBounds(two[5] as never, GRID), undefined);
 });
 
+t.test("a click means the smallest of the defects that lie there", async (t) => {
+  const boxes = [
+    [0, 0, 200, 100],
+    [90, 40, 110, 60],
+    [80, 30, 120, 70],
+  ];
+  const defects = frameDefects(
+    boxes.map((bbox) => ({ region_2d: { bbox } })),
+    FRAME,
+    [],
+    [FRAME],
+  );
+  const places = [
+    [100, 50],
+    [85, 50],
+    [50, 50],
+    [250, 50],
+  ] as const;
+  t.same(
+    places.map((place) => defectAt(defects, GRID, place)?.index),
+    [1, 2, 0, undefined],
+  );
+});
+
 t.test("a box in the picture becomes a box in space, as high as the surface in it", async (t) => {
   const overview = {
     zMm: new Float32Array(200 * 100),
@@ -163,6 +188,9 @@ t.test("a viewport shows millimetres equally long in x and y, and zooms about a 
   t.equal(zoomed(whole, GRID, size, 1e9, at).pixelsPerMm, 640, "64 pixels a point at most");
   t.same(panned(whole, GRID, size, 15, -30).centre, [90, 60]);
   t.same(panned(whole, GRID, size, 1e6, 0).centre, [0, 50], "the frame stays in sight");
+  t.same(clamped({ centre: [-1e300, 1e300], pixelsPerMm: 1e-110 }, GRID, size), {
+    ...{ centre: [0, 100], pixelsPerMm: 8.1 },
+  });
 });
 
 t.test("grids that differ are told in a sentence", async (t) => {

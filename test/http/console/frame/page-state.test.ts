@@ -61,6 +61,12 @@ t.test("the address holds what the page shows, and nothing that is as usual", as
   const text =
     "view=cloud&with=019b&range=-1.5,2&at=10.5,20,3&cut=1,2,30.25,40&cursors=3,17&defect=2&points=raw&colour=removed&size=4&stretch=5&camera=1,2,3,4,5,6&picks=7,8";
   t.equal(decodeURIComponent(String(frameQuery(readFrameState(new URLSearchParams(text))))), text);
+  const places = "view=cloud&cursors=299998,299999&picks=12345678,123456789";
+  t.equal(
+    decodeURIComponent(String(frameQuery(readFrameState(new URLSearchParams(places))))),
+    places,
+    "none is rounded",
+  );
   const nonsense =
     "view=x&range=1&at=1,2,0&cut=a,b,c,d&cursors=-1,2&defect=1.5&points=&size=900&stretch=,&camera=1&picks=1,2,3";
   t.equal(readFrameState(new URLSearchParams("range=2,-1")).range, undefined, "a range goes upwards");

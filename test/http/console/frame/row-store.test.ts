@@ -5,6 +5,7 @@ import { DifferenceField, FrameField, heightAt } from "../../../../http/console/
 import { readNpyHeader } from "../../../../http/console/frame/heights/npy.js";
 import { type Overview, overviewHeight, readOverview } from "../../../../http/console/frame/heights/overview.js";
 import { RowStore } from "../../../../http/console/frame/heights/row-store.js";
+import { readProfile } from "../../../../http/console/frame/measure/cut-line.js";
 
 const LINES = 25;
 const WIDTH = 10;
@@ -115,4 +116,28 @@ t.test("a difference is the other frame minus this one, in the overview and in f
     [1.5, Number.NaN, Number.NaN],
   );
   t.same(heightAt(difference, 3, 9), { zMm: 1.5, isExact: false }, "of the overview");
+});
+
+t.test("a profile has every height, whatever the cache held before and whoever reads at the same time", async (t) => {
+  const field = () => {
+    const { rows } = stored();
+    return { rows, field: new FrameField(GRID, everyThird(Number), rows, Number) };
+  };
+  const cut = { from: { column: 2, line: 0 }, to: { column: 2, line: 7 } };
+  const expected = Array.from({ length: 8 }, (_, line) => valueAt(line, 2));
+
+  const before = field();
+  // The block of lines 0 to 3 is now the one that was used longest ago.
+  for (const first of [0, 12, 16]) await before.rows.load(first, first + 4, signal);
+  t.same([...(await readProfile(before.field, cut, signal)).zMm], expected, "a part of it is in memory already");
+  t.ok(before.rows.line(0), "and stays there");
+
+  const during = field();
+  during.rows.onLoad = () => {
+    during.rows.onLoad = () => {};
+    void during.rows.load(8, 20, signal);
+  };
+  t.same([...(await readProfile(during.field, cut, signal)).zMm], expected, "a map reads other lines meanwhile");
+  const difference = new DifferenceField(during.field, field().field);
+  t.same([...(await readProfile(difference, cut, signal)).zMm], [0, 0, 0, 0, 0, 0, 0, 0], "so has a difference");
 });
