@@ -8,8 +8,8 @@ import {
   overflowPx,
   startBrowser,
   untilTrue,
-} from "../helpers/browser/console-browser.js";
-import { bump, FrameCell, madeCapture, SMALL, surface, withOutliers } from "../helpers/browser/frame-cell.js";
+} from "../../helpers/browser/console-browser.js";
+import { bump, FrameCell, madeCapture, SMALL, surface, withOutliers } from "../../helpers/browser/frame-cell.js";
 import {
   cameraAfter,
   colourAt,
@@ -21,9 +21,9 @@ import {
   screenColours,
   share,
   text,
-} from "../helpers/browser/frame-view.js";
-import { readPly } from "../helpers/captures/ply-reader.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
+} from "../../helpers/browser/frame-view.js";
+import { readPly } from "../../helpers/captures/ply-reader.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
 
 const HOSTILE = `<img src=x onerror="window.attacked=1">\u2066\u202eevil`;
 const LONG = "x".repeat(10_000);

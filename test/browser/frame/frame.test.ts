@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import type { Page, Request, Route } from "playwright-core";
 import t, { type Test } from "tap";
-import { openCollection } from "../../workers/demo-cell/replay.js";
-import { type Capture, heightsMm } from "../../workers/demo-cell/steps/capture.js";
-import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { openCollection } from "../../../workers/demo-cell/replay.js";
+import { type Capture, heightsMm } from "../../../workers/demo-cell/steps/capture.js";
+import { inBrowser, openPage, startBrowser } from "../../helpers/browser/console-browser.js";
 import {
   FrameCell,
   madeCapture,
@@ -11,12 +11,12 @@ import {
   surface,
   type TakenFrame,
   withOutliers,
-} from "../helpers/browser/frame-cell.js";
-import { colourAt, FrameView, isGreyAt, near, numberIn, text } from "../helpers/browser/frame-view.js";
-import { pythonWith, runPython } from "../helpers/captures/python-checker.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
-import { hasSharedData } from "../helpers/shared-data.js";
-import { sized } from "../helpers/test-size.js";
+} from "../../helpers/browser/frame-cell.js";
+import { colourAt, FrameView, isGreyAt, near, numberIn, text } from "../../helpers/browser/frame-view.js";
+import { pythonWith, runPython } from "../../helpers/captures/python-checker.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { hasSharedData } from "../../helpers/shared-data.js";
+import { sized } from "../../helpers/test-size.js";
 
 const NPY = /\/file\.npy$/;
 /** Asks for the header, and for no lines. */

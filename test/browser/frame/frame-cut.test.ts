@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import t, { type Test } from "tap";
-import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
-import { FrameCell, madeCapture, SMALL, withOutliers } from "../helpers/browser/frame-cell.js";
-import { colourAt, FrameView, near, numberIn, text } from "../helpers/browser/frame-view.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
+import { inBrowser, openPage, startBrowser } from "../../helpers/browser/console-browser.js";
+import { FrameCell, madeCapture, SMALL, withOutliers } from "../../helpers/browser/frame-cell.js";
+import { colourAt, FrameView, near, numberIn, text } from "../../helpers/browser/frame-view.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
 
 type Ends = readonly [fromColumn: number, fromLine: number, toColumn: number, toLine: number];
 

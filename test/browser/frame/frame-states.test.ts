@@ -2,10 +2,10 @@ import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import t, { type Test } from "tap";
-import { IN_3D, inBrowser, openPage, startBrowser, untilTrue } from "../helpers/browser/console-browser.js";
-import { FrameCell, madeCapture, type TakenFrame } from "../helpers/browser/frame-cell.js";
-import { FrameView } from "../helpers/browser/frame-view.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
+import { IN_3D, inBrowser, openPage, startBrowser, untilTrue } from "../../helpers/browser/console-browser.js";
+import { FrameCell, madeCapture, type TakenFrame } from "../../helpers/browser/frame-cell.js";
+import { FrameView } from "../../helpers/browser/frame-view.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
 
 const SIZE = { width: 120, lines: 80, hasLuminance: false };
 const UNKNOWN = "01900000-0000-7000-8000-00000000dead";

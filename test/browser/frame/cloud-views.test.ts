@@ -1,9 +1,9 @@
 import t, { type Test } from "tap";
-import { IN_3D, inBrowser, openPage, startBrowser, untilTrue } from "../helpers/browser/console-browser.js";
-import { FrameCell, madeCapture, SMALL, withOutliers } from "../helpers/browser/frame-cell.js";
-import { cameraAfter, FrameView, isLit, pixelsPerMm, screenColours, share } from "../helpers/browser/frame-view.js";
-import { readPly } from "../helpers/captures/ply-reader.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
+import { IN_3D, inBrowser, openPage, startBrowser, untilTrue } from "../../helpers/browser/console-browser.js";
+import { FrameCell, madeCapture, SMALL, withOutliers } from "../../helpers/browser/frame-cell.js";
+import { cameraAfter, FrameView, isLit, pixelsPerMm, screenColours, share } from "../../helpers/browser/frame-view.js";
+import { readPly } from "../../helpers/captures/ply-reader.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
 
 type Vertices = readonly number[][];
 

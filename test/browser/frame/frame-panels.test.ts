@@ -1,10 +1,10 @@
 import t, { type Test } from "tap";
-import type { Capture } from "../../workers/demo-cell/steps/capture.js";
-import { IN_3D, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
-import { FrameCell, madeCapture, SMALL, surface } from "../helpers/browser/frame-cell.js";
-import { cameraAfter, FrameView, isLit, pixelsPerMm, screenColours, share } from "../helpers/browser/frame-view.js";
-import { readPly } from "../helpers/captures/ply-reader.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
+import type { Capture } from "../../../workers/demo-cell/steps/capture.js";
+import { IN_3D, inBrowser, openPage, startBrowser } from "../../helpers/browser/console-browser.js";
+import { FrameCell, madeCapture, SMALL, surface } from "../../helpers/browser/frame-cell.js";
+import { cameraAfter, FrameView, isLit, pixelsPerMm, screenColours, share } from "../../helpers/browser/frame-view.js";
+import { readPly } from "../../helpers/captures/ply-reader.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
 
 /** All of the surface is above it, so it is yellow, as the chosen mark is. */
 const YELLOW = "range=-2,-1";
