@@ -1,5 +1,5 @@
 import t, { type Test } from "tap";
-import { inBrowser, type OpenPage, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { inBrowser, type OpenPage, openPage, openSettled, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell } from "../helpers/browser/console-cell.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 
@@ -12,6 +12,7 @@ t.test("when a page reads again, and when it does not", inBrowser, async (t) => 
   t.test("what the service refuses for now is asked for again, with the old rows in view", (t) =>
     askAgain(t, cell, open),
   );
+  t.test("a program that is not among the newest is looked for once", (t) => lookOnce(t, cell, open));
 });
 
 async function askAgain(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
@@ -37,6 +38,26 @@ async function askAgain(t: Test, cell: ConsoleCell, open: OpenPage): Promise<voi
   await page.unroute(list);
   await parts.getByText("SN-NEW").waitFor();
   await page.locator(".fault-box").waitFor({ state: "detached" });
+  t.same(faults, []);
+  await page.context().close();
+}
+
+async function lookOnce(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const { page, faults } = await open("/console/webhooks");
+  const list = /\/programs\?/;
+  let reads = 0;
+  await page.route(list, (route) => {
+    reads++;
+    return route.fulfill({ json: { programs: [], total: 1_001, limit: 1_000, offset: 0 } });
+  });
+  await openSettled(page, "/console/runs", list);
+  const rows = page.locator(".runs-table .part");
+  for (const serialNumber of ["SN-FIRST", "SN-SECOND", "SN-THIRD"]) {
+    await cell.play({ serialNumber });
+    // The same change makes the page read both lists.
+    await rows.getByText(serialNumber).waitFor();
+  }
+  t.equal(reads, 3, "when it opened, at the first mark, and at the first run");
   t.same(faults, []);
   await page.context().close();
 }

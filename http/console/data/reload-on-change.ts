@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "preact/hooks";
-import type { RunSummary } from "./api.js";
+import type { Program, RunSummary } from "./api.js";
 import { useLive } from "./live.js";
 import type { Resource } from "./resource.js";
 
@@ -28,4 +28,17 @@ export function useReloadOnChange(
     },
     [resource],
   );
+}
+
+/**
+ * Whether a run tells of a program that is not on the list: nothing tells of a new program but its first run. True once for each
+ * program, since one that stays off the list is on another page of it.
+ */
+export function useUnlistedProgram(list: readonly Program[]): (run: RunSummary) => boolean {
+  const told = useRef(new Set<string>()).current;
+  return ({ program_id: id }) => {
+    if (told.has(id) || list.some((program) => program.id === id)) return false;
+    told.add(id);
+    return true;
+  };
 }

@@ -70,6 +70,17 @@ export async function openPage(
   return { page, faults };
 }
 
+/**
+ * Opens another page, and waits until it has read `list` twice: when it opens, and when it hears the first mark. After that, only a
+ * change makes it read again.
+ */
+export async function openSettled(page: Page, path: string, list: RegExp): Promise<void> {
+  let answers = 0;
+  const isReadTwice = page.waitForResponse((response) => list.test(response.url()) && ++answers === 2);
+  await page.goto(path);
+  await isReadTwice;
+}
+
 /** What axe-core finds on the page, each with the element. @param rules default: all */
 export async function axeFindings(page: Page, rules?: readonly string[]): Promise<string[]> {
   // Not by a <script>, which the policy of the page would refuse; and once, since the browser takes half a second to read it.
