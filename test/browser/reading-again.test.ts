@@ -1,6 +1,7 @@
 import t, { type Test } from "tap";
 import { inBrowser, type OpenPage, openPage, openSettled, startBrowser } from "../helpers/browser/console-browser.js";
-import { ConsoleCell } from "../helpers/browser/console-cell.js";
+import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
+import { nextId } from "../helpers/link/link-messages.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 
 t.test("when a page reads again, and when it does not", inBrowser, async (t) => {
@@ -13,6 +14,10 @@ t.test("when a page reads again, and when it does not", inBrowser, async (t) => 
     askAgain(t, cell, open),
   );
   t.test("a program that is not among the newest is looked for once", (t) => lookOnce(t, cell, open));
+  t.test("the list of programs follows its programs, and their runs", (t) => followPrograms(t, cell, open));
+  t.test("the page of a program follows its runs", (t) => followProgram(t, cell, open));
+  t.test("inspections side by side follow the runs of their part", (t) => followPart(t, cell, open));
+  t.test("a run that cannot be read is left out, and the page says so", (t) => leaveOut(t, cell, open));
 });
 
 async function askAgain(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
@@ -58,6 +63,73 @@ async function lookOnce(t: Test, cell: ConsoleCell, open: OpenPage): Promise<voi
     await rows.getByText(serialNumber).waitFor();
   }
   t.equal(reads, 3, "when it opened, at the first mark, and at the first run");
+  t.same(faults, []);
+  await page.context().close();
+}
+
+async function newProgram(cell: ConsoleCell, name: string): Promise<string> {
+  const id = nextId();
+  await cell.say("program.put", { program: { id, name, status: "active", steps: [{ type: "wait", name: "wait" }] } });
+  return id;
+}
+
+async function followPrograms(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const { page, faults } = await open("/console/webhooks");
+  await openSettled(page, "/console/programs", /\/programs\?/);
+  const programId = await newProgram(cell, "Followed in the list");
+  const row = page.getByRole("row", { name: "Followed in the list" });
+  t.equal(await row.count(), 0);
+  await cell.play({ programId, checks: [check("depth", "passed", 10)] });
+  await row.getByText("100 %").waitFor();
+  await cell.play({ programId, checks: [check("depth", "failed", 11)] });
+  await row.getByText("50.0 %").waitFor();
+  await row.getByRole("link", { name: "2", exact: true }).waitFor();
+  t.same(faults, []);
+  await page.context().close();
+}
+
+async function followProgram(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const programId = await newProgram(cell, "Followed on its page");
+  await cell.play({ programId, serialNumber: "SN-P1", checks: [check("depth", "passed", 10)] });
+  const { page, faults } = await open("/console/webhooks");
+  const reads = [new RegExp(`/programs/${programId}$`), /\/runs\?limit=100$/, /\/runs\?limit=50$/];
+  await openSettled(page, `/console/programs/${programId}`, ...reads);
+  await page.getByRole("img", { name: "depth: 1 values, 0 failed" }).waitFor();
+  await cell.play({ programId, serialNumber: "SN-P2", checks: [check("depth", "failed", 11)] });
+  await page.getByRole("img", { name: "depth: 2 values, 1 failed" }).waitFor();
+  await page.locator(".runs-table").getByText("SN-P2").waitFor();
+  await page.locator(".fact-list div", { hasText: "Runs" }).getByText("2", { exact: true }).waitFor();
+  t.same(faults, []);
+  await page.context().close();
+}
+
+async function followPart(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  await cell.play({ serialNumber: "SN-AGAIN", checks: [check("depth", "passed", 10)] });
+  const { page, faults } = await open("/console/webhooks");
+  await openSettled(page, "/console/runs?serial_number=SN-AGAIN", /\/runs\?serial_number=SN-AGAIN&limit=100$/);
+  for (const inspections of [2, 3]) {
+    await cell.play({ serialNumber: "SN-AGAIN", checks: [check("depth", "passed", 10)] });
+    await page.getByRole("columnheader", { name: `Inspection ${inspections}` }).waitFor();
+  }
+  t.same(faults, []);
+  await page.context().close();
+}
+
+async function leaveOut(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const programId = await newProgram(cell, "With a damaged run");
+  const runIds: string[] = [];
+  for (const name of ["first", "second", "third"]) {
+    runIds.push(await cell.play({ programId, serialNumber: "SN-DAMAGED", checks: [check(name, "passed", 10)] }));
+  }
+  const { page, faults } = await open("/console/webhooks");
+  const json = { code: "internal_error", message: "the record is damaged", retryable: true, params: {} };
+  await page.route(`**/runs/${runIds[1]}/quality-report`, (route) => route.fulfill({ status: 500, json }));
+  await page.goto(`/console/programs/${programId}`);
+  await page.getByText("1 of 3 inspections cannot be read.").waitFor();
+  t.same(await page.locator(".trend-name").allTextContents(), ["first", "third"]);
+  await page.goto("/console/runs?serial_number=SN-DAMAGED");
+  await page.getByText("1 of 3 inspections cannot be read.").waitFor();
+  t.same(await page.locator(".compare-table tbody th").allTextContents(), ["third", "first"]);
   t.same(faults, []);
   await page.context().close();
 }

@@ -71,14 +71,16 @@ export async function openPage(
 }
 
 /**
- * Opens another page, and waits until it has read `list` twice: when it opens, and when it hears the first mark. After that, only a
- * change makes it read again.
+ * Opens another page, and waits until it has read each of these twice: when it opens, and when it hears the first mark. After that, only
+ * a change makes it read again.
  */
-export async function openSettled(page: Page, path: string, list: RegExp): Promise<void> {
-  let answers = 0;
-  const isReadTwice = page.waitForResponse((response) => list.test(response.url()) && ++answers === 2);
+export async function openSettled(page: Page, path: string, ...read: readonly RegExp[]): Promise<void> {
+  const areReadTwice = read.map((one) => {
+    let answers = 0;
+    return page.waitForResponse((response) => one.test(response.url()) && ++answers === 2);
+  });
   await page.goto(path);
-  await isReadTwice;
+  await Promise.all(areReadTwice);
 }
 
 /** What axe-core finds on the page, each with the element. @param rules default: all */
