@@ -1,6 +1,14 @@
 import type { Browser, Page } from "playwright-core";
 import t, { type Test } from "tap";
-import { axeFindings, inBrowser, openPage, openSettled, startBrowser } from "../helpers/browser/console-browser.js";
+import {
+  axeFindings,
+  inBrowser,
+  isLive,
+  openPage,
+  openSettled,
+  setHidden,
+  startBrowser,
+} from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
 import { nextId } from "../helpers/link/link-messages.js";
 import { listOf } from "../helpers/list-of.js";
@@ -257,14 +265,6 @@ async function degrade(t: Test, page: Page, cell: ConsoleCell): Promise<void> {
 
 const PROGRAMS = /\/programs\?/;
 const CHANGES = /\/runs\/changes\?/;
-
-const isLive = (page: Page): Promise<void> => page.locator(".live").getByText("Live", { exact: true }).waitFor();
-
-async function setHidden(page: Page, isHidden: boolean): Promise<void> {
-  await page.evaluate(`
-    Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true });
-    document.dispatchEvent(new Event("visibilitychange"));`);
-}
 
 /** A proxy refuses for a while. Then the page knows no mark any more, so it reads everything anew. */
 async function loseMark(page: Page): Promise<void> {

@@ -1,5 +1,13 @@
 import t, { type Test } from "tap";
-import { inBrowser, type OpenPage, openPage, openSettled, startBrowser } from "../helpers/browser/console-browser.js";
+import {
+  inBrowser,
+  isLive,
+  type OpenPage,
+  openPage,
+  openSettled,
+  setHidden,
+  startBrowser,
+} from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
 import { nextId } from "../helpers/link/link-messages.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
@@ -17,6 +25,7 @@ t.test("when a page reads again, and when it does not", inBrowser, async (t) => 
   t.test("the list of programs follows its programs, and their runs", (t) => followPrograms(t, cell, open));
   t.test("the page of a program follows its runs", (t) => followProgram(t, cell, open));
   t.test("inspections side by side follow the runs of their part", (t) => followPart(t, cell, open));
+  t.test("deliveries are read again only when an event can be new on the page", (t) => spareDeliveries(t, cell, open));
   t.test("a run that cannot be read is left out, and the page says so", (t) => leaveOut(t, cell, open));
 });
 
@@ -132,4 +141,33 @@ async function leaveOut(t: Test, cell: ConsoleCell, open: OpenPage): Promise<voi
   t.same(await page.locator(".compare-table tbody th").allTextContents(), ["third", "first"]);
   t.same(faults, []);
   await page.context().close();
+}
+
+async function spareDeliveries(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const target = { name: "MES", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramCancelled"] };
+  const { id } = await cell.post<{ id: string }>("/webhooks", target);
+  for (const [query, after5s, after10s] of [
+    ["", 1, 1],
+    ["event=ProgramCompleted", 0, 1],
+    ["event=ProgramFailed", 0, 0],
+    ["before=2020-01-01T00:00:00Z", 0, 0],
+  ] as const) {
+    const { page, faults } = await open("/console/runs");
+    const list = /\/deliveries\?/;
+    await openSettled(page, `/console/webhooks/${id}?${query}`, list);
+    let reads = 0;
+    page.on("request", (request) => list.test(request.url()) && reads++);
+    await page.clock.install();
+    await setHidden(page, true);
+    await cell.play({ checks: [check("depth", "passed", 10)] });
+    await setHidden(page, false);
+    // What it has missed comes first, so it has heard of the run when it says so.
+    await isLive(page);
+    for (const expected of [after5s, after10s]) {
+      await page.clock.fastForward(5_000);
+      t.equal(await page.evaluate("1").then(() => reads), expected, query);
+    }
+    t.same(faults, []);
+    await page.context().close();
+  }
 }

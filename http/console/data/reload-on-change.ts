@@ -6,10 +6,14 @@ import type { Resource } from "./resource.js";
 /** Least time between two reads, however many runs change. */
 const PAUSE_MS = 400;
 
-/** Reads the resource again when a run changes that matters to it, and when changes may have been missed. */
+/**
+ * Reads the resource again when a run changes that matters to it, and when changes may have been missed. @param pauseMs at least,
+ * between two reads
+ */
 export function useReloadOnChange(
   resource: Resource<unknown>,
   matters: (run: RunSummary) => boolean = () => true,
+  pauseMs = PAUSE_MS,
 ): void {
   const timer = useRef(0);
   const due = (): void => {
@@ -18,7 +22,7 @@ export function useReloadOnChange(
       // Before the read: a change that comes during it makes one more read due.
       timer.current = 0;
       void resource.reload();
-    }, PAUSE_MS);
+    }, pauseMs);
   };
   useLive({ onRun: (run) => matters(run) && due(), onReset: due });
   useEffect(

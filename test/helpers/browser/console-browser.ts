@@ -83,6 +83,14 @@ export async function openSettled(page: Page, path: string, ...read: readonly Re
   await Promise.all(areReadTwice);
 }
 
+export const isLive = (page: Page): Promise<void> => page.locator(".live").getByText("Live", { exact: true }).waitFor();
+
+export async function setHidden(page: Page, isHidden: boolean): Promise<void> {
+  await page.evaluate(`
+    Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));`);
+}
+
 /** What axe-core finds on the page, each with the element. @param rules default: all */
 export async function axeFindings(page: Page, rules?: readonly string[]): Promise<string[]> {
   // Not by a <script>, which the policy of the page would refuse; and once, since the browser takes half a second to read it.
