@@ -26,6 +26,7 @@ t.test("when a page reads again, and when it does not", inBrowser, async (t) => 
   t.test("the page of a program follows its runs", (t) => followProgram(t, cell, open));
   t.test("inspections side by side follow the runs of their part", (t) => followPart(t, cell, open));
   t.test("deliveries are read again only when an event can be new on the page", (t) => spareDeliveries(t, cell, open));
+  t.test("a serial number that matches nothing, and a browser that keeps nothing", (t) => keepNothing(t, cell, open));
   t.test("a run that cannot be read is left out, and the page says so", (t) => leaveOut(t, cell, open));
 });
 
@@ -170,4 +171,20 @@ async function spareDeliveries(t: Test, cell: ConsoleCell, open: OpenPage): Prom
     t.same(faults, []);
     await page.context().close();
   }
+}
+
+async function keepNothing(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  await cell.play({ serialNumber: "SN-Case" });
+  const { page, faults } = await open("/console/system");
+  await page.addInitScript(`
+    for (const name of ["localStorage", "sessionStorage"]) {
+      Object.defineProperty(window, name, { get: () => { throw new DOMException("blocked", "SecurityError"); } });
+    }`);
+  await page.goto("/console/runs?serial_number=sn-case");
+  await page.getByText("No run matches.").waitFor();
+  await page.getByText("Serial numbers are compared whole, with upper and lower case.").waitFor();
+  await page.getByText("in", { exact: true }).click();
+  t.ok(await page.getByLabel("in", { exact: true }).isChecked());
+  t.same(faults, []);
+  await page.context().close();
 }

@@ -60,5 +60,9 @@ function NoRuns({ query, total }: { query: RunPageQuery; total: number }) {
   const isFiltered =
     Object.values(query.filter).some(Boolean) || query.fromMs !== undefined || query.toMs !== undefined;
   if (total > 0) return <Empty title="This page is after the last one." />;
-  return <Empty title={isFiltered ? "No run matches." : "No run yet."} />;
+  return (
+    <Empty title={isFiltered ? "No run matches." : "No run yet."}>
+      {query.filter.serial_number && <p>Serial numbers are compared whole, with upper and lower case.</p>}
+    </Empty>
+  );
 }
