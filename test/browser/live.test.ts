@@ -9,7 +9,7 @@ import {
   setHidden,
   startBrowser,
 } from "../helpers/browser/console-browser.js";
-import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
+import { ConsoleCell, check, PROGRAM_NAME } from "../helpers/browser/console-cell.js";
 import { nextId } from "../helpers/link/link-messages.js";
 import { listOf } from "../helpers/list-of.js";
 import { lastingPort } from "../helpers/process/lasting-port.js";
@@ -33,6 +33,10 @@ async function heal(t: Test, browser: Browser): Promise<void> {
   await isLive(now.page);
   await isLive(runs.page);
   for (const { page } of [now, runs]) await page.evaluate("window.isTheSame = true");
+  // What it has read of programs stays in view later.
+  await runs.page.getByRole("link", { name: "Programs", exact: true }).click();
+  await runs.page.getByRole("row", { name: PROGRAM_NAME }).waitFor();
+  await runs.page.getByRole("link", { name: "Runs", exact: true }).click();
   t.equal(await now.page.locator(".now-active").count(), 0);
   const id = await cell.play({ serialNumber: "SN-1", end: "none", checks: [check("depth", "passed", 10)] });
   const one = await open(`/console/runs/${id}`);

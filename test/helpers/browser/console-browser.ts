@@ -72,15 +72,21 @@ export async function openPage(
 
 /**
  * Opens another page, and waits until it has read each of these twice: when it opens, and when it hears the first mark. After that, only
- * a change makes it read again.
+ * a change makes it read again. The mark is held back until the first read is over.
  */
 export async function openSettled(page: Page, path: string, ...read: readonly RegExp[]): Promise<void> {
-  const areReadTwice = read.map((one) => {
-    let answers = 0;
-    return page.waitForResponse((response) => one.test(response.url()) && ++answers === 2);
-  });
+  const areRead = (times: number) =>
+    read.map((one) => {
+      let answers = 0;
+      return page.waitForResponse((response) => one.test(response.url()) && ++answers === times);
+    });
+  const once = Promise.all(areRead(1));
+  const twice = Promise.all(areRead(2));
+  const changes = /\/runs\/changes\?/;
+  await page.route(changes, (route) => once.then(() => route.continue()));
   await page.goto(path);
-  await Promise.all(areReadTwice);
+  await twice;
+  await page.unroute(changes);
 }
 
 export const isLive = (page: Page): Promise<void> => page.locator(".live").getByText("Live", { exact: true }).waitFor();
