@@ -1,7 +1,15 @@
 import type { Browser, Page } from "playwright-core";
 import t, { type Test } from "tap";
-import { axeFindings, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
-import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
+import {
+  axeFindings,
+  inBrowser,
+  isLive,
+  openPage,
+  openSettled,
+  setHidden,
+  startBrowser,
+} from "../helpers/browser/console-browser.js";
+import { ConsoleCell, check, PROGRAM_NAME } from "../helpers/browser/console-cell.js";
 import { nextId } from "../helpers/link/link-messages.js";
 import { listOf } from "../helpers/list-of.js";
 import { lastingPort } from "../helpers/process/lasting-port.js";
@@ -25,6 +33,10 @@ async function heal(t: Test, browser: Browser): Promise<void> {
   await isLive(now.page);
   await isLive(runs.page);
   for (const { page } of [now, runs]) await page.evaluate("window.isTheSame = true");
+  // What it has read of programs stays in view later.
+  await runs.page.getByRole("link", { name: "Programs", exact: true }).click();
+  await runs.page.getByRole("row", { name: PROGRAM_NAME }).waitFor();
+  await runs.page.getByRole("link", { name: "Runs", exact: true }).click();
   t.equal(await now.page.locator(".now-active").count(), 0);
   const id = await cell.play({ serialNumber: "SN-1", end: "none", checks: [check("depth", "passed", 10)] });
   const one = await open(`/console/runs/${id}`);
@@ -122,7 +134,7 @@ async function hearLate(t: Test, browser: Browser): Promise<void> {
     hearOfDelivery(t, cell, browser, url),
   );
 
-  t.test("programs to filter by, and a webhook's settings, are read again", (t) =>
+  t.test("a program's first run, and a connection without a mark, read again what no stream tells", (t) =>
     hearOfSettings(t, cell, browser, url),
   );
 }
@@ -179,14 +191,14 @@ async function hearWhenSeen(t: Test, cell: ConsoleCell, browser: Browser, url: s
   await page.context().close();
 }
 
-/** No stream tells of a new program or of changed settings: a run of the program does, and a connection that begins anew. */
+/** No stream tells of a new program or of changed settings: a program's first run does, and a connection without a mark. */
 async function hearOfSettings(t: Test, cell: ConsoleCell, browser: Browser, url: string): Promise<void> {
   const put = (id: string, name: string) =>
     cell.say("program.put", { program: { id, name, status: "active", steps: [{ type: "wait", name: "wait" }] } });
   const target = { url: "http://127.0.0.1:9/", subscribed_events: ["ProgramFailed"] };
   const { id: webhook } = await cell.post<{ id: string }>("/webhooks", { name: "Old name", ...target });
-  const { page: runs, faults } = await openPage(browser, `${url}/console/runs`, {}, [/403/]);
-  await isLive(runs);
+  const { page: runs, faults } = await openPage(browser, `${url}/console/webhooks`, {}, [/403/]);
+  await openSettled(runs, "/console/runs", PROGRAMS);
   const offered = (name: string) => runs.getByLabel("Program").locator("option", { hasText: name });
   await offered("Housing top").waitFor({ state: "attached" });
   const programId = nextId();
@@ -261,15 +273,8 @@ async function degrade(t: Test, page: Page, cell: ConsoleCell): Promise<void> {
   t.equal(name, sign, "its name has the colour of its sign");
 }
 
+const PROGRAMS = /\/programs\?/;
 const CHANGES = /\/runs\/changes\?/;
-
-const isLive = (page: Page): Promise<void> => page.locator(".live").getByText("Live", { exact: true }).waitFor();
-
-async function setHidden(page: Page, isHidden: boolean): Promise<void> {
-  await page.evaluate(`
-    Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true });
-    document.dispatchEvent(new Event("visibilitychange"));`);
-}
 
 /** A proxy refuses for a while. Then the page knows no mark any more, so it reads everything anew. */
 async function loseMark(page: Page): Promise<void> {

@@ -11,6 +11,8 @@ const A_PAGE = 50;
 /** Three pages, the last of them not full. */
 const RUNS = 2 * A_PAGE + 7;
 
+const WAITING = { status: "active", steps: [{ type: "wait", name: "wait" }] };
+
 t.test("lists that are longer than a page", inBrowser, async (t) => {
   const browser = await startBrowser(t);
   const receiver = await startReceiver();
@@ -28,6 +30,7 @@ t.test("lists that are longer than a page", inBrowser, async (t) => {
 
   t.test("runs: newest, newer, older, oldest", (t) => turnRuns(t, cell, open, runIds[0] as string));
   t.test("deliveries: newest, older", (t) => turnDeliveries(t, cell, open, webhook, runIds));
+  t.test("programs: newest, older, oldest", (t) => turnPrograms(t, cell, open));
   t.test("checks of a program: some first, and more on request", (t) => showMore(t, cell, open));
 });
 
@@ -113,10 +116,37 @@ async function turnDeliveries(
   await page.context().close();
 }
 
+/** A page reads the runs of its own programs only. */
+async function turnPrograms(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  for (let n = 0; n < 2 * A_PAGE; n++)
+    await cell.say("program.put", { program: { ...WAITING, id: nextId(), name: `P${n}` } });
+  const { page, faults } = await open("/console/webhooks");
+  const runsOf = new Set<string>();
+  page.on("request", (request) => runsOf.add(/programs\/(.*)\/runs/.exec(request.url())?.[1] ?? ""));
+  await page.getByRole("link", { name: "Programs", exact: true }).click();
+  const pager = page.getByRole("navigation", { name: "Pages of programs" });
+  const links = page.locator("th.program a");
+  for (const [at, off] of [["Newest", "Newer"], [], ["Older", "Oldest"]].entries()) {
+    const { programs } = await cell.get<{ programs: { id: string }[] }>(
+      `/programs?limit=${A_PAGE}&offset=${at * A_PAGE}`,
+    );
+    const ids = programs.map(({ id }) => id);
+    await linkTo(links, ids.at(-1)).waitFor();
+    t.same(await linkedIds(links), ids, `page ${at + 1}`);
+    t.same(await pager.locator("button:disabled").allTextContents(), off);
+    runsOf.delete("");
+    t.same([...runsOf].sort(), [...ids].sort(), "the runs that it reads");
+    runsOf.clear();
+    if (at < 2) await pager.getByRole("button", { name: "Older", exact: true }).click();
+  }
+  t.same(faults, []);
+  await page.context().close();
+}
+
 async function showMore(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
   const programId = nextId();
   await cell.say("program.put", {
-    program: { id: programId, name: "Many checks", status: "active", steps: [{ type: "wait", name: "wait" }] },
+    program: { ...WAITING, id: programId, name: "Many checks" },
   });
   const checks = Array.from({ length: 130 }, (_, at) => check(`point ${at}`, "passed", 10));
   checks[129] = check("point 129", "failed", 11);

@@ -1,6 +1,7 @@
 /** Requests to the interface, with the key and with errors as they are meant for people. */
 import type { components } from "../../client/interface-types.js";
 import { apiKey, isKeyWanted, isReadOnly } from "./session.js";
+import { noteServiceTime } from "./times.js";
 
 type Schemas = components["schemas"];
 export type Run = Schemas["ProgramRunResponse"];
@@ -70,6 +71,7 @@ export async function ask(path: string, init: RequestInit): Promise<Response> {
     if (init.signal?.aborted) throw error;
     throw new ApiError(0, "unreachable", "The service does not answer.", {}, true);
   }
+  noteServiceTime(response.headers.get("Date"));
   // An answer to a request with an earlier key says nothing about this one.
   if (response.status === 401 && apiKey.value === key) isKeyWanted.value = true;
   return response;

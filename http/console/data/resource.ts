@@ -12,6 +12,10 @@ export interface Resource<Shape> {
   reload(): Promise<void>;
 }
 
+/** Pause before a read that may succeed later, if the service names none. It doubles with each failure, up to the longest. */
+const RETRY_MS = 2_000;
+const LONGEST_RETRY_MS = 32_000;
+
 type Read<Shape> = (signal: AbortSignal) => Promise<Shape>;
 
 class StoredResource<Shape> implements Resource<Shape> {
@@ -22,18 +26,22 @@ class StoredResource<Shape> implements Resource<Shape> {
   readonly #ended = new AbortController();
   #reading: Promise<void> | undefined;
   #isStale = false;
+  #retryTimer: ReturnType<typeof setTimeout> | undefined;
+  #retryMs = RETRY_MS;
 
   constructor(read: Read<Shape>) {
     this.#read = read;
   }
 
   async reload(): Promise<void> {
+    clearTimeout(this.#retryTimer);
     this.#isStale = true;
     this.#reading ??= this.#readWhileStale();
     await this.#reading;
   }
 
   end(): void {
+    clearTimeout(this.#retryTimer);
     this.#ended.abort();
   }
 
@@ -45,14 +53,26 @@ class StoredResource<Shape> implements Resource<Shape> {
         if (this.#ended.signal.aborted) return;
         this.data.value = data;
         this.error.value = undefined;
+        this.#retryMs = RETRY_MS;
       } catch (error) {
         if (this.#ended.signal.aborted) return;
         this.error.value =
           error instanceof ApiError ? error : new ApiError(0, "internal_error", (error as Error).message);
       }
     }
+    if (this.error.value !== undefined) this.#retryAfter(this.error.value);
     // Cleared right after the last look at it: a reload that comes now must begin anew.
     this.#reading = undefined;
+  }
+
+  /** Nobody may be at the page, so it asks again by itself. */
+  #retryAfter({ status, isRetryable, params }: ApiError): void {
+    // While the service is away, the stream of changes looks for it.
+    if (!isRetryable || (status === 0 && liveState.peek() !== "live")) return;
+    const { retry_after_seconds: seconds } = params;
+    const pauseMs = seconds === undefined ? this.#retryMs : seconds * 1000;
+    this.#retryMs = Math.min(2 * this.#retryMs, LONGEST_RETRY_MS);
+    this.#retryTimer = setTimeout(() => this.users > 0 && void this.reload(), pauseMs);
   }
 }
 

@@ -1,10 +1,11 @@
 /** The API key, where the service needs one. It stays in this tab: the session storage ends with it. */
 import { signal } from "@preact/signals";
+import { dropText, keepText, keptText } from "../site-data.js";
 
 const STORED = "inspection-api-key";
 
 /** Undefined: none was given, and perhaps none is needed. */
-export const apiKey = signal<string | undefined>(sessionStorage.getItem(STORED) ?? undefined);
+export const apiKey = signal<string | undefined>(keptText("sessionStorage", STORED));
 
 /** The service has refused to answer without a (valid) key: the page asks for one. */
 export const isKeyWanted = signal(false);
@@ -13,7 +14,7 @@ export const isKeyWanted = signal(false);
 export const isReadOnly = signal(false);
 
 export function useKey(key: string): void {
-  sessionStorage.setItem(STORED, key);
+  keepText("sessionStorage", STORED, key);
   apiKey.value = key;
   isKeyWanted.value = false;
   isReadOnly.value = false;
@@ -21,7 +22,7 @@ export function useKey(key: string): void {
 
 /** Forgets the key. What the page has read with it must be forgotten too: see `forgetAll` in resource.ts. */
 export function forgetKey(): void {
-  sessionStorage.removeItem(STORED);
+  dropText("sessionStorage", STORED);
   apiKey.value = undefined;
   isKeyWanted.value = true;
   isReadOnly.value = false;

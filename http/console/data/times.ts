@@ -1,4 +1,4 @@
-/** Times in the viewer's zone, and durations. */
+/** Times in the viewer's zone, durations, and the clock of the service. */
 
 const DAY_MS = 86_400_000;
 const clock = new Intl.DateTimeFormat(undefined, {
@@ -36,10 +36,26 @@ export function duration(ms: number): string {
   return `${Math.floor(seconds / 3600)} h ${two(Math.floor((seconds % 3600) / 60))} min`;
 }
 
+/** By how much the clock of the service is ahead of the viewer's. */
+let aheadMs = 0;
+
+/** Takes over the clock of the service. @param date of an answer that has just come: its header Date */
+export function noteServiceTime(date: string | null, nowMs = Date.now()): void {
+  // It has whole seconds: on average the time was half a second later.
+  const foundMs = Date.parse(date ?? "") + 500 - nowMs;
+  // A smaller difference comes from the rounding, and from the way of the answer.
+  if (Math.abs(foundMs - aheadMs) > 1_500) aheadMs = foundMs;
+}
+
+/** The time at the service: what began there is measured with its clock. */
+export function serviceNowMs(nowMs = Date.now()): number {
+  return nowMs + aheadMs;
+}
+
 export function msBetween(
   from: string | null | undefined,
   to: string | null | undefined,
-  nowMs = Date.now(),
+  nowMs = serviceNowMs(),
 ): number | undefined {
   if (!from) return undefined;
   return Math.max(0, (to ? Date.parse(to) : nowMs) - Date.parse(from));

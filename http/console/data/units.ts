@@ -1,15 +1,16 @@
 /** Lengths in millimetres or inches, and other numbers as people read them. */
 import { signal } from "@preact/signals";
+import { keepText, keptText } from "../site-data.js";
 
 export type Unit = "mm" | "in";
 
 const STORED = "inspection-units";
 const MM_PER_INCH = 25.4;
 
-export const unit = signal<Unit>(localStorage.getItem(STORED) === "in" ? "in" : "mm");
+export const unit = signal<Unit>(keptText("localStorage", STORED) === "in" ? "in" : "mm");
 
 export function setUnit(next: Unit): void {
-  localStorage.setItem(STORED, next);
+  keepText("localStorage", STORED, next);
   unit.value = next;
 }
 

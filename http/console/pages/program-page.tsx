@@ -2,11 +2,11 @@
 import { getJson, type Program, type RunList } from "../data/api.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { useResource } from "../data/resource.js";
-import { readTrends, type Trend } from "../data/trends.js";
+import { readTrends, type Trends } from "../data/trends.js";
 import { whole } from "../data/units.js";
 import { pageHref } from "../router.js";
 import { RunsTable } from "../ui/runs-table.js";
-import { Empty, Loaded } from "../ui/states.js";
+import { Empty, LeftOut, Loaded } from "../ui/states.js";
 import { Facts, Section, Text, Time } from "../ui/values.js";
 import { ProgramSteps } from "./programs/program-steps.js";
 import { RunsYield } from "./programs/runs-yield.js";
@@ -21,7 +21,7 @@ export function ProgramPage({ programId }: { programId: string }) {
   const path = `/programs/${encodeURIComponent(programId)}`;
   const program = useResource<Program>(path);
   const runs = useResource<RunList>(`${path}/runs?limit=${LATELY}`);
-  const trends = useResource<Trend[]>(`trends ${programId}`, async (signal) => {
+  const trends = useResource<Trends>(`trends ${programId}`, async (signal) => {
     const { runs: latest } = await getJson<RunList>(`${path}/runs?limit=${WITH_TRENDS}`, signal);
     return readTrends(latest, signal);
   });
@@ -50,7 +50,14 @@ export function ProgramPage({ programId }: { programId: string }) {
                 title={`Checks over the last ${WITH_TRENDS} runs`}
                 aside={runs.data.value !== undefined && <RunsYield runs={runs.data.value.runs} />}
               >
-                <Loaded of={trends}>{(list) => <TrendList trends={list} />}</Loaded>
+                <Loaded of={trends}>
+                  {({ trends: list, completed, unreadable }) => (
+                    <>
+                      <LeftOut unreadable={unreadable} of={completed} />
+                      {(completed === 0 || unreadable < completed) && <TrendList trends={list} />}
+                    </>
+                  )}
+                </Loaded>
               </Section>
               <Section
                 title="Last runs"

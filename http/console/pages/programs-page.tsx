@@ -1,33 +1,43 @@
 /** All programs, with what came out of each lately. */
-import type { Program, ProgramList, RunList } from "../data/api.js";
-import { useReloadOnChange } from "../data/reload-on-change.js";
+import { type Program, type ProgramList, queryOf, type RunList } from "../data/api.js";
+import { useReloadOnChange, useUnlistedProgram } from "../data/reload-on-change.js";
 import { useResource } from "../data/resource.js";
 import { whole } from "../data/units.js";
-import { pageHref } from "../router.js";
+import { pageHref, place } from "../router.js";
 import { Scroll } from "../ui/scroll.js";
 import { Empty, Loaded } from "../ui/states.js";
 import { Section, Text, Time } from "../ui/values.js";
+import { Pager, pageOf } from "./pager.js";
 import { RunsYield } from "./programs/runs-yield.js";
 
 /** Runs over which the yield counts. */
 const LATELY = 100;
+/** Each costs a request for its runs. */
+const A_PAGE = 50;
 
 export function ProgramsPage() {
-  const programs = useResource<ProgramList>("/programs?limit=1000");
-  useReloadOnChange(programs);
+  const page = pageOf(place.value.query, A_PAGE);
+  const offset = (page - 1) * A_PAGE;
+  const programs = useResource<ProgramList>(`/programs${queryOf({ limit: A_PAGE, offset })}`);
+  const listed = programs.data.value?.programs ?? [];
+  const isUnlisted = useUnlistedProgram(listed);
+  useReloadOnChange(programs, (run) => listed.some(({ id }) => id === run.program_id) || isUnlisted(run));
   const total = programs.data.value?.total;
   return (
     <>
       <h1 class="hidden">Programs</h1>
       <Section title="Programs" aside={total !== undefined && <span class="count">{whole(total)}</span>}>
         <Loaded of={programs}>
-          {({ programs: list }) =>
-            list.length === 0 ? (
-              <Empty title="The cell has declared no program yet." />
-            ) : (
-              <ProgramsTable programs={list} />
-            )
-          }
+          {({ programs: list, total: all }) => (
+            <>
+              {list.length > 0 ? (
+                <ProgramsTable programs={list} />
+              ) : (
+                <Empty title={all > 0 ? "This page is after the last one." : "The cell has declared no program yet."} />
+              )}
+              <Pager of="programs" page={page} total={all} aPage={A_PAGE} />
+            </>
+          )}
         </Loaded>
       </Section>
     </>

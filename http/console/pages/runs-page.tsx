@@ -1,14 +1,14 @@
 /** All runs, by filters that are in the address. */
 
-import { useEditedInput } from "../data/edited-input.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { useResource } from "../data/resource.js";
 import { RUNS_A_PAGE, type RunPage, type RunPageQuery, readRunPage } from "../data/run-pages.js";
 import { whole } from "../data/units.js";
-import { place, setQuery } from "../router.js";
+import { place } from "../router.js";
 import { RunsTable } from "../ui/runs-table.js";
 import { Empty, Loaded } from "../ui/states.js";
 import { Section } from "../ui/values.js";
+import { Pager, pageOf } from "./pager.js";
 import { RunFilters } from "./runs/run-filters.js";
 import { SideBySide } from "./runs/side-by-side.js";
 
@@ -18,7 +18,6 @@ function queryOfPlace(query: URLSearchParams): RunPageQuery {
     return Number.isNaN(ms) ? undefined : ms;
   };
   const text = (name: string) => query.get(name) ?? "";
-  const page = Math.floor(Number(text("page")));
   return {
     filter: {
       program_id: text("program_id"),
@@ -28,7 +27,7 @@ function queryOfPlace(query: URLSearchParams): RunPageQuery {
     },
     fromMs: time("from"),
     toMs: time("to"),
-    page: page >= 1 && page <= Number.MAX_SAFE_INTEGER / RUNS_A_PAGE ? page : 1,
+    page: pageOf(query, RUNS_A_PAGE),
   };
 }
 
@@ -48,7 +47,7 @@ export function RunsPage() {
           {(page) => (
             <>
               {page.runs.length === 0 ? <NoRuns query={query} total={page.total} /> : <RunsTable runs={page.runs} />}
-              <Pager page={query.page} total={page.total} />
+              <Pager of="runs" page={query.page} total={page.total} aPage={RUNS_A_PAGE} />
             </>
           )}
         </Loaded>
@@ -61,33 +60,9 @@ function NoRuns({ query, total }: { query: RunPageQuery; total: number }) {
   const isFiltered =
     Object.values(query.filter).some(Boolean) || query.fromMs !== undefined || query.toMs !== undefined;
   if (total > 0) return <Empty title="This page is after the last one." />;
-  return <Empty title={isFiltered ? "No run matches." : "No run yet."} />;
-}
-
-function Pager({ page, total }: { page: number; total: number }) {
-  const pages = Math.max(1, Math.ceil(total / RUNS_A_PAGE));
-  const goTo = (next: number): void => setQuery({ page: next <= 1 ? undefined : String(Math.min(next, pages)) });
-  const edited = useEditedInput(page, (input) => goTo(Math.floor(input.valueAsNumber) || 1));
-  if (pages === 1 && page === 1) return null;
   return (
-    <nav class="pager" aria-label="Pages of runs">
-      <button type="button" disabled={page === 1} onClick={() => goTo(1)}>
-        Newest
-      </button>
-      <button type="button" disabled={page === 1} onClick={() => goTo(page - 1)}>
-        Newer
-      </button>
-      <label class="pager-page">
-        <span class="hidden">Page</span>
-        <input type="number" min={1} max={pages} {...edited} />
-        <span>of {whole(pages)}</span>
-      </label>
-      <button type="button" disabled={page >= pages} onClick={() => goTo(page + 1)}>
-        Older
-      </button>
-      <button type="button" disabled={page >= pages} onClick={() => goTo(pages)}>
-        Oldest
-      </button>
-    </nav>
+    <Empty title={isFiltered ? "No run matches." : "No run yet."}>
+      {query.filter.serial_number && <p>Serial numbers are compared whole, with upper and lower case.</p>}
+    </Empty>
   );
 }

@@ -4,7 +4,7 @@ import { useHealth } from "../data/health.js";
 import { useReloadWhileSeen } from "../data/reload-while-seen.js";
 import { useResource } from "../data/resource.js";
 import { apiKey } from "../data/session.js";
-import { duration } from "../data/times.js";
+import { duration, serviceNowMs } from "../data/times.js";
 import { bytes, whole } from "../data/units.js";
 import { componentState, Mark } from "../ui/outcome.js";
 import { Scroll } from "../ui/scroll.js";
@@ -90,7 +90,7 @@ function Figure({ word, figure }: { word: string; figure: string }) {
 type ShownFigure = readonly [word: string, name: string, shown: (value: number) => string];
 
 const PROCESS: readonly ShownFigure[] = [
-  ["Running for", "process_start_time_seconds", (seconds) => duration(Date.now() - seconds * 1000)],
+  ["Running for", "process_start_time_seconds", (seconds) => duration(Math.max(0, serviceNowMs() - seconds * 1000))],
   ["Memory", "process_resident_memory_bytes", bytes],
   ["Producers connected", "inspection_producers", whole],
   ["Open requests", "inspection_http_open_requests", whole],

@@ -48,6 +48,12 @@ export function Loaded<Shape>({ of, isPage = false, children }: LoadedProps<Shap
   );
 }
 
+/** That some of many inspections are left out. */
+export function LeftOut({ unreadable, of }: { unreadable: number; of: number }) {
+  if (unreadable === 0) return null;
+  return <p class="card-body note">{`${unreadable} of ${of} inspections cannot be read.`}</p>;
+}
+
 /** The page says once, at its top, that the connection is lost. */
 function isToldAbove({ code }: ApiError): boolean {
   return code === "unreachable" && liveState.value === "lost";

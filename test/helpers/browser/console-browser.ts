@@ -70,6 +70,33 @@ export async function openPage(
   return { page, faults };
 }
 
+/**
+ * Opens another page, and waits until it has read each of these twice: when it opens, and when it hears the first mark. After that, only
+ * a change makes it read again. The mark is held back until the first read is over.
+ */
+export async function openSettled(page: Page, path: string, ...read: readonly RegExp[]): Promise<void> {
+  const areRead = (times: number) =>
+    read.map((one) => {
+      let answers = 0;
+      return page.waitForResponse((response) => one.test(response.url()) && ++answers === times);
+    });
+  const once = Promise.all(areRead(1));
+  const twice = Promise.all(areRead(2));
+  const changes = /\/runs\/changes\?/;
+  await page.route(changes, (route) => once.then(() => route.continue()));
+  await page.goto(path);
+  await twice;
+  await page.unroute(changes);
+}
+
+export const isLive = (page: Page): Promise<void> => page.locator(".live").getByText("Live", { exact: true }).waitFor();
+
+export async function setHidden(page: Page, isHidden: boolean): Promise<void> {
+  await page.evaluate(`
+    Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));`);
+}
+
 /** What axe-core finds on the page, each with the element. @param rules default: all */
 export async function axeFindings(page: Page, rules?: readonly string[]): Promise<string[]> {
   // Not by a <script>, which the policy of the page would refuse; and once, since the browser takes half a second to read it.

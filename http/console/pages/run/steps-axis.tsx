@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Run, Step } from "../../data/api.js";
-import { duration, msBetween, utcTime } from "../../data/times.js";
+import { duration, msBetween, serviceNowMs, utcTime } from "../../data/times.js";
 import { Mark, stepOutcome } from "../../ui/outcome.js";
 import { Section, Text } from "../../ui/values.js";
 import { VirtualTable } from "../../ui/virtual-rows.js";
@@ -84,12 +84,12 @@ function StepRow({ step, bar, nowMs }: StepRowProps) {
   );
 }
 
-/** The time, which goes on while `isRunning`. */
+/** The time at the service, which goes on while `isRunning`. */
 export function useNow(isRunning: boolean): number {
-  const [nowMs, setNowMs] = useState(Date.now());
+  const [nowMs, setNowMs] = useState(serviceNowMs());
   useEffect(() => {
     if (!isRunning) return;
-    const timer = setInterval(() => setNowMs(Date.now()), TICK_MS);
+    const timer = setInterval(() => setNowMs(serviceNowMs()), TICK_MS);
     return () => clearInterval(timer);
   }, [isRunning]);
   return nowMs;

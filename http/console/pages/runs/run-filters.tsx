@@ -1,6 +1,6 @@
 import type { ProgramList } from "../../data/api.js";
 import { useEditedInput } from "../../data/edited-input.js";
-import { useReloadOnChange } from "../../data/reload-on-change.js";
+import { useReloadOnChange, useUnlistedProgram } from "../../data/reload-on-change.js";
 import { useResource } from "../../data/resource.js";
 import type { RunPageQuery } from "../../data/run-pages.js";
 import { setQuery } from "../../router.js";
@@ -29,11 +29,9 @@ export function RunFilters({ query }: { query: RunPageQuery }) {
   const { filter, fromMs, toMs } = query;
   const programs = useResource<ProgramList>("/programs?limit=1000");
   const list = programs.data.value?.programs ?? [];
-  const isListed = (programId: string | undefined) => list.some(({ id }) => id === programId);
-  // Nothing tells of a new program but its first run.
-  useReloadOnChange(programs, (run) => !isListed(run.program_id));
+  useReloadOnChange(programs, useUnlistedProgram(list));
   const serial = useEditedInput(filter.serial_number ?? "", (input) => set("serial_number", input.value.trim()));
-  const isUnlisted = filter.program_id && !isListed(filter.program_id);
+  const isUnlisted = filter.program_id && list.every(({ id }) => id !== filter.program_id);
   const isAny = Object.values(filter).some(Boolean) || fromMs !== undefined || toMs !== undefined;
   const clear = (): void => {
     const names = [...Object.keys(filter), "from", "to", "page"];

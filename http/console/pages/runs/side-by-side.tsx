@@ -1,10 +1,11 @@
-import { type Check, getJson, queryOf, type Report, type RunList, type RunSummary } from "../../data/api.js";
+import { type Check, queryOf, type Report, type RunList, type RunSummary } from "../../data/api.js";
 import { useReloadOnChange } from "../../data/reload-on-change.js";
 import { useResource } from "../../data/resource.js";
+import { readReports } from "../../data/trends.js";
 import { lengthDecimals } from "../../data/units.js";
 import { pageHref } from "../../router.js";
 import { checkOutcome, Mark, runOutcome } from "../../ui/outcome.js";
-import { Loaded } from "../../ui/states.js";
+import { LeftOut, Loaded } from "../../ui/states.js";
 import { checkNumber, Section, Text, Time, unitOf } from "../../ui/values.js";
 import { VirtualTable } from "../../ui/virtual-rows.js";
 
@@ -17,21 +18,34 @@ export function SideBySide({ serial }: { serial: string }) {
   useReloadOnChange(list, ({ serial_number: one }) => one === serial);
   const { runs = NONE, total = 0 } = list.data.value ?? {};
   const key = runs.map(({ id, updated_at: at }) => `${id} ${at}`).join(" ");
-  const reports = useResource<Report[]>(runs.length < 2 ? null : `reports ${key}`, (signal) =>
-    Promise.all(runs.map(({ id }) => getJson<Report>(`/runs/${id}/quality-report`, signal))),
-  );
+  const inspections = useResource<Inspection[]>(runs.length < 2 ? null : `reports ${key}`, async (signal) => {
+    const reports = await readReports(runs, signal);
+    return runs.flatMap((run, at) => (reports[at] === undefined ? [] : { run, report: reports[at] }));
+  });
   if (runs.length < 2) return null;
   return (
     <Section
       title="Side by side"
       aside={<span class="count">{`${total > COMPARED ? `the newest ${COMPARED} of ` : ""}${total} inspections`}</span>}
     >
-      <Loaded of={reports}>{(loaded) => <Comparison runs={runs} reports={loaded} />}</Loaded>
+      <Loaded of={inspections}>
+        {(readable) => (
+          <>
+            <LeftOut unreadable={runs.length - readable.length} of={runs.length} />
+            <Comparison inspections={readable} />
+          </>
+        )}
+      </Loaded>
     </Section>
   );
 }
 
 const NONE: readonly RunSummary[] = [];
+
+interface Inspection {
+  run: RunSummary;
+  report: Report;
+}
 
 interface Row {
   name: string;
@@ -40,9 +54,9 @@ interface Row {
 }
 
 /** A row for each name, in the order in which the names came up; what failed anywhere comes first. */
-function rowsOf(reports: readonly Report[]): Row[] {
+function rowsOf(inspections: readonly Inspection[]): Row[] {
   const rows = new Map<string, Row>();
-  reports.forEach(({ quality_report: report }, at) => {
+  inspections.forEach(({ report: { quality_report: report } }, at) => {
     const seen = new Map<string, number>();
     for (const check of report?.checks ?? []) {
       // A name can come twice in a run: the second one is compared with the second one.
@@ -51,7 +65,7 @@ function rowsOf(reports: readonly Report[]): Row[] {
       const key = `${times} ${check.name}`;
       let row = rows.get(key);
       if (row === undefined) {
-        row = { name: check.name, checks: reports.map(() => undefined) };
+        row = { name: check.name, checks: inspections.map(() => undefined) };
         rows.set(key, row);
       }
       row.checks[at] = check;
@@ -61,11 +75,11 @@ function rowsOf(reports: readonly Report[]): Row[] {
   return [...rows.values()].sort((a, b) => Number(isBad(b)) - Number(isBad(a)));
 }
 
-function Comparison({ runs, reports }: { runs: readonly RunSummary[]; reports: readonly Report[] }) {
+function Comparison({ inspections }: { inspections: readonly Inspection[] }) {
   const head = (
     <tr>
       <th scope="col">Check</th>
-      {runs.map((run) => (
+      {inspections.map(({ run }) => (
         <th scope="col" key={run.id} class="number">
           <a href={pageHref("runs", run.id)}>Inspection {run.revision ?? 1}</a>{" "}
           <Time at={run.started_at ?? run.created_at} /> <Mark of={runOutcome(run)} />
@@ -77,8 +91,8 @@ function Comparison({ runs, reports }: { runs: readonly RunSummary[]; reports: r
     <VirtualTable
       label="Inspections side by side"
       class="compare-table"
-      rows={rowsOf(reports)}
-      columns={runs.length + 1}
+      rows={rowsOf(inspections)}
+      columns={inspections.length + 1}
       head={head}
       draw={({ name, checks }, at) => (
         <tr key={at}>
@@ -86,7 +100,7 @@ function Comparison({ runs, reports }: { runs: readonly RunSummary[]; reports: r
             <Text of={name} />
           </th>
           {checks.map((check, column) => (
-            <td key={runs[column]?.id} class="number">
+            <td key={inspections[column]?.run.id} class="number">
               {check !== undefined && <Cell check={check} />}
             </td>
           ))}

@@ -1,5 +1,5 @@
-import { useEffect } from "preact/hooks";
-import { type Delivery, getJson, queryOf } from "../../data/api.js";
+import { useEffect, useRef } from "preact/hooks";
+import { type Delivery, getJson, queryOf, type RunSummary } from "../../data/api.js";
 import { useReloadOnChange } from "../../data/reload-on-change.js";
 import { PENDING_MS, useReloadWhileSeen } from "../../data/reload-while-seen.js";
 import { useResource } from "../../data/resource.js";
@@ -12,6 +12,8 @@ const A_PAGE = 50;
 /** Deliveries that are looked at for a filter at once: the interface itself has none. */
 const LOOKED_AT = 1_000;
 const LARGEST_PAGE = 200;
+/** Between two of these searches. */
+const SEARCH_PAUSE_MS = 10_000;
 
 interface Filter {
   status: string;
@@ -52,6 +54,25 @@ async function find(webhookId: string, filter: Filter, from: string | undefined,
   return { deliveries, before };
 }
 
+const EVENT_AT: Partial<Record<RunSummary["status"], string>> = {
+  running: "ProgramStarted",
+  completed: "ProgramCompleted",
+  failed: "ProgramFailed",
+  cancelled: "ProgramCancelled",
+};
+
+/** Whether a run has come to a state that makes such an event. Its steps and checks make none. */
+function useMadeEvent(event: string): (run: RunSummary) => boolean {
+  const told = useRef("");
+  return ({ id, status }) => {
+    const state = `${id} ${status}`;
+    const isNew = state !== told.current;
+    told.current = state;
+    const made = EVENT_AT[status];
+    return isNew && made !== undefined && (event === "" || event === made);
+  };
+}
+
 /** @param version changes when something was posted */
 export function DeliveryList({ webhookId, version }: { webhookId: string; version: number }) {
   const { query } = place.value;
@@ -59,7 +80,11 @@ export function DeliveryList({ webhookId, version }: { webhookId: string; versio
   const before = query.get("before") ?? undefined;
   const key = `deliveries ${webhookId} ${JSON.stringify([filter, before])}`;
   const found = useResource<Found>(key, (signal) => find(webhookId, filter, before, signal));
-  useReloadOnChange(found);
+  const isFiltered = filter.status !== "" || filter.event !== "";
+  // Only the newest page gets new deliveries.
+  const hasMadeEvent = useMadeEvent(filter.event);
+  const matters = (run: RunSummary) => before === undefined && hasMadeEvent(run);
+  useReloadOnChange(found, matters, isFiltered ? SEARCH_PAUSE_MS : undefined);
   useEffect(() => void (version > 0 && found.reload()), [version]);
   const isPending = found.data.value?.deliveries.some(({ status }) => status === "pending") ?? false;
   useReloadWhileSeen(found, isPending ? PENDING_MS : null);
