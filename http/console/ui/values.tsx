@@ -25,15 +25,26 @@ export function InspectionNote({ run, class: name = "" }: { run: Pick<RunSummary
 /** Names have fewer: they may stand in links, where no button may be. */
 const SHOWN_CHARACTERS = 512;
 
+interface TextProps {
+  of: string | null | undefined;
+  none?: string;
+}
+
 /** A text from outside. A long one is shortened, with a button that shows all of it. */
-export function Text({ of, none = "–" }: { of: string | null | undefined; none?: string }) {
-  if (of === null || of === undefined || of === "") return <>{none}</>;
-  if (of.length <= SHOWN_CHARACTERS) return <Isolated text={of} title={of} />;
+export function Text({ of, none }: TextProps) {
   return (
     <>
-      <Isolated text={`${of.slice(0, SHOWN_CHARACTERS)}…`} /> <WholeText of={of} />
+      <ShortText of={of} none={none} />
+      <ShowAll of={of} />
     </>
   );
+}
+
+/** A text that stands in a button. A long one is shortened, and `ShowAll` stands beside that button. */
+export function ShortText({ of, none = "–" }: TextProps) {
+  if (of === null || of === undefined || of === "") return <>{none}</>;
+  if (of.length <= SHOWN_CHARACTERS) return <Isolated text={of} title={of} />;
+  return <Isolated text={`${of.slice(0, SHOWN_CHARACTERS)}…`} />;
 }
 
 /** The writing direction of the text does not affect what follows. */
@@ -47,10 +58,13 @@ function Isolated({ text, title }: { text: string; title?: string }) {
   );
 }
 
-function WholeText({ of }: { of: string }) {
+/** A button that shows all of a long text; nothing for a short one. */
+export function ShowAll({ of }: Pick<TextProps, "of">) {
   const [isOpen, setIsOpen] = useState(false);
+  if (!of || of.length <= SHOWN_CHARACTERS) return null;
   return (
     <>
+      {" "}
       <button type="button" class="quiet show-all" aria-haspopup="dialog" onClick={() => setIsOpen(true)}>
         Show all
       </button>

@@ -1,5 +1,5 @@
 import { sureText } from "../../data/units.js";
-import { Text } from "../../ui/values.js";
+import { ShortText, ShowAll } from "../../ui/values.js";
 import type { FrameModel } from "../frame-model.js";
 import { goToDefect } from "../map/go-to-defect.js";
 import type { FrameDefect } from "../measure/frame-defects.js";
@@ -27,9 +27,10 @@ export function DefectsPanel({ model, defects }: { model: FrameModel; defects: r
                 <span class="defect-number">{defect.index + 1}</span>
                 <span class="defect-text">{nameOf(defect)}</span>
                 <span class="note">
-                  <Text of={details(defect)} none="" />
+                  <ShortText of={details(defect)} none="" />
                 </span>
               </button>
+              <ShowAll of={defect.defect.description} />
             </li>
           ))}
         </ol>
@@ -51,9 +52,9 @@ function nameOf({ defect }: FrameDefect) {
   return (
     <>
       <b>
-        <Text of={kind} />
+        <ShortText of={kind} />
       </b>
-      <Text of={rest} />
+      <ShortText of={rest} />
     </>
   );
 }
