@@ -18,7 +18,7 @@ const codesOf = (rows: string[][]): string[] => rows.map(([code = ""]) => code.r
 t.test("every code that the store can report stands in a table, and no other", async (t) => {
   const damage = tableRows(STORE.section("## Damage"));
   const refusals = STORE.section("## Errors that refuse a start");
-  const [starts, limits] = refusals.split("These end recording") as [string, string];
+  const [starts, limits] = refusals.split("While the service runs") as [string, string];
   const findings = new Set(Object.values(RECOVERY_CASES).flatMap((finding) => finding ?? []));
   const told = new Set([...codesOf(damage), ...codesOf(tableRows(starts)), ...codesOf(tableRows(limits))]);
   t.same([...told].sort(), [...new Set([...findings, ...CHECK_CODES, ...STORAGE_ERROR_CODES])].sort());

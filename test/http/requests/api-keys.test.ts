@@ -37,7 +37,7 @@ t.test("a command that waits in vain for another one says which file to remove",
   t.teardown(() => rmSync(folder, { recursive: true }));
   const file = join(folder, "keys.json");
   writeFileSync(`${file}.lock`, "");
-  const message = `if no other command changes it now, remove ${file}.lock`;
+  const message = `another command is changing ${file}, so this one changed nothing: try again; if no other command is running, remove ${file}.lock`;
   await t.rejects(
     changeKeyFile(file, "createIfMissing", () => [], 0),
     { message: new RegExp(message) },
