@@ -122,7 +122,7 @@ t.test("the filter takes as many bytes a position as the limits say, and not far
 t.test("the README says which frames fit into 2 GiB by these bytes", async (t) => {
   const readme = readFileSync("workers/artefacts/README.md", "utf8");
   const millions = (bytes: number): string => Math.floor(2 ** 31 / bytes / 1e6).toLocaleString("en");
-  t.match(readme, `about ${millions(FILTER_BYTES.lanes)} million; ${millions(FILTER_BYTES.tree)} million if`);
+  t.match(readme, `about ${millions(FILTER_BYTES.lanes)} million; ${millions(FILTER_BYTES.tree)} million for`);
   t.match(readme, `| \`png\` | ${millions(PICTURE_BYTES.heightMap)} million |`);
   t.match(readme, `| \`luminance.png\` | ${millions(PICTURE_BYTES.luminance)} million |`);
 });
