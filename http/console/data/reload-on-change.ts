@@ -3,17 +3,13 @@ import type { Program, RunSummary } from "./api.js";
 import { useLive } from "./live.js";
 import type { Resource } from "./resource.js";
 
-/** Least time between two reads, however many runs change. */
+/** Pause before a read: all changes meanwhile cause this one read. */
 const PAUSE_MS = 400;
 
-/**
- * Reads the resource again when a run changes that matters to it, and when changes may have been missed. @param pauseMs at least,
- * between two reads
- */
+/** Reads the resource again when a run changes that matters to it, and when changes may have been missed. */
 export function useReloadOnChange(
   resource: Resource<unknown>,
   matters: (run: RunSummary) => boolean = () => true,
-  pauseMs = PAUSE_MS,
 ): void {
   const timer = useRef(0);
   const due = (): void => {
@@ -22,7 +18,7 @@ export function useReloadOnChange(
       // Before the read: a change that comes during it makes one more read due.
       timer.current = 0;
       void resource.reload();
-    }, pauseMs);
+    }, PAUSE_MS);
   };
   useLive({ onRun: (run) => matters(run) && due(), onReset: due });
   useEffect(
@@ -35,8 +31,8 @@ export function useReloadOnChange(
 }
 
 /**
- * Whether a run tells of a program that is not on the list: nothing tells of a new program but its first run. True once for each
- * program, since one that stays off the list is on another page of it.
+ * Whether a run belongs to a program that is not on the list: nothing else tells of a new program. True once for each program: if it is
+ * still not on the list after a read, it is on another page.
  */
 export function useUnlistedProgram(list: readonly Program[]): (run: RunSummary) => boolean {
   const told = useRef(new Set<string>()).current;

@@ -12,7 +12,7 @@ export interface Resource<Shape> {
   reload(): Promise<void>;
 }
 
-/** Pause before a read that may succeed later, if the service names none. It doubles with each failure, up to the longest. */
+/** Pause after a read that failed, but may succeed later. It doubles with each such read, up to the longest. */
 const RETRY_MS = 2_000;
 const LONGEST_RETRY_MS = 32_000;
 
@@ -69,10 +69,11 @@ class StoredResource<Shape> implements Resource<Shape> {
   #retryAfter({ status, isRetryable, params }: ApiError): void {
     // While the service is away, the stream of changes looks for it.
     if (!isRetryable || (status === 0 && liveState.peek() !== "live")) return;
-    const { retry_after_seconds: seconds } = params;
-    const pauseMs = seconds === undefined ? this.#retryMs : seconds * 1000;
-    this.#retryMs = Math.min(2 * this.#retryMs, LONGEST_RETRY_MS);
-    this.#retryTimer = setTimeout(() => this.users > 0 && void this.reload(), pauseMs);
+    const pauseMs = Math.max(this.#retryMs, (params.retry_after_seconds ?? 0) * 1000);
+    this.#retryTimer = setTimeout(() => {
+      this.#retryMs = Math.min(2 * this.#retryMs, LONGEST_RETRY_MS);
+      if (this.users > 0) void this.reload();
+    }, pauseMs);
   }
 }
 

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { RunSummary } from "../data/api.js";
+import { ApiError, type RunSummary } from "../data/api.js";
 import { framePreview, type NoPreview, type Preview, runPreview } from "../data/previews.js";
 
 /** The picture of a frame, read when it comes into view; or words why there is none. */
@@ -27,6 +27,11 @@ const observer = new IntersectionObserver((entries) => {
   }
 });
 
+/** The service answers 500 when what it has stored is damaged. Without a key it answers 401 and 403. */
+function mayPass(error: unknown): boolean {
+  return error instanceof ApiError && error.status !== 500 && error.status !== 404;
+}
+
 function Picture({ of, read }: { of: string; read: () => Promise<Preview | NoPreview> }) {
   const field = useRef<HTMLSpanElement>(null);
   const [shown, setShown] = useState<Preview | NoPreview>();
@@ -34,11 +39,13 @@ function Picture({ of, read }: { of: string; read: () => Promise<Preview | NoPre
     const element = field.current as HTMLSpanElement;
     let isWanted = true;
     let timer = 0;
-    const readAgainLater = (): void => {
-      // Meanwhile the field stays as it is: the page says elsewhere that the service does not answer.
-      if (isWanted) timer = window.setTimeout(() => observer.observe(element), RETRY_MS);
+    const fail = (error: unknown): void => {
+      if (!isWanted) return;
+      // Until then the field stays as it is: the page says elsewhere that the service does not answer.
+      if (mayPass(error)) timer = window.setTimeout(() => observer.observe(element), RETRY_MS);
+      else setShown("damaged");
     };
-    unseen.set(element, () => void read().then((found) => isWanted && setShown(found), readAgainLater));
+    unseen.set(element, () => void read().then((found) => isWanted && setShown(found), fail));
     observer.observe(element);
     return () => {
       isWanted = false;

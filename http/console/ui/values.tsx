@@ -35,7 +35,7 @@ export function Text({ of, none }: TextProps) {
   return (
     <>
       <ShortText of={of} none={none} />
-      <ShowAll of={of} />
+      <ShowAll key={of} of={of} />
     </>
   );
 }

@@ -128,6 +128,9 @@ async function listDefects(t: Test, view: FrameView, frameId: string): Promise<v
   t.equal(await page.locator(".frame-side > *").first().getAttribute("aria-label"), "Defects");
   await page.getByLabel("Height is drawn").fill("2");
   await page.mouse.wheel(0, 2_000);
+  while ((await page.evaluate<number>("scrollY")) === 0) {
+    // The browser scrolls a little later.
+  }
   const { y, height } = await view.box();
   t.ok(y >= 0 && y + height <= 800, `the cloud stays in sight while settings are changed: from ${y} to ${y + height}`);
   await page.evaluate("scrollTo(0, 0)");

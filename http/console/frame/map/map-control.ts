@@ -59,12 +59,10 @@ export class MapControl implements MapGestures {
     const { place } = model.state.value;
     const grid = gridOfLayer(layer);
     if (place === undefined) return fit(grid, this.#size.value);
-    // A link may have any numbers. Both maps are kept on this frame, so that they show the same place.
-    const frameGrid = model.here.value.value?.field.grid ?? grid;
-    const [u, v, wanted] = place;
-    const { centre, pixelsPerMm } = clamped({ centre: [u, v], pixelsPerMm: wanted }, frameGrid, this.#size.value);
-    const { column, line } = this.#onLayer({ column: centre[0] - 0.5, line: centre[1] - 0.5 });
-    return { centre: [column + 0.5, line + 0.5], pixelsPerMm };
+    const [u, v, pixelsPerMm] = place;
+    const { column, line } = this.#onLayer({ column: u - 0.5, line: v - 0.5 });
+    // A link may have any numbers. Of two maps, each is kept on its own frame.
+    return clamped({ centre: [column + 0.5, line + 0.5], pixelsPerMm }, grid, this.#size.value);
   }
 
   set(viewport: Viewport): void {

@@ -30,7 +30,7 @@ export function DefectsPanel({ model, defects }: { model: FrameModel; defects: r
                   <ShortText of={details(defect)} none="" />
                 </span>
               </button>
-              <ShowAll of={defect.defect.description} />
+              <ShowAll key={defect.defect.description} of={defect.defect.description} />
             </li>
           ))}
         </ol>

@@ -54,22 +54,14 @@ async function find(webhookId: string, filter: Filter, from: string | undefined,
   return { deliveries, before };
 }
 
-const EVENT_AT: Partial<Record<RunSummary["status"], string>> = {
-  running: "ProgramStarted",
-  completed: "ProgramCompleted",
-  failed: "ProgramFailed",
-  cancelled: "ProgramCancelled",
-};
-
-/** Whether a run has come to a state that makes such an event. Its steps and checks make none. */
-function useMadeEvent(event: string): (run: RunSummary) => boolean {
+/** Whether a run has come to another state, which makes an event. Its steps and checks make none. */
+function useNewState(): (run: RunSummary) => boolean {
   const told = useRef("");
   return ({ id, status }) => {
     const state = `${id} ${status}`;
     const isNew = state !== told.current;
     told.current = state;
-    const made = EVENT_AT[status];
-    return isNew && made !== undefined && (event === "" || event === made);
+    return isNew;
   };
 }
 
@@ -82,12 +74,14 @@ export function DeliveryList({ webhookId, version }: { webhookId: string; versio
   const found = useResource<Found>(key, (signal) => find(webhookId, filter, before, signal));
   const isFiltered = filter.status !== "" || filter.event !== "";
   // Only the newest page gets new deliveries.
-  const hasMadeEvent = useMadeEvent(filter.event);
-  const matters = (run: RunSummary) => before === undefined && hasMadeEvent(run);
-  useReloadOnChange(found, matters, isFiltered ? SEARCH_PAUSE_MS : undefined);
+  const isNewest = before === undefined;
+  const isNewState = useNewState();
+  useReloadOnChange(found, (run) => isNewest && !isFiltered && isNewState(run));
   useEffect(() => void (version > 0 && found.reload()), [version]);
   const isPending = found.data.value?.deliveries.some(({ status }) => status === "pending") ?? false;
-  useReloadWhileSeen(found, isPending ? PENDING_MS : null);
+  // No change of a run tells when a delivery comes to a state, or that one of an earlier state of the run was made.
+  const searchMs = isNewest || isPending ? SEARCH_PAUSE_MS : null;
+  useReloadWhileSeen(found, isFiltered ? searchMs : isPending ? PENDING_MS : null);
   return (
     <Section title="Deliveries" aside={<Filters filter={filter} />}>
       <Loaded of={found}>

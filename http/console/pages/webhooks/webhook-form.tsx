@@ -25,7 +25,7 @@ function faultsOf(error: unknown): Record<string, string> {
 function requestOf(form: FormData, isNew: boolean): WebhookRequest {
   const text = (name: string) => String(form.get(name) ?? "").trim();
   const number = (name: string) => (text(name) === "" ? null : Number(text(name)));
-  // As it was typed: the receiver signs with the same spaces.
+  // As it was typed: the receiver has the same spaces.
   const secret = String(form.get("secret") ?? "");
   return {
     name: text("name"),
