@@ -104,10 +104,9 @@ t.test("headers of any name are kept under keys that can be stored", async (t) =
 
 t.test("refusing, resetting, closing, garbage, other names: each says what it was", async (t) => {
   const { deliver, end } = startTestDispatcher(t);
-  const closed = await startReceiver();
-  await closed.close();
   const failures: [string, RegExp][] = [
-    [closed.url, /refused \(ECONNREFUSED\)/],
+    // Nothing listens on the port of discard. One that was just closed could be given to the next receiver.
+    ["http://127.0.0.1:9/", /refused \(ECONNREFUSED\)/],
     [await rawReceiver(t, (socket) => socket.once("data", () => resetConnection(socket))), /connection was/],
     [await rawReceiver(t, (socket) => socket.once("data", () => socket.end())), /closed before an answer/],
     [await rawReceiver(t, (socket) => socket.once("data", () => socket.end("\x00\xffwhat?\r\n\r\n"))), /not HTTP/],
