@@ -88,7 +88,8 @@ class Soak {
   readonly #serials = new Map<string, string>();
   isOver = false;
   readonly #random: Random;
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: READERS });
+  /** Only with a timeout of its own does Node's agent heed the service's `Keep-Alive: timeout=5`. */
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: READERS, timeout: 60_000 });
 
   constructor(service: ServiceProcess, random: Random) {
     this.service = service;

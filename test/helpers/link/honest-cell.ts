@@ -18,6 +18,8 @@ const LINES = 200;
 const READER_CONNECTIONS = 8;
 /** A read that takes longer counts as failed. */
 const READ_DEADLINE_MS = 10_000;
+/** Only with a timeout of its own does Node's agent heed `Keep-Alive: timeout=5`. Without it, it would ask on connections that the service is closing. */
+const AGENT_OPTIONS = { keepAlive: true, maxSockets: READER_CONNECTIONS, timeout: READ_DEADLINE_MS };
 
 interface HonestAnswer {
   status: number;
@@ -28,7 +30,7 @@ interface HonestAnswer {
 export class HonestCell {
   readonly #service: ServiceProcess;
   readonly #producer: ProducerClient;
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: READER_CONNECTIONS });
+  readonly #agent = new Agent(AGENT_OPTIONS);
   #receiver: Receiver | undefined;
   #isOver = false;
   #running: Promise<unknown> | undefined;
@@ -143,7 +145,10 @@ export class HonestCell {
         response.on("end", () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }));
       });
       sent.on("timeout", () => sent.destroy(new Error(`no answer within ${READ_DEADLINE_MS} ms`)));
-      sent.on("error", reject);
+      sent.on("error", (error) => {
+        const connection = sent.reusedSocket ? "a kept connection" : "a new connection";
+        reject(new Error(`${method} ${path} on ${connection}: ${error.message}`));
+      });
       sent.end(text);
     });
   }
