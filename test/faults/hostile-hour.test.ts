@@ -28,7 +28,10 @@ const MOST_RESIDENT_BYTES = 1_024 * MIB;
 const MOST_LOG_BYTES_A_SECOND = 20 * 1024;
 /** All is as before within a minute of their end. */
 const CALM_MS = 60_000;
-const MOST_RESIDENT_MORE = 384 * MIB;
+/** V8 and the allocator keep room for the next load: some 250 MiB on Node 20, 400 on Node 26, 530 on Node 24. */
+const MOST_RESIDENT_MORE = 640 * MIB;
+/** What the front holds. Up to 128 MiB of it may be young garbage, with the buffers that belong to it. */
+const MOST_HELD_MORE = 256 * MIB;
 const MOST_SOCKETS_MORE = 12;
 
 t.setTimeout(2 * HOSTILE_MS + FRONTS.length * 4 * CALM_MS);
@@ -91,6 +94,14 @@ async function socketsOf({ pid }: ServiceProcess): Promise<number> {
   return openFilesByKind(pid).get("socket") ?? 0;
 }
 
+/** Bytes of the front's heap that are in use, and of the buffers outside it. */
+async function heldBytes(honest: HonestCell): Promise<number> {
+  const metrics = (await honest.ask("GET", "/metrics")).body.toString();
+  const amounts = [...metrics.matchAll(/^nodejs_(?:heap_size_used|external_memory)_bytes (\d+)$/gm)];
+  if (amounts.length !== 2) throw new Error("/metrics lacks the memory of the front");
+  return amounts.reduce((sum, [, bytes]) => sum + Number(bytes), 0);
+}
+
 async function healthOf(honest: HonestCell): Promise<string> {
   return JSON.parse((await honest.ask("GET", "/health")).body.toString()).status;
 }
@@ -108,6 +119,7 @@ for (const { name, environment } of FRONTS) {
     const before = {
       sockets: await socketsOf(service),
       resident: residentBytes(service.pid),
+      held: await heldBytes(honest),
       log: service.stderr.length,
     };
 
@@ -144,6 +156,7 @@ for (const { name, environment } of FRONTS) {
       const isSmall = residentBytes(service.pid) < before.resident + MOST_RESIDENT_MORE;
       return (
         isSmall &&
+        (await heldBytes(honest)) <= before.held + MOST_HELD_MORE &&
         (await socketsOf(service)) <= before.sockets + MOST_SOCKETS_MORE &&
         (await healthOf(honest)) === "healthy"
       );
