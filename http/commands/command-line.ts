@@ -95,8 +95,8 @@ function addStoreCommands(program: Command): void {
     warning((await import("./export-command.js")).exportRun),
   ).addHelpText(
     "after",
-    "\nExit codes: 0 if the run was written whole; 1 if it was not written, or if parts of it may be lost: `incomplete.json` in the folder\n" +
-      "then says which.",
+    "\nExit codes: 0 if the run was written whole; else 1. If parts of the run may be lost, what is left is written, and\n" +
+      "`incomplete.json` in its folder says what is missing.",
   );
 }
 

@@ -243,6 +243,7 @@ export class RequestPipeline {
         code: "internal_error",
         message: `the stored data cannot be read: ${message}`,
         params: { cause: code, ...params },
+        retryable: false,
       };
       return errorReply(this.#shown(data), traceId);
     }

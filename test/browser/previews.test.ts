@@ -1,3 +1,4 @@
+import type { Route } from "playwright-core";
 import t, { type Test } from "tap";
 import { inBrowser, type OpenPage, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell } from "../helpers/browser/console-cell.js";
@@ -10,7 +11,7 @@ t.test("a preview that could not be read is read again", inBrowser, async (t) =>
   t.teardown(() => cell.close());
   const runId = await cell.play({ withCaptures: true });
   const open: OpenPage = (path) =>
-    openPage(browser, `http://127.0.0.1:${service.port}${path}`, {}, [/ERR_FAILED/, /status of 503/]);
+    openPage(browser, `http://127.0.0.1:${service.port}${path}`, {}, [/ERR_FAILED/, /status of 50[03]/]);
 
   t.test("in a tile", (t) => heal(t, open, "/", ".tile .preview", [/\/files$/, /\/preview\.png$/]));
   t.test("on the page of its run", (t) =>
@@ -21,13 +22,16 @@ t.test("a preview that could not be read is read again", inBrowser, async (t) =>
 /** @param reads what the picture asks for, one after the other */
 async function heal(t: Test, open: OpenPage, path: string, field: string, reads: readonly RegExp[]): Promise<void> {
   const { page, faults } = await open("/console/system");
+  const broken = { code: "internal_error", message: "broken", params: {}, retryable: true };
   const busy = { code: "unavailable", message: "busy", params: {}, retryable: true };
   for (const read of reads) {
-    let refusals = 0;
-    // The first read gets no answer, and the second one a refusal that passes.
-    await page.route(read, (route) => (refusals++ === 0 ? route.abort() : route.fulfill({ status: 503, json: busy })), {
-      times: 2,
-    });
+    // The first read gets no answer, and the next ones get refusals that pass.
+    const answers = [
+      (route: Route) => route.abort(),
+      (route: Route) => route.fulfill({ status: 500, json: broken }),
+      (route: Route) => route.fulfill({ status: 503, json: busy }),
+    ];
+    await page.route(read, (route) => answers.shift()?.(route), { times: answers.length });
   }
   const lost = page.waitForEvent("requestfailed", (request) => reads[0]?.test(request.url()) === true);
   await page.goto(path);

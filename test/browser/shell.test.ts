@@ -80,6 +80,7 @@ async function showFigures(t: Test, cell: ConsoleCell, open: OpenPage): Promise<
   const { page, faults } = await open("/");
   // So that the page does not read again while the test looks.
   await page.clock.install();
+  await page.clock.pauseAt(Date.now() + 1_000);
   const answer = page.waitForResponse(/\/metrics$/);
   await page.goto("/console/system");
   const text = await (await answer).text();

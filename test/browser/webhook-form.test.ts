@@ -80,6 +80,26 @@ t.test("webhook form: the service has what was entered, and the form shows it ag
   await page.context().close();
 });
 
+t.test("webhook form: what somebody else changed meanwhile stays", inBrowser, async (t) => {
+  const browser = await startBrowser(t);
+  const service = await ServiceProcess.startFor(t);
+  const cell = await ConsoleCell.start(service);
+  t.teardown(() => cell.close());
+  const target = { name: "MES", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramFailed", "ProgramStarted"] };
+  const path = `/webhooks/${(await cell.post<{ id: string }>("/webhooks", target)).id}`;
+  const { page, faults } = await openPage(browser, `http://127.0.0.1:${service.port}/console${path}`);
+  await page.getByRole("button", { name: "Edit" }).click();
+  await page.getByLabel("Retries").fill("7");
+  await cell.patch(path, { url: "http://127.0.0.1:9/new", enabled: false, subscribed_events: ["ProgramCancelled"] });
+  await save(page);
+  t.match(await settingsAt(cell, path), {
+    ...{ name: "MES", url: "http://127.0.0.1:9/new", enabled: false, max_retries: 7 },
+    subscribed_events: ["ProgramCancelled"],
+  });
+  t.same(faults, []);
+  await page.context().close();
+});
+
 t.test("webhook form: the secret is stored as it was typed", inBrowser, async (t) => {
   const browser = await startBrowser(t);
   const service = await ServiceProcess.startFor(t);

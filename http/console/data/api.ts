@@ -48,6 +48,11 @@ export class ApiError extends Error {
     this.params = params;
     this.isRetryable = isRetryable;
   }
+
+  /** True if what the service has stored is damaged. Any other failure of the service may pass. */
+  get isDamage(): boolean {
+    return this.params.cause !== undefined;
+  }
 }
 
 /** The URL of a path of the interface, which starts with a slash. */

@@ -63,8 +63,7 @@ async function readPreview(frameId: string): Promise<Preview | NoPreview> {
     return { png, ...factsOf(new DataView(await png.arrayBuffer())) };
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return "removed";
-    // The service answers so when the stored bytes are damaged.
-    if (error instanceof ApiError && error.status === 500) return "damaged";
+    if (error instanceof ApiError && error.isDamage) return "damaged";
     throw error;
   }
 }

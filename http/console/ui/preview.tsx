@@ -27,9 +27,9 @@ const observer = new IntersectionObserver((entries) => {
   }
 });
 
-/** The service answers 500 when what it has stored is damaged. Without a key it answers 401 and 403. */
+/** Also 401 and 403, which the service answers until it gets a key. */
 function mayPass(error: unknown): boolean {
-  return error instanceof ApiError && error.status !== 500 && error.status !== 404;
+  return error instanceof ApiError && !error.isDamage && error.status !== 404;
 }
 
 function Picture({ of, read }: { of: string; read: () => Promise<Preview | NoPreview> }) {

@@ -71,7 +71,8 @@ t.test("GET /runs/{run_id}/files/{name}: the bytes under each href, and nothing 
   const gone = await client.rawRefusal(`/runs/${REMOVED_RUN}/files/frame-${REMOVED_FRAME}.npy`, 410, "file_removed");
   t.match(gone.params, { value: `frame-${REMOVED_FRAME}.npy` });
   const damaged = await client.rawRefusal(`/runs/${RUN}/files/damaged.bin`, 500, "internal_error");
-  t.equal(damaged.retryable, true, "bytes that are not what was stored are never sent");
+  t.match(damaged.params, { cause: "capture_damaged" }, "bytes that are not what was stored are never sent");
+  t.equal(damaged.retryable, false, "they do not heal");
   t.equal(cell.openFiles, 0, "every file is closed again");
 });
 

@@ -16,6 +16,7 @@ interface RequestError {
   readonly code: string;
   readonly message: string;
   readonly isRetryable: boolean;
+  readonly isDamage: boolean;
 }
 
 const SENTENCES: Record<string, string> = {
@@ -45,7 +46,7 @@ export function problemOf(error: unknown, what: string): FrameProblem {
       : `This frame has no ${what.replace(/^the /, "")}: it was not finished, or it could not be made.`;
     return new FrameProblem(sentence, error.isRetryable);
   }
-  if (error.status === 500) {
+  if (error.isDamage) {
     return new FrameProblem(
       `The service could not read ${what}: the stored data are damaged. Health and log tell more.`,
     );

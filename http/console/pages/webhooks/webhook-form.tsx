@@ -41,6 +41,15 @@ function requestOf(form: FormData, isNew: boolean): WebhookRequest {
   };
 }
 
+/** Only what was changed here: somebody else may have changed the rest meanwhile. */
+function changesOf(request: WebhookRequest, webhook: Webhook): Partial<WebhookRequest> {
+  const before: Readonly<Record<string, unknown>> = { ...webhook };
+  const comparable = (value: unknown) => JSON.stringify(Array.isArray(value) ? value.toSorted() : value);
+  return Object.fromEntries(
+    Object.entries(request).filter(([name, value]) => comparable(value) !== comparable(before[name])),
+  );
+}
+
 export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps) {
   // When the settings are read again, the form stays as it was opened: a field must not change unseen.
   const [webhook] = useState(latest);
@@ -52,8 +61,10 @@ export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps)
     const body = requestOf(new FormData(event.currentTarget as HTMLFormElement), isNew);
     setIsSending(true);
     try {
-      const path = isNew ? "/webhooks" : `/webhooks/${webhook.id}`;
-      done(await sendJson<Webhook>(isNew ? "POST" : "PATCH", path, body));
+      const saved = isNew
+        ? await sendJson<Webhook>("POST", "/webhooks", body)
+        : await sendJson<Webhook>("PATCH", `/webhooks/${webhook.id}`, changesOf(body, webhook));
+      done(saved);
     } catch (error) {
       setFaults(faultsOf(error));
       setIsSending(false);

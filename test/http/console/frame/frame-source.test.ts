@@ -17,8 +17,9 @@ const FRAME = {
 };
 const NPY = Buffer.concat([npyHeader("u16", 2, 2), Buffer.from(Uint16Array.of(1, 2, 0, 4).buffer)]);
 const OVERVIEW = Buffer.concat([npyHeader("f32", 1, 1), Buffer.from(Float32Array.of(0.5).buffer)]);
-const refused = (status: number, code: string, isRetryable = false) =>
-  Object.assign(new Error("no"), { status, code, isRetryable });
+const refused = (status: number, code: string, isRetryable = false, isDamage = false) =>
+  Object.assign(new Error("no"), { status, code, isRetryable, isDamage });
+const damaged = refused(500, "internal_error", false, true);
 
 /** A service that answers these paths; any other is 404. Ranges of the NPY are served unless it `ignoresRanges`. */
 function service(
@@ -116,9 +117,10 @@ t.test("why a frame cannot be opened is a sentence", async (t) => {
     [{ "/sensor/frames/ID": refused(404, "frame_not_found") }, /no frame with this id/, false],
     [{ ...FILES, [npy]: refused(404, "format_not_available", true) }, /still making the heights/, true],
     [{ ...FILES, [npy]: refused(404, "format_not_available") }, /has no heights: it was not finished/, false],
-    [{ ...FILES, [npy]: refused(500, "internal_error") }, /stored data are damaged/, false],
+    [{ ...FILES, [npy]: damaged }, /stored data are damaged/, false],
+    [{ ...FILES, [npy]: refused(500, "internal_error", true) }, /^The service did not give the heights: no\.$/, true],
     [{ ...FILES, [overview]: refused(404, "format_not_available") }, /has no heights: it was not finished/, false],
-    [{ ...FILES, [overview]: refused(500, "internal_error") }, /stored data are damaged/, false],
+    [{ ...FILES, [overview]: damaged }, /stored data are damaged/, false],
     [{ ...FILES, [npy]: Buffer.alloc(600) }, /does not begin as an NPY array does/, false],
     [
       { ...FILES, [npy]: refused(404, "format_not_available"), [`/runs/${FRAME.run_id}/files`]: files },
