@@ -20,7 +20,7 @@ export interface StatisticsBounds {
   allTrendBuckets: number;
 }
 
-/** Values that are held at a time: 96 MB. A check with more is held alone. */
+/** Values that are held at a time: 96 MB. */
 const VALUES_AT_A_TIME = 12_000_000;
 
 const FAILED_CHECK = CHECK_STATUSES.indexOf("failed");
@@ -31,11 +31,14 @@ export type StatisticsAnswer = { json: Uint8Array<ArrayBuffer>; sha1: string } |
 /**
  * ProgramStatisticsResponse as JSON. It reads the columns once to count, and once or more for the values: as many as are held
  * at a time.
+ *
+ * @param mostValues that are held at a time; a check with more is held alone
  */
 export async function programStatistics(
   reader: FindingsReader,
   query: FindingQuery,
   bounds: StatisticsBounds,
+  mostValues = VALUES_AT_A_TIME,
 ): Promise<StatisticsAnswer> {
   const segments = () => reader.segments(query.dataDirectory, query.untilSequence);
   const summary = new ProgramSummary(query, bounds.names);
@@ -50,7 +53,7 @@ export async function programStatistics(
     Math.floor(bounds.allTrendBuckets / Math.max(1, summary.checks.length)),
   );
   const checks = new Map<string, string>();
-  for (const group of groupsOf(summary.checks)) {
+  for (const group of groupsOf(summary.checks, mostValues)) {
     const series = new Map(group.map((place) => [place, new CheckSeries(summary.checks[place]!, buckets)]));
     for await (const segment of segments()) addValues(segment, query, summary, series);
     for (const one of series.values()) checks.set(one.check.name, one.json());
@@ -64,11 +67,11 @@ export async function programStatistics(
 }
 
 /** The places of the checks, in groups whose values are held together. */
-function groupsOf(checks: readonly CheckSummary[]): number[][] {
+function groupsOf(checks: readonly CheckSummary[], mostValues: number): number[][] {
   const groups: number[][] = [];
   let held = Number.POSITIVE_INFINITY;
   for (const [place, { values }] of checks.entries()) {
-    if (held + values > VALUES_AT_A_TIME) {
+    if (held + values > mostValues) {
       groups.push([]);
       held = 0;
     }
