@@ -62,6 +62,7 @@ export async function exportStart(
 export async function exportPiece(
   reader: FindingsReader,
   { query, format, names, from }: ExportTask,
+  mostCharacters = PIECE_CHARACTERS,
 ): Promise<ExportPiece> {
   const rows = formatOf(format, names);
   const parts: string[] = [];
@@ -76,7 +77,7 @@ export async function exportPiece(
       const [start, end] = writer.checksOf(run);
       let check = run === first.run ? Math.max(start, first.check) : start;
       for (; check < end; check += CHECKS_AT_A_TIME) {
-        if (characters >= PIECE_CHARACTERS) return { bytes: bytesOf(parts.join("")), next: { base, run, check } };
+        if (parts.length > 0 && characters >= mostCharacters) return { bytes: bytesOf(parts.join("")), next: { base, run, check } };
         const text = writer.text(run, check, Math.min(end, check + CHECKS_AT_A_TIME));
         parts.push(text);
         characters += text.length;
