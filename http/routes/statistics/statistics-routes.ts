@@ -5,6 +5,7 @@ import type { View } from "../../../storage/view/view.js";
 import type { ChecksFormat } from "../../../workers/artefacts/findings/checks-export.js";
 import { type ProgramStatistics, type StatisticsQuestion, tooManyNames } from "../../documents/program-statistics.js";
 import { checksReply } from "../../downloads/checks-download.js";
+import { ENCODING_HEADER, NAME_HEADER } from "../../openapi/documented-headers.js";
 import { accepts } from "../../replies/accepted-coding.js";
 import { defineRoute, type HandlerRequest, type Route } from "../../requests/route.js";
 import { jsonResponse, PROGRAM_ID, SERIAL_NUMBER } from "../declared-parameters.js";
@@ -83,6 +84,8 @@ const FORMATS: Readonly<
   },
 };
 
+const HEADERS = { ...NAME_HEADER, ...ENCODING_HEADER };
+
 function exportRoute(format: ChecksFormat, view: View, statistics: ProgramStatistics): Route {
   const { contentType, response, ...described } = FORMATS[format];
   return defineRoute({
@@ -91,7 +94,8 @@ function exportRoute(format: ChecksFormat, view: View, statistics: ProgramStatis
     tag: TAG,
     pathParameters: { program_id: PROGRAM_ID },
     query: QUERY,
-    responses: { 200: { description: response, contentType, schema: { type: "string" } } },
+    responses: { 200: { description: response, contentType, schema: { type: "string" }, headers: HEADERS } },
+    isMadeWhileSent: true,
     async handle(request) {
       const query = statistics.now(questionOf(view, request));
       const gone = request.gone();

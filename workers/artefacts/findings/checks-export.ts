@@ -77,7 +77,8 @@ export async function exportPiece(
       const [start, end] = writer.checksOf(run);
       let check = run === first.run ? Math.max(start, first.check) : start;
       for (; check < end; check += CHECKS_AT_A_TIME) {
-        if (parts.length > 0 && characters >= mostCharacters) return { bytes: bytesOf(parts.join("")), next: { base, run, check } };
+        if (parts.length > 0 && characters >= mostCharacters)
+          return { bytes: bytesOf(parts.join("")), next: { base, run, check } };
         const text = writer.text(run, check, Math.min(end, check + CHECKS_AT_A_TIME));
         parts.push(text);
         characters += text.length;

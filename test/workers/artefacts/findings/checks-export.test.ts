@@ -1,7 +1,7 @@
-import { Readable } from "node:stream";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../../core/random.js";
 import type { QualityCheck } from "../../../../core/run/quality.js";
@@ -33,7 +33,12 @@ function queryOf(store: MeasuredStore) {
 }
 
 /** All pieces of an export. */
-async function piecesOf(store: MeasuredStore, format: ChecksFormat, query = queryOf(store), most?: number): Promise<Buffer[]> {
+async function piecesOf(
+  store: MeasuredStore,
+  format: ChecksFormat,
+  query = queryOf(store),
+  most?: number,
+): Promise<Buffer[]> {
   const reader = new FindingsReader(nodeFileSystem);
   const start = await exportStart(reader, { query, format, programName: "Cover\r\n2" }, MOST_NAMES);
   if (start.head === null) throw new Error("too many names");
@@ -52,7 +57,9 @@ async function textOf(store: MeasuredStore, format: ChecksFormat, query = queryO
 
 /** The rows that an export should have. */
 function rowsOf(store: MeasuredStore) {
-  const completed = matchingRunsOf(store.runs, { programId: MEASURED_PROGRAM }).filter(({ status }) => status === "completed");
+  const completed = matchingRunsOf(store.runs, { programId: MEASURED_PROGRAM }).filter(
+    ({ status }) => status === "completed",
+  );
   return completed.flatMap((run) => run.checks.map((check) => rowOf(run, check)));
 }
 
@@ -95,7 +102,11 @@ t.test("pieces of any size make the same text", async (t) => {
 t.test("a run with 10,000 checks is cut into pieces", async (t) => {
   const store = await MeasuredStore.create(temporaryDirectory(t));
   t.teardown(() => store.close());
-  const checks = Array.from({ length: 10_000 }, (_, at) => ({ name: `check ${at}`, status: "passed" as const, value: at }));
+  const checks = Array.from({ length: 10_000 }, (_, at) => ({
+    name: `check ${at}`,
+    status: "passed" as const,
+    value: at,
+  }));
   await store.add({ checks });
   const pieces = await piecesOf(store, "csv");
   t.ok(pieces.length > 2 && pieces.every(({ length }) => length < 1_000_000), `${pieces.length} pieces`);
@@ -105,8 +116,14 @@ t.test("a run with 10,000 checks is cut into pieces", async (t) => {
 t.test("exports know the same filters as statistics", async (t) => {
   const store = await filledStore(t, 23);
   const rows = rowsOf(store);
-  const { serial_number: serialNumber, name: check } = rows.find((row) => row.serial_number !== null && row.value !== null)!;
-  const read = (text: string) => text.split("\n").filter((line) => line !== "").map((line) => JSON.parse(line) as unknown);
+  const { serial_number: serialNumber, name: check } = rows.find(
+    (row) => row.serial_number !== null && row.value !== null,
+  )!;
+  const read = (text: string) =>
+    text
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as unknown);
   t.strictSame(
     read(await textOf(store, "ndjson", { ...queryOf(store), serialNumber })),
     rows.filter((row) => row.serial_number === serialNumber),
@@ -115,16 +132,37 @@ t.test("exports know the same filters as statistics", async (t) => {
     read(await textOf(store, "ndjson", { ...queryOf(store), check })),
     rows.filter((row) => row.name === check),
   );
-  t.equal(await textOf(store, "csv", { ...queryOf(store), check: "none" }), (await textOf(store, "csv")).split("\n")[0] + "\n");
+  t.equal(
+    await textOf(store, "csv", { ...queryOf(store), check: "none" }),
+    (await textOf(store, "csv")).split("\n")[0] + "\n",
+  );
   const dfq = readAqdef(await textOf(store, "dfq", { ...queryOf(store), check }));
-  t.same(dfq.characteristics.map(({ fields }) => fields.K2002), [check]);
+  t.same(
+    dfq.characteristics.map(({ fields }) => fields.K2002),
+    [check],
+  );
 });
 
 t.test("CSV keeps texts as they are, and formulas as text", async (t) => {
   const store = await MeasuredStore.create(temporaryDirectory(t));
   t.teardown(() => store.close());
-  const names = ["=1+1", "+SUM(A1)", "-2+3", "@x", "\tx", "\rx", "-12", "+1.5e3", "-.5", "- 1", "a=1", 'say "x", y\nz', "ä", ""];
-  const written = ["'=1+1", "'+SUM(A1)", "'-2+3", "'@x", "'\tx", "\"'\rx\"", "-12", "+1.5e3", "-.5", "'- 1", "a=1"];
+  const names = [
+    "=1+1",
+    "+SUM(A1)",
+    "-2+3",
+    "@x",
+    "\tx",
+    "\rx",
+    "-12",
+    "+1.5e3",
+    "-.5",
+    "- 1",
+    "a=1",
+    'say "x", y\nz',
+    "ä",
+    "",
+  ];
+  const written = ["'=1+1", "'+SUM(A1)", "'-2+3", "'@x", "'\tx", '"\'\rx"', "-12", "+1.5e3", "-.5", "'- 1", "a=1"];
   written.push('"say ""x"", y\nz"', "ä", "");
   await store.add({
     serialNumber: "=HYPERLINK(1)",
@@ -144,7 +182,10 @@ t.test("AQDEF: characteristics with limits, and each value with attribute, time 
   const rows = rowsOf(store).filter(({ value }) => value !== null);
   const names = [...new Set(rows.map(({ name }) => name))].sort();
   t.same(file.part, { K1001: MEASURED_PROGRAM, K1002: "Cover  2" });
-  t.same(file.characteristics.map(({ fields }) => fields.K2002), names);
+  t.same(
+    file.characteristics.map(({ fields }) => fields.K2002),
+    names,
+  );
   for (const [at, { fields, records }] of file.characteristics.entries()) {
     const own = rows.filter(({ name }) => name === names[at]);
     const limited = own.findLast(({ threshold }) => threshold !== null)!;
@@ -195,25 +236,33 @@ for name, rows in table.groupby("name", sort=False):
 print(json.dumps(dict(rows=len(table), texts=sorted(set(table.message.dropna())), serials=int(table.serial_number.notna().sum()), checks=checks)))
 `;
 
-t.test("pandas reads the CSV, and numpy and pandas compute the same figures", { skip: skipWithout(pandas, "pandas") }, async (t) => {
-  for (const seed of [25, 26, 27]) {
-    const store = await filledStore(t, seed);
-    const file = join(t.testdir(), "checks.csv");
-    writeFileSync(file, await textOf(store, "csv"));
-    const found = JSON.parse(runPython(pandas as string, PANDAS, file)) as Record<string, unknown> & { checks: { name: string }[] };
-    const rows = rowsOf(store);
-    t.equal(found.rows, rows.length, "every row");
-    t.equal(found.serials, rows.filter(({ serial_number }) => serial_number !== null).length);
-    t.same(found.texts, [...new Set(rows.flatMap(({ message }) => message ?? []))].sort());
-    const answer = await programStatistics(new FindingsReader(nodeFileSystem), queryOf(store), {
-      ...{ names: MOST_NAMES, trendBuckets: 200, allTrendBuckets: 100_000 },
-    });
-    const { checks } = JSON.parse(Buffer.from(answer.json as Uint8Array).toString()) as { checks: Record<string, unknown>[] };
-    t.equal(checks.length, found.checks.length);
-    for (const expected of found.checks) {
-      const own = checks.find(({ name }) => name === expected.name)!;
-      const same = Object.fromEntries(Object.keys(expected).map((key) => [key, own[key]]));
-      t.equal(differenceOf(same, expected), undefined, `seed ${seed}, ${expected.name}`);
+t.test(
+  "pandas reads the CSV, and numpy and pandas compute the same figures",
+  { skip: skipWithout(pandas, "pandas") },
+  async (t) => {
+    for (const seed of [25, 26, 27]) {
+      const store = await filledStore(t, seed);
+      const file = join(t.testdir(), "checks.csv");
+      writeFileSync(file, await textOf(store, "csv"));
+      const found = JSON.parse(runPython(pandas as string, PANDAS, file)) as Record<string, unknown> & {
+        checks: { name: string }[];
+      };
+      const rows = rowsOf(store);
+      t.equal(found.rows, rows.length, "every row");
+      t.equal(found.serials, rows.filter(({ serial_number }) => serial_number !== null).length);
+      t.same(found.texts, [...new Set(rows.flatMap(({ message }) => message ?? []))].sort());
+      const answer = await programStatistics(new FindingsReader(nodeFileSystem), queryOf(store), {
+        ...{ names: MOST_NAMES, trendBuckets: 200, allTrendBuckets: 100_000 },
+      });
+      const { checks } = JSON.parse(Buffer.from(answer.json as Uint8Array).toString()) as {
+        checks: Record<string, unknown>[];
+      };
+      t.equal(checks.length, found.checks.length);
+      for (const expected of found.checks) {
+        const own = checks.find(({ name }) => name === expected.name)!;
+        const same = Object.fromEntries(Object.keys(expected).map((key) => [key, own[key]]));
+        t.equal(differenceOf(same, expected), undefined, `seed ${seed}, ${expected.name}`);
+      }
     }
-  }
-});
+  },
+);
