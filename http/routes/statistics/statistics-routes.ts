@@ -12,15 +12,18 @@ import { jsonResponse, PROGRAM_ID, SERIAL_NUMBER } from "../declared-parameters.
 
 const TAG = "statistics";
 
+/** Both bounds are rounded up: no run ends between two microseconds. */
 const QUERY = {
   completed_since: {
     type: "string",
     format: "date-time",
+    isUpperBound: true,
     description: "Only runs whose `completed_at` is this time or later.",
   },
   completed_until: {
     type: "string",
     format: "date-time",
+    isUpperBound: true,
     description: "Only runs whose `completed_at` is before this time. It may not be before `completed_since`.",
   },
   serial_number: SERIAL_NUMBER,

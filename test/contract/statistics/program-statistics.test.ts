@@ -68,7 +68,8 @@ t.test("filters: half-open time, serial number, check; an unknown check is an em
 t.test("a deleted program keeps its statistics and exports", async (t) => {
   const { client } = await filled(t);
   t.match((await client.get(STATISTICS, of(GONE_PROGRAM))).runs, { completed: 0, failed: 1 });
-  for (const path of EXPORTS) t.equal((await client.raw("GET", path.replace("{program_id}", GONE_PROGRAM))).status, 200, path);
+  for (const path of EXPORTS)
+    t.equal((await client.raw("GET", path.replace("{program_id}", GONE_PROGRAM))).status, 200, path);
 });
 
 t.test("bad input: 404 for an unknown program, 422 that names the field, for statistics and exports", async (t) => {
@@ -133,7 +134,9 @@ t.test(
 
 t.test("checks as CSV, NDJSON and AQDEF", async (t) => {
   const { client } = await filled(t);
-  const [csv, ndjson, dfq] = await Promise.all(EXPORTS.map((path) => client.raw("GET", path.replace("{program_id}", PROGRAM))));
+  const [csv, ndjson, dfq] = await Promise.all(
+    EXPORTS.map((path) => client.raw("GET", path.replace("{program_id}", PROGRAM))),
+  );
   t.equal(csv?.headers["content-type"], "text/csv; charset=utf-8");
   t.equal(
     csv?.body.toString(),
@@ -146,6 +149,9 @@ t.test("checks as CSV, NDJSON and AQDEF", async (t) => {
   t.match(JSON.parse(lines[1] as string), { run_id: RUN, name: "count", value: 3, nominal: null, message: null });
   t.equal(dfq?.headers["content-type"], "text/plain; charset=utf-8");
   t.match(dfq?.body.toString(), /^K0100 2\r\nK1001\/1 /);
-  t.match(dfq?.body.toString(), /K0001\/2 0\.12\r\nK0002\/2 0\r\nK0004\/2 31\.01\.2026\/12:00:28\r\nK0014\/2 SN\+1 é\r\n/);
+  t.match(
+    dfq?.body.toString(),
+    /K0001\/2 0\.12\r\nK0002\/2 0\r\nK0004\/2 31\.01\.2026\/12:00:28\r\nK0014\/2 SN\+1 é\r\n/,
+  );
   t.equal(dfq?.headers["content-disposition"], `attachment; filename="checks-${PROGRAM}.dfq"`);
 });

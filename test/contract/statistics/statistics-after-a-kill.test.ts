@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import t from "tap";
+import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
 import type { QualityCheck } from "../../../core/run/quality.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
@@ -48,16 +48,9 @@ async function shownRuns(client: ContractClient): Promise<StoredMeasuredRun[]> {
   return found.sort((a, b) => a.completedAtUs - b.completedAtUs);
 }
 
-t.test("the same bytes after a kill, after a restart, and with everything derived deleted or damaged", async (t) => {
-  let service = await ServiceProcess.start({ script: SCRIPT });
-  t.teardown(() => service.dispose());
-  const { dataDirectory } = service;
-  const findings = `${dataDirectory}/findings`;
-  const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
-  await producer.welcomed();
-  await producer.deliver({ type: "program.put", program: { id: PROGRAM, name: "Disc", status: "active", steps: [] } });
+/** Records runs one after the other. Whoever can read a run's end can read it in the statistics. */
+async function record(t: Test, producer: ProducerClient, client: ContractClient): Promise<void> {
   const random = createRandom(36);
-  const client = new ContractClient(t, service.port);
   for (let nth = 0; nth < RUNS; nth++) {
     const id = producer.nextRunId();
     await producer.deliver({
@@ -82,7 +75,6 @@ t.test("the same bytes after a kill, after a restart, and with everything derive
     if (random.chance(0.3)) await producer.deliver({ type: "defect.add", run_id: id, defect: { type: "dent" } });
     if (random.chance(0.1)) await producer.deliver({ type: "run.fail", id, error_message: "stop" });
     else await producer.deliver({ type: "run.finish", id });
-    // While runs are recorded: whoever can read a run's end can read it in the statistics.
     const { completed_at } = await client.until("/runs/{run_id}", ({ completed_at: time }) => time != null, {
       path: { run_id: id },
     });
@@ -90,9 +82,19 @@ t.test("the same bytes after a kill, after a restart, and with everything derive
     const { runs } = await client.get("/programs/{program_id}/statistics", { path: { program_id: PROGRAM } });
     t.equal(runs.completed + runs.failed, nth + 1, `run ${nth + 1}, which ended at ${completed_at}`);
   }
-  const before = await Promise.all(
-    PATHS.map(async (path) => (await client.raw("GET", path)).body),
-  );
+}
+
+t.test("the same bytes after a kill, after a restart, and with everything derived deleted or damaged", async (t) => {
+  let service = await ServiceProcess.start({ script: SCRIPT });
+  t.teardown(() => service.dispose());
+  const { dataDirectory } = service;
+  const findings = `${dataDirectory}/findings`;
+  const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
+  await producer.welcomed();
+  await producer.deliver({ type: "program.put", program: { id: PROGRAM, name: "Disc", status: "active", steps: [] } });
+  const client = new ContractClient(t, service.port);
+  await record(t, producer, client);
+  const before = await Promise.all(PATHS.map(async (path) => (await client.raw("GET", path)).body));
   const model = modelStatistics(await shownRuns(client), { programId: PROGRAM });
   t.equal(
     differenceOf(JSON.parse((before[0] as Buffer).toString()), model),
