@@ -60,6 +60,9 @@ export class ProgramStatistics {
     if (kept !== undefined) return kept;
     const query = this.now(question);
     return this.#work.get(key, WORK_BYTES, client.gone(), async () => {
+      // Made for a client that has left, while this one waited its turn.
+      const meanwhile = this.#kept.get(key);
+      if (meanwhile !== undefined) return meanwhile;
       const { statisticsNames: names, trendBuckets, allTrendBuckets } = LIMITS;
       const bounds = { names, trendBuckets, allTrendBuckets };
       // If the first answer takes longer than its client waits, it is kept for the next one.
