@@ -134,7 +134,7 @@ t.test("exports know the same filters as statistics", async (t) => {
   );
   t.equal(
     await textOf(store, "csv", { ...queryOf(store), check: "none" }),
-    (await textOf(store, "csv")).split("\n")[0] + "\n",
+    `${(await textOf(store, "csv")).split("\n")[0]}\n`,
   );
   const dfq = readAqdef(await textOf(store, "dfq", { ...queryOf(store), check }));
   t.same(
