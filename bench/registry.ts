@@ -14,6 +14,7 @@ import { readsDuringDeliveries } from "./benchmarks/reads-during-deliveries.js";
 import { readsDuringIngest } from "./benchmarks/reads-during-ingest.js";
 import { readsDuringProcessing } from "./benchmarks/reads-during-processing.js";
 import { seriesCsv } from "./benchmarks/series-csv.js";
+import { programStatistics } from "./benchmarks/statistics/program-statistics.js";
 import { webhookDeliveries } from "./benchmarks/webhook-deliveries.js";
 import type { Benchmark } from "./harness/benchmark.js";
 
@@ -37,6 +38,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   ...plyBuilds,
   ...heightMapPngs,
   seriesCsv,
+  programStatistics,
 ];
 
 export function findBenchmark(name: string): Benchmark {

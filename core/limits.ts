@@ -10,6 +10,14 @@ export const LIMITS = {
   deliveriesPage: { default: 50, minimum: 1, maximum: 200 },
   /** Points of a frame's overview: a screen has about 2 million pixels, and 4 million points are 16 MB. */
   overviewPoints: { default: 1_000_000, minimum: 10_000, maximum: 4_000_000 },
+  /**
+   * Different names in a program's statistics: of checks, and of defects with their severities. An answer can be shown and
+   * compared with so many; more of them mean that names hold serial numbers or times.
+   */
+  statisticsNames: 10_000,
+  /** Trend buckets of one check, and of all checks of an answer together: some 20 MB of JSON. */
+  trendBuckets: 200,
+  allTrendBuckets: 100_000,
   /** Deliveries carry their payloads. A page ends before it would be larger than this, but it has at least one delivery. */
   deliveriesPageBytes: 32 * MIB,
 

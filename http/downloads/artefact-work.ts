@@ -34,6 +34,13 @@ const TASK_MS = 120_000;
 /** Further time for the filter for each point: 20 times its usual time, which is enough for pure noise on a slow core. */
 const FILTERED_POSITION_MS = 0.1;
 
+/**
+ * Time limit of a task that reads the whole log: without findings files it decodes each run's document, and a client that waits
+ * no longer does not end it.
+ */
+const WHOLE_LOG_MS = 900_000;
+const WHOLE_LOG_TASKS: ReadonlySet<TaskName> = new Set(["statistics", "checksStart", "checksPiece"]);
+
 /** How long health shows a failure: it is not retried, and after a day somebody has seen it. */
 const FAILURE_SHOWN_US = 24 * 3600 * 1_000_000;
 /** How many failures are remembered; the newest are kept. */
@@ -167,6 +174,7 @@ function subjectOf({ name, input }: TaskMessage): string {
 }
 
 function taskLimitMs({ name, input }: TaskMessage): number {
+  if (WHOLE_LOG_TASKS.has(name)) return WHOLE_LOG_MS;
   if (name !== "filter" || !("geometry" in input)) return TASK_MS;
   const { width, lines } = input.geometry;
   return TASK_MS + width * lines * FILTERED_POSITION_MS;

@@ -56,6 +56,15 @@ export const VALIDATOR_HEADERS: Headers = {
   "Accept-Ranges": { description: "`bytes`: Range can ask for a part.", required: true, schema: TEXT },
 };
 
+/** A header of every file. */
+export const NAME_HEADER: Headers = {
+  "Content-Disposition": {
+    description: "`attachment`, with the name to save the file under.",
+    required: true,
+    schema: TEXT,
+  },
+};
+
 /** Headers of an answer that carries bytes of a file. */
 export const DOWNLOAD_HEADERS: Headers = {
   ...VALIDATOR_HEADERS,
@@ -64,11 +73,7 @@ export const DOWNLOAD_HEADERS: Headers = {
     required: true,
     schema: { type: "integer", minimum: 0 },
   },
-  "Content-Disposition": {
-    description: "`attachment`, with the name to save the file under.",
-    required: true,
-    schema: TEXT,
-  },
+  ...NAME_HEADER,
 };
 
 export const PART_HEADER: Headers = {

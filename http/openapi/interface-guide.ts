@@ -81,6 +81,7 @@ export const TAGS = [
   { name: "runs", description: "Programs executed against parts, and what they found." },
   { name: "live", description: "What changes, told to clients that stay connected." },
   { name: "programs", description: "Inspection definitions, made of steps." },
+  { name: "statistics", description: "How a program's checks are doing, and the checks themselves for other tools." },
   { name: "files", description: "Files of runs: uploaded ones, and those made from captures." },
   { name: "frames", description: "Captures of the sensors, as raw data, point clouds and pictures." },
   { name: "webhooks", description: "Receivers of events, and the deliveries to them." },

@@ -67,9 +67,9 @@ export function errorsOf(route: Route): ErrorCode[] {
   return [...errors];
 }
 
-/** Whether the route answers If-None-Match and the like: what is live has no version. */
-function takesConditions({ method, live }: Route): boolean {
-  return method === "GET" && live === undefined;
+/** Whether the route answers If-None-Match and the like: what is live, or made while it is sent, has no version. */
+function takesConditions({ method, live, isMadeWhileSent = false }: Route): boolean {
+  return method === "GET" && live === undefined && !isMadeWhileSent;
 }
 
 /** Whether the route answers with a file, and so takes ranges. */

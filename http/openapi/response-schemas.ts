@@ -4,6 +4,7 @@ import { FILE_SCHEMAS } from "./schemas/file-schemas.js";
 import { PROGRAM_SCHEMAS } from "./schemas/program-schemas.js";
 import { QUALITY_SCHEMAS } from "./schemas/quality-schemas.js";
 import { RUN_SCHEMAS } from "./schemas/run-schemas.js";
+import { STATISTICS_SCHEMAS } from "./schemas/statistics-schemas.js";
 import { SYSTEM_SCHEMAS } from "./schemas/system-schemas.js";
 import { WEBHOOK_SCHEMAS } from "./schemas/webhook-schemas.js";
 
@@ -12,6 +13,7 @@ export const RESPONSE_SCHEMAS = {
   ...RUN_SCHEMAS,
   ...QUALITY_SCHEMAS,
   ...PROGRAM_SCHEMAS,
+  ...STATISTICS_SCHEMAS,
   ...FILE_SCHEMAS,
   ...WEBHOOK_SCHEMAS,
   ...SYSTEM_SCHEMAS,

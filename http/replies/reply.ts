@@ -21,9 +21,9 @@ export interface LiveBody<Chunk> {
   release(): void;
 }
 
-/** A body without an end of its own. */
+/** A body whose length nobody knows, or without an end of its own. */
 export interface LiveStream extends LiveBody<Uint8Array> {
-  /** A few bytes that mean nothing to the client, to be sent between two chunks. */
+  /** A few bytes that mean nothing to the client, to be sent between two chunks; none if there are no such bytes. */
   readonly filler: Uint8Array;
 }
 

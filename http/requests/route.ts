@@ -77,6 +77,8 @@ export interface Route<Query extends QueryParameters = QueryParameters> {
   readonly scope: "none" | KeyScope;
   /** Accepts keys that were valid before the key file failed, so that a monitor can see what is wrong. */
   readonly showsKeyFault?: boolean;
+  /** The answer is sent while it is made: nobody knows its length or version before. */
+  readonly isMadeWhileSent?: boolean;
   /** The client stays connected: it gets a stream, or a WebSocket. Pages of other origins may not open it, unless they are allowed. */
   readonly live?: "stream" | "socket";
   handle(request: HandlerRequest<Query>): Reply | Promise<Reply>;

@@ -4,6 +4,7 @@ import type { View } from "../../storage/view/view.js";
 import type { WebhookRequest } from "../../workers/webhooks/webhook-requests.js";
 import { DeliveryDocuments } from "../documents/delivery-documents.js";
 import type { LargeDocuments } from "../documents/large-documents.js";
+import type { ProgramStatistics } from "../documents/program-statistics.js";
 import { RunDocuments } from "../documents/run-documents.js";
 import { RunPages } from "../documents/run-pages.js";
 import type { ThreadSlices } from "../documents/thread-slices.js";
@@ -19,6 +20,7 @@ import { fileRoutes } from "./file-routes.js";
 import { liveRoutes } from "./live-routes.js";
 import { programRoutes } from "./program-routes.js";
 import { runRoutes } from "./run-routes.js";
+import { statisticsRoutes } from "./statistics/statistics-routes.js";
 import { metricsRoute, openApiRoute, systemRoutes } from "./system-routes.js";
 import { webhookRoutes } from "./webhook-routes.js";
 
@@ -33,6 +35,7 @@ export interface ServiceRouteOptions {
   openStoredExtents: OpenStoredExtents;
   generatedFiles: GeneratedFiles;
   large: LargeDocuments;
+  statistics: ProgramStatistics;
   /** Lets long work of this thread give way to other requests. */
   slices: ThreadSlices;
   live: LiveClients;
@@ -57,6 +60,7 @@ export function serviceRoutes(options: ServiceRouteOptions): Route[] {
     ...runRoutes(view, documents, large, pages),
     ...liveRoutes({ view, documents, live, serviceVersion }),
     ...programRoutes(view, slices),
+    ...statisticsRoutes(view, options.statistics),
     ...fileRoutes(view, large, { open: openStoredExtents, generated: generatedFiles }),
     ...webhookRoutes(view, request, receiverPolicy),
     ...deliveryRoutes(view, new DeliveryDocuments(view, slices), request),

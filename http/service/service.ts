@@ -5,6 +5,7 @@ import { RecorderError, RecorderHandle } from "../../workers/recorder/recorder-h
 import type { RecorderOptions } from "../../workers/recorder/recorder-messages.js";
 import { receiverPolicy, receiverRanges } from "../../workers/webhooks/dispatcher/receiver-policy.js";
 import { LargeDocuments } from "../documents/large-documents.js";
+import { ProgramStatistics } from "../documents/program-statistics.js";
 import { SharedWork } from "../documents/shared-work.js";
 import { ThreadSlices } from "../documents/thread-slices.js";
 import { LiveClients } from "../live/live-clients.js";
@@ -17,6 +18,7 @@ import { serviceRoutes } from "../routes/service-routes.js";
 import { startFront } from "../server/choose-server.js";
 import type { FrontChoice } from "../server/server-name.js";
 import type { HttpServer, TlsFiles } from "../server/server-options.js";
+import { FindingsUpkeep } from "./findings-upkeep.js";
 import { Metrics } from "./metrics.js";
 import { recorderCallbacks } from "./recorder-callbacks.js";
 import { RequestDurations } from "./request-durations.js";
@@ -105,7 +107,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     const live = new LiveClients({ limit: options.liveStreams ?? LIMITS.liveStreams });
     if (options.apiKeys !== undefined) options.apiKeys.onRemoved = () => live.endAll();
-    readers.view.fold.onApplied = () => live.viewChanged();
+    const { fold } = readers.view;
+    const findings = new FindingsUpkeep({
+      dataDirectory: recorderOptions.dataDirectory,
+      make: (task) => readers.artefacts.makeForRecorder(task),
+    });
+    findings.sealedSegments(fold.sealedSegments);
+    fold.onApplied = () => {
+      live.viewChanged();
+      findings.sealedSegments(fold.sealedSegments);
+    };
     const front = await serveHttp(options, { readers, recorder, large, slices, live });
     recorder.serving(front.server.port);
     return {
@@ -160,9 +171,11 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
     madeBytes: () => readers.generatedFiles.keptBytes,
   });
   const ranges = receiverRanges(recorderOptions.receivers);
+  const statistics = new ProgramStatistics({ view, make: readers.artefacts.makeForClient, slices, dataDirectory });
   const routes = serviceRoutes({
     metrics,
     large,
+    statistics,
     slices,
     live,
     view,

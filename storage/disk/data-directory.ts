@@ -4,6 +4,7 @@
  *     format.json            the format and the service: {"format": 1, "release": "1.0", "service": "inspection-results-service"}
  *     lock/                  which process uses it: see directory-lock.ts
  *     meta/                  segments of the log and their hint files: see segment.ts, hint-format.ts
+ *     findings/              columns of checks and defects, made again when missing: see findings-format.ts
  *     captures/<yyyymm>/     stored bytes of runs: see capture-path.ts
  *     ballast.bin            room to give back when the disk is full: see ballast.ts
  *     quarantine/            copies of damaged bytes, as they were found

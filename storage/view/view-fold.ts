@@ -37,6 +37,9 @@ export type AppliedBatch = Pick<CommittedBatch, "bytes" | "isHint" | "segmentBas
 export class ViewFold implements FoldedState {
   readonly #tables: ViewTables;
   #appliedSequence = 0;
+  #shownSequence = 0;
+  #segmentBase = 0;
+  #segments = 0;
   /** When the current slice of time for live batches ends. */
   #sliceEndMs = 0;
   /** True when the store has been read: from now on batches are new ones. */
@@ -50,9 +53,19 @@ export class ViewFold implements FoldedState {
     this.#tables = tables;
   }
 
-  /** The last record that the answers include; 0 before the first. */
+  /** The last record that the answers include, also while a batch is being taken; 0 before the first. */
+  get shownSequence(): number {
+    return this.#shownSequence;
+  }
+
+  /** The last record of the last batch that was taken whole; 0 before the first. */
   get appliedSequence(): number {
     return this.#appliedSequence;
+  }
+
+  /** Segments of the log that are followed by another one. */
+  get sealedSegments(): number {
+    return Math.max(0, this.#segments - 1);
   }
 
   /** Changes whenever the answer of `View.runPage` may have changed. */
@@ -67,8 +80,10 @@ export class ViewFold implements FoldedState {
 
   /** Takes the log's next batch, during a start and later. Nothing of it is kept by reference. */
   applyBatch(batch: AppliedBatch): void {
+    this.#noteSegment(batch);
     forEachRecord(batch, (record, location) => foldRecord(record, location, this));
     this.#appliedSequence = batch.lastSequence;
+    this.#shownSequence = batch.lastSequence;
     this.onApplied();
   }
 
@@ -79,7 +94,12 @@ export class ViewFold implements FoldedState {
    * @param giveWay resolves when other work has had its turn
    */
   async applyBatchInSlices(batch: AppliedBatch, giveWay: () => Promise<void>, sliceMs = SLICE_MS): Promise<void> {
-    for (const _ of stepThroughRecords(batch, (record, location) => foldRecord(record, location, this))) {
+    this.#noteSegment(batch);
+    const take = (record: LogRecord, location: RecordLocation): void => {
+      foldRecord(record, location, this);
+      this.#shownSequence = record.sequence;
+    };
+    for (const _ of stepThroughRecords(batch, take)) {
       if (performance.now() < this.#sliceEndMs) continue;
       this.onApplied();
       const givenMs = performance.now();
@@ -88,6 +108,7 @@ export class ViewFold implements FoldedState {
       this.#sliceEndMs = backMs + sliceMs * Math.max(1, (backMs - givenMs) / SHORT_TURN_MS);
     }
     this.#appliedSequence = batch.lastSequence;
+    this.#shownSequence = batch.lastSequence;
     this.onApplied();
   }
 
@@ -159,6 +180,12 @@ export class ViewFold implements FoldedState {
   delivery(index: Uint8Array, location: RecordLocation): void {
     this.#changes++;
     this.#tables.deliveries.put(index, location);
+  }
+
+  #noteSegment({ segmentBase }: AppliedBatch): void {
+    if (segmentBase === this.#segmentBase) return;
+    this.#segmentBase = segmentBase;
+    this.#segments++;
   }
 
   #runChanged(): void {

@@ -10,7 +10,7 @@
  */
 import type { ComponentRow } from "../../core/health.js";
 import type { ProgramState } from "../../core/run/program.js";
-import type { RunState, RunStatus } from "../../core/run/run-state.js";
+import { isTerminal, RUN_STATUSES, type RunState, type RunStatus } from "../../core/run/run-state.js";
 import type { Delivery } from "../../core/webhook/delivery.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
 import { type DeliveryContent, DeliveryRecords, type EmittingRun } from "../records/delivery-records.js";
@@ -139,6 +139,12 @@ export class View {
   program(id: string): ProgramEntry | undefined {
     const program = this.cell.programs.get(id);
     return program && { program, runCount: this.runs.programRunCount(id) };
+  }
+
+  /** Runs of the program that have ended. While the count stays the same, so do the program's statistics. O(log n). */
+  endedRunCount(programId: string): number {
+    const count = (status: RunStatus) => this.runs.query({ programId, status, offset: 0, limit: 0 }).total;
+    return RUN_STATUSES.filter(isTerminal).reduce((sum, status) => sum + count(status), 0);
   }
 
   /** Newest first. `total` counts all matching programs. */

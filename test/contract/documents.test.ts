@@ -17,7 +17,14 @@ import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
 const README = "README.md";
 const GUIDE = "http/README.md";
 /** Documents whose shell commands are run. In all others, only the options that they name are checked. */
-const DOCUMENTS = [README, GUIDE, "http/commands/README.md", "http/demo/README.md", ".github/CONTRIBUTING.md"];
+const DOCUMENTS = [
+  README,
+  GUIDE,
+  "http/STATISTICS.md",
+  "http/commands/README.md",
+  "http/demo/README.md",
+  ".github/CONTRIBUTING.md",
+];
 /** Where the documents serve. The test puts the address and folder of its own service in their place. */
 const [URL_IN_DOCUMENTS, DATA_IN_DOCUMENTS, RECEIVER_PORT] = ["http://127.0.0.1:8000", "/var/lib/inspection", "9000"];
 const POLL_MS = 20;

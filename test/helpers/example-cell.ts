@@ -189,6 +189,7 @@ export const EXAMPLE_REQUESTS: Readonly<Record<string, ExampleRequest>> = {
   listProgramRuns: get(`/programs/${EXAMPLE_PROGRAM}/runs?limit=1`),
   listPrograms: get("/programs?limit=1"),
   getProgram: get(`/programs/${EXAMPLE_PROGRAM}`),
+  getProgramStatistics: get(`/programs/${EXAMPLE_PROGRAM}/statistics`),
   getQualityReport: get(`/runs/${EXAMPLE_RUN}/quality-report`),
   getDefects: get(`/runs/${EXAMPLE_RUN}/defects`),
   listRunFiles: get(`/runs/${EXAMPLE_RUN}/files`),

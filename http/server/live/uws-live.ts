@@ -4,7 +4,7 @@ import { selectedProtocol } from "../../live/socket-handshake.js";
 import type { LiveSocket, LiveStream, MessagePart, Reply } from "../../replies/reply.js";
 import type { StalledClients, WaitingClient } from "../stalled-clients.js";
 import type { UwsApp, UwsContext, UwsWebSocket } from "../uws-binary.js";
-import { closeQuietly, type Exchange, endHead, restartClock, writeHead } from "../uws-exchange.js";
+import { closeQuietly, type Exchange, restartClock, writeHead } from "../uws-exchange.js";
 import { LiveSockets, type NativeSocket, type OnFailure, type OpenSocket, TOO_LARGE } from "./live-sockets.js";
 
 /** This fits in the library's buffer for corked writes. When the socket is full, the library can lose bytes of a larger write; over TLS it does. */
@@ -43,7 +43,7 @@ export class UwsLiveAnswer {
     // The library sends what it has buffered only with a further write.
     exchange.whenWritable(() => {
       if (this.#onRoom !== undefined) this.#onRoom();
-      else this.#write(live.filler);
+      else if (live.filler.byteLength > 0) this.#write(live.filler);
       return true;
     });
     let isTaken = true;
@@ -58,9 +58,13 @@ export class UwsLiveAnswer {
     else closeQuietly(response);
   }
 
-  /** Resolves with false if the client is gone, or must go. Only a further write sends what the library has buffered, so one follows each that failed. */
+  /**
+   * Resolves with false if the client is gone, or must go. Only a further write sends what the library has buffered, so one follows each that failed.
+   * Without a filler, it is that of the next chunk, or the end.
+   */
   async #sendChunk(chunk: Uint8Array, { filler, cut }: LiveStream): Promise<boolean> {
-    for (let at = 0, isTaken = true; at < chunk.byteLength || !isTaken; at += WRITE_BYTES) {
+    const hasFiller = filler.byteLength > 0;
+    for (let at = 0, isTaken = true; at < chunk.byteLength || (!isTaken && hasFiller); at += WRITE_BYTES) {
       isTaken = this.#write(at < chunk.byteLength ? chunk.subarray(at, at + WRITE_BYTES) : filler);
       if (!isTaken && !(await this.#room(cut))) return false;
     }
@@ -101,9 +105,10 @@ export class UwsLiveAnswer {
   }
 }
 
+/** Nobody knows the length of the answer to a GET. */
 function sendHead(exchange: Exchange, answer: Reply): void {
   writeHead(exchange, answer);
-  endHead(exchange.response, 0, true);
+  exchange.response.writeHeader("Connection", "close").endWithoutBody();
 }
 
 interface SocketData {

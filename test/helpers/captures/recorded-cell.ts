@@ -7,6 +7,7 @@ import type { RunState } from "../../../core/run/run-state.js";
 import type { Timers } from "../../../core/timers.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import { LargeDocuments } from "../../../http/documents/large-documents.js";
+import { ProgramStatistics } from "../../../http/documents/program-statistics.js";
 import { GeneratedFiles, type MakeArtefact } from "../../../http/downloads/generated-files.js";
 import type { OpenStoredExtents } from "../../../http/downloads/stored-stream.js";
 import { LiveClients, type LiveClientsOptions } from "../../../http/live/live-clients.js";
@@ -25,6 +26,7 @@ import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import type { FileSystem, StoreFile } from "../../../storage/disk/file-system-interface.js";
 import { forEachRecord, type LogRecord, type RecordLocation } from "../../../storage/log/committed-batch.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../../storage/log/record-format.js";
+import { encodeSegmentStart, segmentName } from "../../../storage/log/segment.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
 import { encodeWebhookChange } from "../../../storage/records/webhook-record.js";
 import { View } from "../../../storage/view/view.js";
@@ -36,6 +38,10 @@ import { newWork } from "../http/patient-client.js";
 export const FIXTURE_VERSION = "1.2.3-test";
 /** So little that even small frames have several pieces. */
 const PIECE_BYTES = 1024 * 1024;
+/** The one segment of the log, which exists only when it is read. */
+const SEGMENT = { base: 1, salt: 0 };
+const NOTHING = new Uint8Array(0);
+const SEGMENT_START = encodeSegmentStart({ ...SEGMENT, openingState: { index: NOTHING, body: NOTHING }, timeUs: 0 });
 const LARGE_DOCUMENT_BYTES = 64 * 1024 * 1024;
 
 export interface ListenOptions {
@@ -119,15 +125,15 @@ export class RecordedCell {
 
   #record(timeUs: number, { type, index, body }: { type: number; index: Uint8Array; body: Uint8Array }): void {
     const last = this.#batches.at(-1);
-    const offset = last === undefined ? 0 : last.offset + last.bytes.length;
+    const offset = last === undefined ? SEGMENT_START.length : last.offset + last.bytes.length;
     const sequence = this.#batches.length + 1;
     const bytes = new Uint8Array(recordLength(index.length, body.length));
     bytes.set(index, RECORD_HEADER_BYTES);
     bytes.set(body, RECORD_HEADER_BYTES + index.length);
     const lengths = { indexLength: index.length, bodyLength: body.length };
     const header = { type, flags: 1, sequence, durableUpTo: 0, timeUs, ...lengths };
-    writeRecordHeader(bytes, new DataView(bytes.buffer), 0, header, 0, offset);
-    const batch = { bytes, segmentBase: 1, offset, lastSequence: sequence };
+    writeRecordHeader(bytes, new DataView(bytes.buffer), 0, header, SEGMENT.salt, offset);
+    const batch = { bytes, segmentBase: SEGMENT.base, offset, lastSequence: sequence };
     this.#batches.push(batch);
     this.view.fold.applyBatch(batch);
   }
@@ -177,6 +183,7 @@ export class RecordedCell {
     const routes = serviceRoutes({
       metrics,
       large,
+      statistics: new ProgramStatistics({ view: this.view, make, slices, dataDirectory: "store" }),
       slices,
       live: this.live,
       view: this.view,
@@ -218,11 +225,15 @@ export class RecordedCell {
     return {
       open: async (path: string) => this.#openStored(path),
       openSync: (path: string) => this.#openStored(path),
+      readDirectory: async () => [{ name: segmentName(SEGMENT.base), isDirectory: false }],
     } as unknown as FileSystem;
   }
 
   #openStored(path: string): StoreFile {
-    const file = this.files.get(path);
+    const isLog = path === `store/meta/${segmentName(SEGMENT.base)}`;
+    const file = isLog
+      ? Buffer.concat([SEGMENT_START, ...this.#batches.map(({ bytes }) => bytes)])
+      : this.files.get(path);
     if (file === undefined) throw new FileSystemError("ENOENT", "open", path);
     this.openFiles++;
     return memoryFile(file, () => {

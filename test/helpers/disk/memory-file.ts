@@ -8,5 +8,11 @@ export function memoryFile(bytes: Uint8Array, onClose: () => void = () => {}): S
     return part.length;
   };
   const read = async (into: Uint8Array, position: number): Promise<number> => readSync(into, position);
-  return { read, readSync, close: async () => onClose(), closeSync: onClose } as StoreFile;
+  return {
+    read,
+    readSync,
+    size: async () => bytes.length,
+    close: async () => onClose(),
+    closeSync: onClose,
+  } as StoreFile;
 }

@@ -92,11 +92,34 @@ export class RawConnection {
       const colon = line.indexOf(":");
       headers[line.slice(0, colon).toLowerCase()] = line.slice(colon + 1).trim();
     }
+    // A stream of events has no end.
+    const isWhole = headers["transfer-encoding"] === "chunked" && headers["content-type"] !== "text/event-stream";
+    if (isWhole && method !== "HEAD") {
+      const chunked = await this.#chunkedBody();
+      return chunked && { status, headers, body: chunked, json: () => JSON.parse(chunked.toString()) };
+    }
     const length = method === "HEAD" ? 0 : Number(headers["content-length"] ?? 0);
     const complete = await this.#until(() => (this.#receivedBytes >= length ? true : undefined));
     if (complete === undefined) return undefined;
     const body = this.#take(length);
     return { status, headers, body, json: () => JSON.parse(body.toString()) };
+  }
+
+  /** Undefined when the connection closed before the last chunk. */
+  async #chunkedBody(): Promise<Buffer | undefined> {
+    const chunks: Buffer[] = [];
+    for (;;) {
+      const line = await this.#until(() => {
+        const end = this.#received().indexOf("\r\n");
+        return end === -1 ? undefined : end;
+      });
+      if (line === undefined) return undefined;
+      const length = Number.parseInt(this.#take(line + 2).toString("latin1"), 16);
+      const isThere = await this.#until(() => (this.#receivedBytes >= length + 2 ? true : undefined));
+      if (isThere === undefined) return undefined;
+      chunks.push(Buffer.from(this.#take(length + 2).subarray(0, length)));
+      if (length === 0) return Buffer.concat(chunks);
+    }
   }
 
   close(): void {

@@ -15,14 +15,29 @@
  *   luminance; 256 KiB, or a line; and its part of the mask, twice.
  * - indexSeries, writeSeries: one row block (ROWS_PER_BLOCK) raw, and as text with room for the longest, twice if it is
  *   written.
+ * - statistics: 8 bytes for each value of a check that is held at a time (findings/program-statistics.ts), at most 96 MB or one
+ *   check's values; the columns of a segment, and those that the reader keeps (64 MiB); some 50 bytes for each serial number.
+ * - checksStart, checksPiece: the same without values; half a MiB of text.
+ * - makeFindings: a segment's columns, three times.
  * - verify: 1 MiB, twice if a long extent comes after a short one.
  */
 import type { Extent } from "../../../core/capture/capture.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
+import type { FindingQuery } from "../../../storage/findings/finding-query.js";
+import { FindingsReader } from "../../../storage/findings/segment-findings.js";
 import { countLineBits } from "../cloud/line-counts.js";
 import { countCloudPoints, packCloud } from "../cloud/point-cloud.js";
 import { filterOutliers, type OutlierMask } from "../filter/outlier-filter.js";
+import {
+  type ChecksFormat,
+  type ExportPiece,
+  type ExportStart,
+  type ExportTask,
+  exportPiece,
+  exportStart,
+} from "../findings/checks-export.js";
+import { programStatistics, type StatisticsAnswer, type StatisticsBounds } from "../findings/program-statistics.js";
 import { loadGrid } from "../frame/frame-grid.js";
 import type { FrameSource } from "../frame/frame-source.js";
 import { type OverviewLines, packOverview } from "../frame/height-overview.js";
@@ -63,6 +78,14 @@ export interface ArtefactTasks {
   packPoints: { input: PackPointsTask; output: Uint8Array<ArrayBuffer> };
   indexSeries: { input: SeriesSource; output: SeriesIndex };
   writeSeries: { input: SeriesSource & { rowBlock: number }; output: Uint8Array<ArrayBuffer> };
+  statistics: { input: { query: FindingQuery; bounds: StatisticsBounds }; output: StatisticsAnswer };
+  checksStart: {
+    input: { query: FindingQuery; format: ChecksFormat; programName: string; mostNames: number };
+    output: ExportStart | { head: null };
+  };
+  checksPiece: { input: ExportTask; output: ExportPiece };
+  /** Makes one findings file that is missing; false if none is. */
+  makeFindings: { input: { dataDirectory: string }; output: { hasMade: boolean } };
   verify: { input: { path: string; extents: readonly Extent[] }; output: { verifiedBytes: number } };
 }
 
@@ -75,6 +98,7 @@ type TaskFunctions = { [N in TaskName]: (input: TaskInput<N>) => Promise<TaskOut
 /** The tasks of one thread. They run one at a time and share its memory. */
 export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = new MemoryNeed()): TaskFunctions {
   const memory = new ThreadMemory(fileSystem, need);
+  const findings = new FindingsReader(fileSystem);
   return {
     filter: (source) =>
       memory.withFrame(source, async (kernels, { heights, checkLuminance }) => {
@@ -112,6 +136,10 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
     packPoints: (task) => packPoints(fileSystem, memory, task),
     indexSeries: (source) => indexSeries(fileSystem, source),
     writeSeries: (source) => writeRowBlock(fileSystem, source, source.rowBlock),
+    statistics: ({ query, bounds }) => programStatistics(findings, query, bounds),
+    checksStart: ({ mostNames, ...task }) => exportStart(findings, task, mostNames),
+    checksPiece: (task) => exportPiece(findings, task),
+    makeFindings: async ({ dataDirectory }) => ({ hasMade: await findings.makeMissing(dataDirectory) }),
     verify: ({ path, extents }) => verifyStored(fileSystem, path, extents),
   };
 }

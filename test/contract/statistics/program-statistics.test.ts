@@ -1,0 +1,157 @@
+import { gunzipSync } from "node:zlib";
+import t from "tap";
+import { at, filled, GONE_PROGRAM, PROGRAM, RUN, UNKNOWN } from "../../helpers/http/filled-cell.js";
+import { listOf } from "../../helpers/list-of.js";
+
+const STATISTICS = "/programs/{program_id}/statistics";
+const EXPORTS = [
+  "/programs/{program_id}/checks.csv",
+  "/programs/{program_id}/checks.ndjson",
+  "/programs/{program_id}/checks.dfq",
+] as const;
+const of = (programId: string, query: Record<string, string> = {}) => ({ path: { program_id: programId }, query });
+
+t.test("GET /programs/{program_id}/statistics: runs, yields, checks by name, defects", async (t) => {
+  const { client } = await filled(t);
+  const found = await client.get(STATISTICS, of(PROGRAM));
+  t.match(found, {
+    ...{ program_id: PROGRAM, completed_since: null, completed_until: null },
+    runs: { completed: 1, failed: 0, cancelled: 1, passed: 1, failed_qc: 0, indeterminate: 0, without_report: 0 },
+    first_pass_yield: null,
+    final_yield: 1,
+    duration_seconds: { count: 1, p50: 17 },
+  });
+  t.match(found.checks, listOf({ name: "count" }, { name: "flatness" }));
+  t.match(found.checks[0], {
+    canonical_units: "unspecified",
+    count: 1,
+    warning: 1,
+    values: 1,
+    mean: 3,
+    lower_limit: null,
+  });
+  t.match(found.checks[1], {
+    passed: 1,
+    nominal: 0,
+    lower_limit: -0.2,
+    upper_limit: 0.2,
+    cp: null,
+    limits_changed: false,
+  });
+  t.match(found.checks[1]?.trend, listOf({ from: at(28), to: at(28), count: 1, mean: 0.12, failed: 0 }));
+  t.match(
+    found.defects,
+    listOf({ type: "dent", defects: 1, runs: 1, severity: { low: 1 } }, { type: null, defects: 1 }),
+  );
+});
+
+t.test("filters: half-open time, serial number, check; an unknown check is an empty answer", async (t) => {
+  const { client } = await filled(t);
+  const completed = async (query: Record<string, string>) =>
+    (await client.get(STATISTICS, of(PROGRAM, query))).runs.completed;
+  t.equal(await completed({ completed_since: at(28) }), 1);
+  t.equal(await completed({ completed_since: at(28.000001) }), 0);
+  t.equal(await completed({ completed_until: at(28) }), 0);
+  t.equal(await completed({ completed_since: at(28), completed_until: at(28.000001) }), 1);
+  t.equal(await completed({ completed_since: at(28), completed_until: at(28) }), 0);
+  t.equal(await completed({ serial_number: "SN+1 é" }), 1);
+  t.equal(await completed({ serial_number: "SN-2" }), 0);
+  const one = await client.get(STATISTICS, of(PROGRAM, { check: "flatness" }));
+  t.match(one.checks, listOf({ name: "flatness" }));
+  t.equal(one.runs.completed, 1, "the runs are the same");
+  const none = await client.get(STATISTICS, of(PROGRAM, { check: "Flatness" }));
+  t.same(none.checks, []);
+  const asked = await client.get(STATISTICS, of(PROGRAM, { completed_since: "2026-01-31T13:00:00+01:00" }));
+  t.match(asked, { completed_since: at(0), completed_until: null });
+});
+
+t.test("a deleted program keeps its statistics and exports", async (t) => {
+  const { client } = await filled(t);
+  t.match((await client.get(STATISTICS, of(GONE_PROGRAM))).runs, { completed: 0, failed: 1 });
+  for (const path of EXPORTS)
+    t.equal((await client.raw("GET", path.replace("{program_id}", GONE_PROGRAM))).status, 200, path);
+});
+
+t.test("bad input: 404 for an unknown program, 422 that names the field, for statistics and exports", async (t) => {
+  const { client } = await filled(t);
+  for (const path of [STATISTICS, ...EXPORTS] as const) {
+    const unknown = await client.refusal("get", path, 404, "program_not_found", of(UNKNOWN));
+    t.match(unknown.params, { field: "program_id", value: UNKNOWN });
+    const badTime = await client.refusal(
+      "get",
+      path,
+      422,
+      "invalid_parameter",
+      of(PROGRAM, { completed_since: "soon" }),
+    );
+    t.match(badTime.params, { field: "completed_since", in: "query", value: "soon" });
+    const badEnd = await client.refusal(
+      "get",
+      path,
+      422,
+      "invalid_parameter",
+      of(PROGRAM, { completed_until: "2026-13-01" }),
+    );
+    t.match(badEnd.params, { field: "completed_until" });
+    const reversed = { completed_since: at(9), completed_until: at(8) };
+    const order = await client.refusal("get", path, 422, "invalid_parameter", of(PROGRAM, reversed));
+    t.match(order.params, { field: "completed_until", value: at(8), allowed: /completed_since/ });
+    const target = path.replace("{program_id}", PROGRAM);
+    const repeated = await client.raw("GET", `${target}?check=a&check=b`);
+    t.equal(repeated.status, 422, "a repeated check");
+    t.match(repeated.json(), { code: "invalid_parameter", params: { field: "check" } });
+    t.equal((await client.raw("GET", path.replace("{program_id}", "x"))).status, 404, "no id");
+    t.equal((await client.raw("POST", target)).status, 405);
+  }
+});
+
+t.test(
+  "the answer is kept: the same bytes and tag, 304 for a client that has it, gzip for one that asks",
+  async (t) => {
+    const { cell, client } = await filled(t);
+    let made = 0;
+    const { make } = cell;
+    cell.make = (name, ...others) => {
+      made++;
+      return make(name, ...others);
+    };
+    const target = `/programs/${PROGRAM}/statistics`;
+    const [first, second] = [await client.raw("GET", target), await client.raw("GET", target)];
+    t.ok(first.body.equals(second.body));
+    t.equal(made, 1);
+    const { etag } = first.headers;
+    t.equal((await client.raw("GET", target, `If-None-Match: ${etag}\r\n`)).status, 304);
+    const zipped = await client.raw("GET", target, "Accept-Encoding: gzip\r\n");
+    if (zipped.headers["content-encoding"] === "gzip") t.ok(gunzipSync(zipped.body).equals(first.body));
+    t.equal(made, 1);
+    await client.raw("GET", `${target}?check=count`);
+    t.equal(made, 2, "another question");
+    cell.apply(cell.view.runs.latestUs + 1, { kind: "run_started", runId: RUN });
+    await client.raw("GET", target);
+    t.equal(made, 2, "what is no end of a run changes nothing");
+  },
+);
+
+t.test("checks as CSV, NDJSON and AQDEF", async (t) => {
+  const { client } = await filled(t);
+  const [csv, ndjson, dfq] = await Promise.all(
+    EXPORTS.map((path) => client.raw("GET", path.replace("{program_id}", PROGRAM))),
+  );
+  t.equal(csv?.headers["content-type"], "text/csv; charset=utf-8");
+  t.equal(
+    csv?.body.toString(),
+    "run_id,serial_number,revision,completed_at,name,status,value,nominal,delta,threshold,units,message\n" +
+      `${RUN},SN+1 é,3,${at(28)},flatness,passed,0.12,0,0.12,0.2,mm,ok\n` +
+      `${RUN},SN+1 é,3,${at(28)},count,warning,3,,,,unspecified,\n`,
+  );
+  t.equal(ndjson?.headers["content-type"], "application/x-ndjson");
+  const lines = String(ndjson?.body).trim().split("\n");
+  t.match(JSON.parse(lines[1] as string), { run_id: RUN, name: "count", value: 3, nominal: null, message: null });
+  t.equal(dfq?.headers["content-type"], "text/plain; charset=utf-8");
+  t.match(dfq?.body.toString(), /^K0100 2\r\nK1001\/1 /);
+  t.match(
+    dfq?.body.toString(),
+    /K0001\/2 0\.12\r\nK0002\/2 0\r\nK0004\/2 31\.01\.2026\/12:00:28\r\nK0014\/2 SN\+1 é\r\n/,
+  );
+  t.equal(dfq?.headers["content-disposition"], `attachment; filename="checks-${PROGRAM}.dfq"`);
+});

@@ -1,0 +1,126 @@
+import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import t, { type Test } from "tap";
+import { createRandom } from "../../../core/random.js";
+import type { QualityCheck } from "../../../core/run/quality.js";
+import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
+import { ContractClient } from "../../helpers/http/contract-client.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
+import type { StoredMeasuredRun } from "../../helpers/statistics/measured-store.js";
+import { differenceOf, modelStatistics } from "../../helpers/statistics/statistics-model.js";
+
+const SCRIPT = new URL("../../helpers/process/small-segments-service.js", import.meta.url).pathname;
+const PROGRAM = "019b76da-a800-7000-8000-000000000001";
+const RUNS = 60;
+const STATISTICS = `/programs/${PROGRAM}/statistics`;
+const PATHS = [STATISTICS, ...["csv", "ndjson", "dfq"].map((format) => `/programs/${PROGRAM}/checks.${format}`)];
+
+/** The program's ended runs as the rest of the interface shows them, the first to end first. */
+async function shownRuns(client: ContractClient): Promise<StoredMeasuredRun[]> {
+  const { runs } = await client.get("/programs/{program_id}/runs", {
+    path: { program_id: PROGRAM },
+    query: { limit: 1000 },
+  });
+  const ended = runs.filter(({ completed_at: time }) => time != null);
+  const us = (time: string) => Date.parse(`${time.slice(0, 19)}Z`) * 1000 + Number(time.slice(20, 26));
+  const found = await Promise.all(
+    ended.map(async (run, sequence) => {
+      const { quality_report: report } = await client.get("/runs/{run_id}/quality-report", {
+        path: { run_id: run.id },
+      });
+      const { defects } = await client.get("/runs/{run_id}/defects", { path: { run_id: run.id } });
+      return {
+        ...{
+          id: run.id,
+          sequence,
+          programId: PROGRAM,
+          serialNumber: run.serial_number ?? null,
+          revision: run.revision ?? 1,
+        },
+        status: run.status as StoredMeasuredRun["status"],
+        startedAtUs: run.started_at == null ? null : us(run.started_at),
+        completedAtUs: us(run.completed_at as string),
+        checks: (report?.checks ?? []) as QualityCheck[],
+        defects: defects as StoredMeasuredRun["defects"],
+      };
+    }),
+  );
+  return found.sort((a, b) => a.completedAtUs - b.completedAtUs);
+}
+
+/** Records runs one after the other. Whoever can read a run's end can read it in the statistics. */
+async function record(t: Test, producer: ProducerClient, client: ContractClient): Promise<void> {
+  const random = createRandom(36);
+  for (let nth = 0; nth < RUNS; nth++) {
+    const id = producer.nextRunId();
+    await producer.deliver({
+      type: "run.create",
+      id,
+      program_id: PROGRAM,
+      serial_number: `SN ${random.integer(0, 40)}`,
+    });
+    await producer.deliver({ type: "run.start", id });
+    for (const name of ["bore", "flatness"]) {
+      const value = random.normal() / 100;
+      const check = {
+        name,
+        status: value > 0.015 ? "failed" : "passed",
+        value,
+        nominal: 0,
+        delta: value,
+        threshold: 0.02,
+      } as const;
+      await producer.deliver({ type: "check.add", run_id: id, check });
+    }
+    if (random.chance(0.3)) await producer.deliver({ type: "defect.add", run_id: id, defect: { type: "dent" } });
+    if (random.chance(0.1)) await producer.deliver({ type: "run.fail", id, error_message: "stop" });
+    else await producer.deliver({ type: "run.finish", id });
+    const { completed_at } = await client.until("/runs/{run_id}", ({ completed_at: time }) => time != null, {
+      path: { run_id: id },
+    });
+    if (nth % 10 !== 9) continue;
+    const { runs } = await client.get("/programs/{program_id}/statistics", { path: { program_id: PROGRAM } });
+    t.equal(runs.completed + runs.failed, nth + 1, `run ${nth + 1}, which ended at ${completed_at}`);
+  }
+}
+
+t.test("the same bytes after a kill, after a restart, and with everything derived deleted or damaged", async (t) => {
+  let service = await ServiceProcess.start({ script: SCRIPT });
+  t.teardown(() => service.dispose());
+  const { dataDirectory } = service;
+  const findings = `${dataDirectory}/findings`;
+  const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
+  await producer.welcomed();
+  await producer.deliver({ type: "program.put", program: { id: PROGRAM, name: "Disc", status: "active", steps: [] } });
+  const client = new ContractClient(t, service.port);
+  await record(t, producer, client);
+  const before = await Promise.all(PATHS.map(async (path) => (await client.raw("GET", path)).body));
+  const model = modelStatistics(await shownRuns(client), { programId: PROGRAM });
+  t.equal(
+    differenceOf(JSON.parse((before[0] as Buffer).toString()), model),
+    undefined,
+    "the figures of all that is shown",
+  );
+  const isSame = async (what: string): Promise<void> => {
+    const asked = new ContractClient(t, service.port);
+    for (const [at, path] of PATHS.entries()) {
+      const { body } = await asked.raw("GET", path);
+      t.ok(body.equals(before[at] as Buffer), `${what}: ${path}`);
+    }
+  };
+  await producer.close();
+  await service.end("SIGKILL");
+  service = await ServiceProcess.start({ script: SCRIPT, dataDirectory });
+  await isSame("after a kill");
+  while (!existsSync(findings) || readdirSync(findings).length === 0)
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  await service.end();
+  rmSync(findings, { recursive: true });
+  service = await ServiceProcess.start({ script: SCRIPT, dataDirectory });
+  await isSame("with what is derived deleted");
+  await service.end();
+  for (const name of readdirSync(findings)) writeFileSync(join(findings, name), "damaged");
+  service = await ServiceProcess.start({ script: SCRIPT, dataDirectory });
+  await isSame("with what is derived damaged");
+  await service.end();
+});

@@ -1,0 +1,208 @@
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import t, { type Test } from "tap";
+import { createRandom } from "../../../core/random.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
+import { DETAIL_COLUMNS, FIGURE_COLUMNS } from "../../../storage/findings/finding-columns.js";
+import { runFindings } from "../../../storage/findings/run-findings.js";
+import { FindingsReader } from "../../../storage/findings/segment-findings.js";
+import { encodeMessagePack } from "../../../storage/records/message-pack.js";
+import { RecordDecodeError } from "../../../storage/records/record-decode-error.js";
+import { randomValue } from "../../helpers/random-values.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
+import { MeasuredStore } from "../../helpers/statistics/measured-store.js";
+
+/** A store of several sealed segments. */
+async function filledStore(t: Test): Promise<MeasuredStore> {
+  const store = await MeasuredStore.create(temporaryDirectory(t));
+  t.teardown(() => store.close());
+  await store.fill(createRandom(11), 150);
+  return store;
+}
+
+/** All columns of a store, as text. */
+async function columnsOf(
+  store: MeasuredStore,
+  fileSystem = nodeFileSystem,
+  untilSequence = store.sequence,
+): Promise<string> {
+  const parts: unknown[] = [];
+  for await (const { base, counts, figures, details } of new FindingsReader(fileSystem).segments(
+    store.directory,
+    untilSequence,
+    { needsDetails: true },
+  )) {
+    parts.push(base, counts);
+    for (const [name] of FIGURE_COLUMNS) parts.push(name, [...figures[name]]);
+    for (const [name] of DETAIL_COLUMNS) parts.push(name, [...details![name]]);
+  }
+  return JSON.stringify(parts);
+}
+
+const filesOf = (store: MeasuredStore): string[] => {
+  const folder = `${store.directory}/findings`;
+  return existsSync(folder)
+    ? readdirSync(folder)
+        .sort()
+        .map((name) => `${folder}/${name}`)
+    : [];
+};
+const sealedOf = ({ directory }: MeasuredStore): number =>
+  readdirSync(`${directory}/meta`).filter((name) => name.endsWith(".seg")).length - 1;
+
+t.test("each sealed segment gets a file when it is first read, and the newest none", async (t) => {
+  const store = await filledStore(t);
+  t.ok(sealedOf(store) > 3, `${sealedOf(store)} sealed segments`);
+  const made = await columnsOf(store);
+  const files = filesOf(store);
+  t.equal(files.length, sealedOf(store));
+  const long = new Date(1e9);
+  for (const file of files) utimesSync(file, long, long);
+  t.equal(await columnsOf(store), made, "what is read from the files is what was made");
+  t.ok(
+    files.every((file) => statSync(file).mtimeMs === 1e9),
+    "and no file is written again",
+  );
+});
+
+t.test("a file that is deleted, damaged, cut, longer or of another segment is made again, byte for byte", async (t) => {
+  const store = await filledStore(t);
+  const made = await columnsOf(store);
+  const files = filesOf(store);
+  const bytes = new Map(files.map((file) => [file, readFileSync(file)]));
+  const random = createRandom(12);
+  const [first, second] = files as [string, string];
+  const whole = bytes.get(first)!;
+  const damages: Record<string, () => void> = {
+    "all deleted": () => rmSync(`${store.directory}/findings`, { recursive: true }),
+    "one deleted": () => rmSync(first),
+    "cut in its head": () => truncateSync(first, 40),
+    empty: () => truncateSync(first, 0),
+    cut: () => truncateSync(first, whole.length - 1),
+    longer: () => writeFileSync(first, Buffer.concat([whole, Buffer.alloc(8)])),
+    "of another segment": () => writeFileSync(first, bytes.get(second)!),
+    "a folder in its place": () => {
+      rmSync(first);
+      mkdirSync(first);
+    },
+  };
+  for (let nth = 0; nth < 40; nth++) {
+    const at = random.integer(0, whole.length - 1);
+    damages[`byte ${at} changed`] = () => {
+      const changed = Buffer.from(whole);
+      changed[at] = (changed[at] as number) ^ (1 << random.integer(0, 7));
+      writeFileSync(first, changed);
+    };
+  }
+  for (const [what, damage] of Object.entries(damages)) {
+    damage();
+    t.equal(await columnsOf(store), made, what);
+    if (what === "a folder in its place") rmSync(first, { recursive: true });
+    await columnsOf(store);
+    t.ok(
+      filesOf(store).every((file) => readFileSync(file).equals(bytes.get(file)!)),
+      `${what}: made again`,
+    );
+  }
+});
+
+t.test(
+  "a disk that takes no bytes, has no room, or cannot read the files: the segments are read instead",
+  async (t) => {
+    const store = await filledStore(t);
+    const failing = (methods: Partial<FileSystem>): FileSystem => ({ ...nodeFileSystem, ...methods });
+    const fail = (operation: string) => (path: string) => Promise.reject(new FileSystemError("EIO", operation, path));
+    const made = await columnsOf(store, failing({ room: async () => ({ freeBytes: 1e6, totalBytes: 1e12 }) }));
+    t.same(filesOf(store), [], "little room is left to the log");
+    t.equal(await columnsOf(store, failing({ rename: fail("rename") })), made);
+    t.same(filesOf(store), [], "no temporary file is left");
+    t.equal(await columnsOf(store, failing({ makeDirectory: fail("mkdir") })), made);
+    t.equal(await columnsOf(store), made);
+    const unreadable: FileSystem["open"] = (path, mode) =>
+      path.endsWith(".findings") ? fail("open")(path) : nodeFileSystem.open(path, mode);
+    t.equal(await columnsOf(store, failing({ open: unreadable })), made);
+  },
+);
+
+t.test("a segment that is sealed after a question was asked counts up to there", async (t) => {
+  const store = await filledStore(t);
+  const asked = store.sequence;
+  const then = await columnsOf(store);
+  await store.fill(createRandom(13), 60);
+  t.equal(await columnsOf(store, nodeFileSystem, asked), then);
+});
+
+t.test("files are made in the background, one at a time, and strays removed", async (t) => {
+  const store = await filledStore(t);
+  const reader = new FindingsReader(nodeFileSystem);
+  let made = 0;
+  while (await reader.makeMissing(store.directory)) t.equal(filesOf(store).length, ++made);
+  t.equal(made, sealedOf(store));
+  const bytes = filesOf(store).map((file) => readFileSync(file));
+  for (const stray of ["0000000000009999.findings", "0000000000000001.findings.0.tmp", "notes.txt"])
+    writeFileSync(`${store.directory}/findings/${stray}`, "stray");
+  t.equal(await reader.makeMissing(store.directory), false);
+  t.same(
+    filesOf(store).map((file) => readFileSync(file)),
+    bytes,
+  );
+});
+
+t.test("damaged records are left out, and their segment gets no file", async (t) => {
+  const store = await filledStore(t);
+  const before = await columnsOf(store);
+  rmSync(`${store.directory}/findings`, { recursive: true });
+  const [segment] = readdirSync(`${store.directory}/meta`).sort();
+  const path = `${store.directory}/meta/${segment}`;
+  const bytes = readFileSync(path);
+  bytes.fill(0xff, bytes.length >> 1, (bytes.length >> 1) + 8);
+  writeFileSync(path, bytes);
+  const damaged = await columnsOf(store);
+  t.not(damaged, before);
+  t.equal(await columnsOf(store), damaged, "the same each time");
+  t.equal(filesOf(store).length, sealedOf(store) - 1);
+  const reader = new FindingsReader(nodeFileSystem);
+  t.equal(await reader.makeMissing(store.directory), false, "it is not tried for ever");
+  bytes.fill(0, 0, 64);
+  writeFileSync(path, bytes);
+  t.equal(
+    (JSON.parse(await columnsOf(store)) as unknown[])[1] !== undefined,
+    true,
+    "a segment without header is passed over",
+  );
+});
+
+t.test("checks and defects are found in any document, and nothing else is decoded", async (t) => {
+  const random = createRandom(14);
+  for (let round = 0; round < 300; round++) {
+    const checks = [{ name: "\ufeffbore", status: "passed", value: random.normal(), metadata: randomValue(random, 3) }];
+    const defects = [{ type: "dent", metadata: randomValue(random, 2) }];
+    const document = {
+      a: randomValue(random, 4),
+      checks,
+      b: randomValue(random, 3),
+      defects,
+      c: randomValue(random, 2),
+    };
+    const body = Buffer.concat([encodeMessagePack(randomValue(random, 3)), encodeMessagePack(document)]);
+    const found = JSON.stringify(runFindings(body));
+    t.equal(found, JSON.stringify({ checks, defects }), `round ${round}`);
+    t.throws(() => runFindings(body.subarray(0, random.integer(0, body.length >> 1))), RecordDecodeError);
+  }
+  t.throws(() => runFindings(Buffer.from([0xc0, 0xc1])), RecordDecodeError, "no map");
+  t.throws(
+    () => runFindings(Buffer.concat([encodeMessagePack([]), encodeMessagePack({ checks: 1 })])),
+    RecordDecodeError,
+  );
+});

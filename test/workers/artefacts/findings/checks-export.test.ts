@@ -1,0 +1,268 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { Readable } from "node:stream";
+import t, { type Test } from "tap";
+import { createRandom } from "../../../../core/random.js";
+import type { QualityCheck } from "../../../../core/run/quality.js";
+import { formatTimeUs } from "../../../../core/timestamps.js";
+import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
+import { FindingsReader } from "../../../../storage/findings/segment-findings.js";
+import {
+  type ChecksFormat,
+  EXPORT_BEGINS,
+  type ExportPlace,
+  exportPiece,
+  exportStart,
+} from "../../../../workers/artefacts/findings/checks-export.js";
+import { programStatistics } from "../../../../workers/artefacts/findings/program-statistics.js";
+import { pythonWith, runPython, skipWithout } from "../../../helpers/captures/python-checker.js";
+import { temporaryDirectory } from "../../../helpers/recorder/recorder-harness.js";
+import { readAqdef } from "../../../helpers/statistics/aqdef-reader.js";
+import { MEASURED_PROGRAM, MeasuredStore, type StoredMeasuredRun } from "../../../helpers/statistics/measured-store.js";
+import { differenceOf, matchingRunsOf } from "../../../helpers/statistics/statistics-model.js";
+
+const pandas = pythonWith("pandas", "numpy");
+const MOST_NAMES = 10_000;
+
+function queryOf(store: MeasuredStore) {
+  return {
+    ...{ dataDirectory: store.directory, untilSequence: store.sequence, programId: MEASURED_PROGRAM },
+    ...{ sinceUs: null, untilUs: null, serialNumber: null as string | null, check: null as string | null },
+  };
+}
+
+/** All pieces of an export. */
+async function piecesOf(
+  store: MeasuredStore,
+  format: ChecksFormat,
+  query = queryOf(store),
+  most?: number,
+): Promise<Buffer[]> {
+  const reader = new FindingsReader(nodeFileSystem);
+  const start = await exportStart(reader, { query, format, programName: "Cover\r\n2" }, MOST_NAMES);
+  if (start.head === null) throw new Error("too many names");
+  const pieces = [Buffer.from(start.head)];
+  for (let from: ExportPlace | null = EXPORT_BEGINS; from !== null; ) {
+    const { bytes, next } = await exportPiece(reader, { query, format, names: start.names, from }, most);
+    pieces.push(Buffer.from(bytes));
+    from = next;
+  }
+  return pieces;
+}
+
+async function textOf(store: MeasuredStore, format: ChecksFormat, query = queryOf(store)): Promise<string> {
+  return Buffer.concat(await piecesOf(store, format, query)).toString();
+}
+
+/** The rows that an export should have. */
+function rowsOf(store: MeasuredStore) {
+  const completed = matchingRunsOf(store.runs, { programId: MEASURED_PROGRAM }).filter(
+    ({ status }) => status === "completed",
+  );
+  return completed.flatMap((run) => run.checks.map((check) => rowOf(run, check)));
+}
+
+function rowOf(run: StoredMeasuredRun, check: QualityCheck) {
+  const { name, status, value = null, nominal = null, delta = null, threshold = null, message = null } = check;
+  return {
+    ...{ run_id: run.id, serial_number: run.serialNumber, revision: run.revision },
+    ...{ completed_at: formatTimeUs(run.completedAtUs), name, status, value, nominal, delta, threshold },
+    ...{ units: check.canonical_units ?? "mm", message },
+  };
+}
+
+async function filledStore(t: Test, seed: number): Promise<MeasuredStore> {
+  const store = await MeasuredStore.create(temporaryDirectory(t));
+  t.teardown(() => store.close());
+  await store.fill(createRandom(seed), 200);
+  return store;
+}
+
+t.test("NDJSON read line by line while it comes has every check, in order", async (t) => {
+  const store = await filledStore(t, 21);
+  const rows: unknown[] = [];
+  const lines = createInterface({ input: Readable.from(await piecesOf(store, "ndjson", queryOf(store), 5_000)) });
+  for await (const line of lines) rows.push(JSON.parse(line));
+  t.strictSame(rows, rowsOf(store));
+});
+
+t.test("pieces of any size make the same text", async (t) => {
+  const store = await filledStore(t, 22);
+  for (const format of ["csv", "ndjson", "dfq"] as const) {
+    const whole = await textOf(store, format);
+    for (const most of [0, 1, 300, 40_000]) {
+      const pieces = await piecesOf(store, format, queryOf(store), most);
+      t.equal(Buffer.concat(pieces).toString(), whole, `${format}, pieces of ${most}`);
+      t.ok(most > 300 || pieces.length > 50, `${pieces.length} pieces`);
+    }
+  }
+});
+
+t.test("a run with 10,000 checks is cut into pieces", async (t) => {
+  const store = await MeasuredStore.create(temporaryDirectory(t));
+  t.teardown(() => store.close());
+  const checks = Array.from({ length: 10_000 }, (_, at) => ({
+    name: `check ${at}`,
+    status: "passed" as const,
+    value: at,
+  }));
+  await store.add({ checks });
+  const pieces = await piecesOf(store, "csv");
+  t.ok(pieces.length > 2 && pieces.every(({ length }) => length < 1_000_000), `${pieces.length} pieces`);
+  t.equal(Buffer.concat(pieces).toString().split("\n").length, 10_002);
+});
+
+t.test("exports know the same filters as statistics", async (t) => {
+  const store = await filledStore(t, 23);
+  const rows = rowsOf(store);
+  const { serial_number: serialNumber, name: check } = rows.find(
+    (row) => row.serial_number !== null && row.value !== null,
+  )!;
+  const read = (text: string) =>
+    text
+      .split("\n")
+      .filter((line) => line !== "")
+      .map((line) => JSON.parse(line) as unknown);
+  t.strictSame(
+    read(await textOf(store, "ndjson", { ...queryOf(store), serialNumber })),
+    rows.filter((row) => row.serial_number === serialNumber),
+  );
+  t.strictSame(
+    read(await textOf(store, "ndjson", { ...queryOf(store), check })),
+    rows.filter((row) => row.name === check),
+  );
+  t.equal(
+    await textOf(store, "csv", { ...queryOf(store), check: "none" }),
+    `${(await textOf(store, "csv")).split("\n")[0]}\n`,
+  );
+  const dfq = readAqdef(await textOf(store, "dfq", { ...queryOf(store), check }));
+  t.same(
+    dfq.characteristics.map(({ fields }) => fields.K2002),
+    [check],
+  );
+});
+
+t.test("CSV keeps texts as they are, and formulas as text", async (t) => {
+  const store = await MeasuredStore.create(temporaryDirectory(t));
+  t.teardown(() => store.close());
+  const names = [
+    "=1+1",
+    "+SUM(A1)",
+    "-2+3",
+    "@x",
+    "\tx",
+    "\rx",
+    "-12",
+    "+1.5e3",
+    "-.5",
+    "- 1",
+    "a=1",
+    'say "x", y\nz',
+    "ä",
+    "",
+  ];
+  const written = ["'=1+1", "'+SUM(A1)", "'-2+3", "'@x", "'\tx", '"\'\rx"', "-12", "+1.5e3", "-.5", "'- 1", "a=1"];
+  written.push('"say ""x"", y\nz"', "ä", "");
+  await store.add({
+    serialNumber: "=HYPERLINK(1)",
+    checks: names.map((name) => ({ name, status: "passed" as const, value: -1.5, message: name })),
+  });
+  const text = await textOf(store, "csv");
+  const { id, completedAtUs } = store.runs[0]!;
+  const expected = written.map(
+    (cell) => `${id},'=HYPERLINK(1),1,${formatTimeUs(completedAtUs)},${cell},passed,-1.5,,,,mm,${cell}\n`,
+  );
+  t.equal(text.slice(text.indexOf("\n") + 1), expected.join(""));
+});
+
+t.test("AQDEF: characteristics with limits, and each value with attribute, time and serial number", async (t) => {
+  const store = await filledStore(t, 24);
+  const file = readAqdef(await textOf(store, "dfq"));
+  const rows = rowsOf(store).filter(({ value }) => value !== null);
+  const names = [...new Set(rows.map(({ name }) => name))].sort();
+  t.same(file.part, { K1001: MEASURED_PROGRAM, K1002: "Cover  2" });
+  t.same(
+    file.characteristics.map(({ fields }) => fields.K2002),
+    names,
+  );
+  for (const [at, { fields, records }] of file.characteristics.entries()) {
+    const own = rows.filter(({ name }) => name === names[at]);
+    const limited = own.findLast(({ threshold }) => threshold !== null)!;
+    const [nominal, threshold] = [limited.nominal, limited.threshold as number];
+    t.equal(fields.K2001, String(at + 1));
+    t.equal(fields.K2101, nominal === null ? undefined : String(nominal));
+    t.equal(fields.K2110, String(nominal === null ? threshold : nominal - threshold));
+    t.equal(fields.K2111, nominal === null ? undefined : String(nominal + threshold));
+    t.equal(fields.K2142, own.at(-1)?.units === "mm" ? "mm" : undefined);
+    t.strictSame(
+      records,
+      own.map(({ value, status, completed_at: time, serial_number: serial }) => ({
+        K0001: String(value),
+        K0002: status === "error" || status === "not_evaluated" ? "255" : "0",
+        K0004: `${time.slice(8, 10)}.${time.slice(5, 7)}.${time.slice(0, 4)}/${time.slice(11, 19)}`,
+        ...(serial !== null && { K0014: serial }),
+      })),
+    );
+  }
+});
+
+const PANDAS = `
+import sys, json, numpy, pandas
+table = pandas.read_csv(sys.argv[1], dtype={"serial_number": str, "name": str, "message": str, "run_id": str},
+                        float_precision="round_trip", keep_default_na=False, na_values={c: [""] for c in
+                        ["serial_number", "value", "nominal", "delta", "threshold", "message"]})
+def number(x):
+    return None if x is None or not numpy.isfinite(x) else float(x)
+checks = []
+for name, rows in table.groupby("name", sort=False):
+    measured = rows[rows.value.notna()]
+    v = measured.value
+    n = len(v)
+    limited = measured[measured.threshold.notna()]
+    nominal = limited.nominal.iloc[-1]
+    low = nominal - limited.threshold.iloc[-1] if numpy.isfinite(nominal) else limited.threshold.iloc[-1]
+    high = nominal + limited.threshold.iloc[-1]
+    m, s, short = v.mean(), v.std(ddof=1), v.diff().abs().mean() / 1.128
+    q1, q3 = numpy.percentile(v, [25, 75])
+    bins = int(min(50, max(5, numpy.ceil((v.max() - v.min()) / (2 * (q3 - q1) / n ** (1 / 3))))))
+    counts, edges = numpy.histogram(v, bins=bins)
+    centred = lambda d: numpy.nanmin([(high - m) / (3 * d), (m - low) / (3 * d)])
+    checks.append(dict(name=name, count=len(rows), values=n, failed=int((rows.status == "failed").sum()),
+        mean=number(m), standard_deviation=number(s), minimum=number(v.min()), maximum=number(v.max()), median=number(v.median()),
+        lower_limit=number(low), upper_limit=number(high), cp=number((high - low) / (6 * short)) if numpy.isfinite(high) else None,
+        cpk=number(centred(short)), pp=number((high - low) / (6 * s)) if numpy.isfinite(high) else None, ppk=number(centred(s)),
+        histogram=dict(edges=[float(e) for e in edges], counts=[int(c) for c in counts])))
+print(json.dumps(dict(rows=len(table), texts=sorted(set(table.message.dropna())), serials=int(table.serial_number.notna().sum()), checks=checks)))
+`;
+
+t.test(
+  "pandas reads the CSV, and numpy and pandas compute the same figures",
+  { skip: skipWithout(pandas, "pandas") },
+  async (t) => {
+    for (const seed of [25, 26, 27]) {
+      const store = await filledStore(t, seed);
+      const file = join(t.testdir(), "checks.csv");
+      writeFileSync(file, await textOf(store, "csv"));
+      const found = JSON.parse(runPython(pandas as string, PANDAS, file)) as Record<string, unknown> & {
+        checks: { name: string }[];
+      };
+      const rows = rowsOf(store);
+      t.equal(found.rows, rows.length, "every row");
+      t.equal(found.serials, rows.filter(({ serial_number }) => serial_number !== null).length);
+      t.same(found.texts, [...new Set(rows.flatMap(({ message }) => message ?? []))].sort());
+      const answer = await programStatistics(new FindingsReader(nodeFileSystem), queryOf(store), {
+        ...{ names: MOST_NAMES, trendBuckets: 200, allTrendBuckets: 100_000 },
+      });
+      const { checks } = JSON.parse(Buffer.from(answer.json as Uint8Array).toString()) as {
+        checks: Record<string, unknown>[];
+      };
+      t.equal(checks.length, found.checks.length);
+      for (const expected of found.checks) {
+        const own = checks.find(({ name }) => name === expected.name)!;
+        const same = Object.fromEntries(Object.keys(expected).map((key) => [key, own[key]]));
+        t.equal(differenceOf(same, expected), undefined, `seed ${seed}, ${expected.name}`);
+      }
+    }
+  },
+);

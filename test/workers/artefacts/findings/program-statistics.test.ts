@@ -1,0 +1,263 @@
+import t, { type Test } from "tap";
+import { createRandom } from "../../../../core/random.js";
+import type { QualityCheck } from "../../../../core/run/quality.js";
+import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
+import { FindingsReader } from "../../../../storage/findings/segment-findings.js";
+import { programStatistics, type StatisticsBounds } from "../../../../workers/artefacts/findings/program-statistics.js";
+import { temporaryDirectory } from "../../../helpers/recorder/recorder-harness.js";
+import { MEASURED_PROGRAM, MeasuredStore, OTHER_PROGRAM } from "../../../helpers/statistics/measured-store.js";
+import { differenceOf, type ModelQuestion, modelStatistics } from "../../../helpers/statistics/statistics-model.js";
+
+const BOUNDS: StatisticsBounds = { names: 10_000, trendBuckets: 200, allTrendBuckets: 100_000 };
+type Statistics = ReturnType<typeof modelStatistics>;
+
+async function textOf(store: MeasuredStore, question: Partial<ModelQuestion> = {}, bounds = BOUNDS): Promise<string> {
+  const {
+    programId = MEASURED_PROGRAM,
+    untilSequence = store.sequence,
+    sinceUs,
+    untilUs,
+    serialNumber,
+    check,
+  } = question;
+  const answer = await programStatistics(
+    new FindingsReader(nodeFileSystem),
+    {
+      ...{ dataDirectory: store.directory, untilSequence, programId },
+      ...{ sinceUs: sinceUs ?? null, untilUs: untilUs ?? null },
+      ...{ serialNumber: serialNumber ?? null, check: check ?? null },
+    },
+    bounds,
+  );
+  return answer.json === null ? "too many names" : Buffer.from(answer.json).toString();
+}
+
+async function statisticsOf(store: MeasuredStore, question?: Partial<ModelQuestion>): Promise<Statistics> {
+  return JSON.parse(await textOf(store, question)) as Statistics;
+}
+
+async function storeOf(t: Test): Promise<MeasuredStore> {
+  const store = await MeasuredStore.create(temporaryDirectory(t));
+  t.teardown(() => store.close());
+  return store;
+}
+
+/** A store whose runs have one check each. */
+async function storeOfChecks(t: Test, checks: readonly Partial<QualityCheck>[]): Promise<MeasuredStore> {
+  const store = await storeOf(t);
+  for (const check of checks) await store.add({ checks: [{ name: "bore", status: "passed", ...check }] });
+  return store;
+}
+
+/** The only check of the program's statistics. */
+async function checkOf(store: MeasuredStore): Promise<Statistics["checks"][number]> {
+  const { checks } = await statisticsOf(store);
+  if (checks.length !== 1) throw new Error(`${checks.length} checks`);
+  return checks[0]!;
+}
+
+t.test("statistics of seeded histories are those of a plain model", async (t) => {
+  for (const seed of [1, 2, 3]) {
+    const random = createRandom(seed);
+    const store = await storeOf(t);
+    await store.fill(random, 250);
+    const last = store.runs.at(-1)!;
+    const middleUs = store.runs[120]!.completedAtUs;
+    const questions: ModelQuestion[] = [
+      { programId: MEASURED_PROGRAM },
+      { programId: OTHER_PROGRAM },
+      { programId: "019b76da-a800-7000-8000-0000000000cc" },
+      { programId: MEASURED_PROGRAM, sinceUs: middleUs },
+      { programId: MEASURED_PROGRAM, untilUs: middleUs },
+      { programId: MEASURED_PROGRAM, sinceUs: middleUs, untilUs: middleUs },
+      { programId: MEASURED_PROGRAM, sinceUs: middleUs, untilUs: last.completedAtUs },
+      { programId: MEASURED_PROGRAM, serialNumber: random.pick(store.runs).serialNumber },
+      { programId: MEASURED_PROGRAM, serialNumber: "nobody" },
+      { programId: MEASURED_PROGRAM, check: random.pick(store.runs.flatMap(({ checks }) => checks)).name },
+      { programId: MEASURED_PROGRAM, check: "no such check" },
+    ];
+    for (const question of questions) {
+      const what = `seed ${seed}, ${JSON.stringify(question)}`;
+      t.equal(
+        differenceOf(await statisticsOf(store, question), modelStatistics(store.runs, question)),
+        undefined,
+        what,
+      );
+    }
+  }
+});
+
+t.test("statistics while runs are recorded are those of the model at that moment", async (t) => {
+  const store = await storeOf(t);
+  const random = createRandom(5);
+  for (let part = 0; part < 12; part++) {
+    await store.fill(random, 25);
+    for (const untilSequence of [store.sequence, random.integer(1, store.sequence)]) {
+      const question = { programId: MEASURED_PROGRAM, untilSequence };
+      const model = modelStatistics(store.runs, question);
+      t.equal(differenceOf(await statisticsOf(store, question), model), undefined, `up to record ${untilSequence}`);
+    }
+  }
+});
+
+t.test("a program without runs, and runs without checks", async (t) => {
+  const store = await storeOf(t);
+  const empty = await statisticsOf(store);
+  t.match(empty, { runs: { completed: 0 }, first_pass_yield: null, final_yield: null });
+  t.match(empty.duration_seconds, { count: 0, p50: null, p99: null });
+  t.same([empty.checks, empty.defects], [[], []]);
+  await store.add({});
+  t.match(await statisticsOf(store), { runs: { completed: 1, without_report: 1 }, first_pass_yield: null });
+});
+
+t.test("no values: counts only", async (t) => {
+  const check = await checkOf(
+    await storeOfChecks(t, [{ status: "failed" }, { status: "error", value: null, nominal: 1 }]),
+  );
+  t.match(check, {
+    count: 2,
+    failed: 1,
+    error: 1,
+    values: 0,
+    mean: null,
+    median: null,
+    nominal: null,
+    limits_changed: false,
+  });
+  t.same([check.histogram, check.trend], [null, []]);
+});
+
+t.test("one value: no spread and no capability", async (t) => {
+  const check = await checkOf(await storeOfChecks(t, [{ value: 5, nominal: 5, threshold: 1 }]));
+  t.match(check, { values: 1, mean: 5, standard_deviation: null, cp: null, cpk: null, pp: null, ppk: null });
+  t.match(check, { nominal: 5, lower_limit: 4, upper_limit: 6 });
+  t.equal(check.trend.length, 1);
+});
+
+t.test("all values equal: a spread of 0 and no capability", async (t) => {
+  const check = await checkOf(await storeOfChecks(t, Array(12).fill({ value: 0.1, nominal: 0, threshold: 1 })));
+  t.match(check, {
+    mean: 0.1,
+    standard_deviation: 0,
+    minimum: 0.1,
+    maximum: 0.1,
+    cp: null,
+    cpk: null,
+    pp: null,
+    ppk: null,
+  });
+  t.equal(
+    check.histogram?.counts.reduce((sum, count) => sum + count, 0),
+    12,
+  );
+});
+
+t.test("limits missing: the values' figures without capability", async (t) => {
+  const check = await checkOf(await storeOfChecks(t, [{ value: 1 }, { value: 2 }, { value: 4, nominal: 2 }]));
+  t.match(check, { nominal: 2, lower_limit: null, upper_limit: null, limits_changed: true, cp: null, ppk: null });
+  t.ok(check.standard_deviation);
+});
+
+t.test("a threshold without nominal value is the least value that passes", async (t) => {
+  const check = await checkOf(
+    await storeOfChecks(t, [
+      { value: 8, threshold: 5 },
+      { value: 9, threshold: 5 },
+    ]),
+  );
+  t.match(check, { nominal: null, lower_limit: 5, upper_limit: null, limits_changed: false, cp: null, pp: null });
+  t.equal(differenceOf(check.cpk, 3.5 / (3 / 1.128)), undefined);
+});
+
+t.test("limits changed: those of the newest check that has them", async (t) => {
+  const changing = [{ value: 1, nominal: 1, threshold: 0.5 }, { value: 2, nominal: 2, threshold: 1 }, { value: 2 }];
+  const check = await checkOf(await storeOfChecks(t, changing));
+  t.match(check, { nominal: 2, lower_limit: 1, upper_limit: 3, limits_changed: true });
+  const once = await checkOf(await storeOfChecks(t, [{ nominal: 9, threshold: 9 }, ...Array(3).fill(changing[0])]));
+  t.match(once, { nominal: 1, limits_changed: false }, "a check without a value has no say");
+});
+
+t.test("unspecified units are those of the newest check", async (t) => {
+  const check = await checkOf(await storeOfChecks(t, [{ value: 1 }, { value: 2, canonical_units: "unspecified" }]));
+  t.equal(check.canonical_units, "unspecified");
+  t.equal((await checkOf(await storeOfChecks(t, [{ value: 1 }]))).canonical_units, "mm");
+});
+
+t.test("re-inspections: the first inspection counts for one yield, the newest for the other", async (t) => {
+  const store = await storeOf(t);
+  const inspect = async (serialNumber: string | null, revision: number, status: "passed" | "failed") => {
+    await store.add({ serialNumber, revision, checks: [{ name: "bore", status }] });
+  };
+  await inspect("A", 1, "failed");
+  await inspect("A", 2, "passed");
+  await inspect("B", 1, "passed");
+  await inspect("B", 2, "failed");
+  await inspect("C", 1, "passed");
+  await inspect(null, 1, "passed");
+  await store.add({ serialNumber: "C", revision: 2, status: "failed" });
+  t.match(
+    await statisticsOf(store),
+    { first_pass_yield: 3 / 4, final_yield: 2 / 3 },
+    "a failed inspection has no outcome",
+  );
+  await inspect("D", 2, "passed");
+  t.match(await statisticsOf(store, { serialNumber: "D" }), { first_pass_yield: null, final_yield: 1 });
+});
+
+t.test("a failed run between two others: its checks do not count, and the moving range passes over it", async (t) => {
+  const store = await storeOf(t);
+  const checks = (value: number) => [{ name: "bore", status: "passed" as const, value, nominal: 0, threshold: 9 }];
+  await store.add({ checks: checks(1), defects: [{ type: "dent" }] });
+  await store.add({ checks: checks(100), status: "failed", defects: [{ type: "dent" }] });
+  await store.add({ checks: checks(100), status: "cancelled" });
+  await store.add({ checks: checks(3), serialNumber: "A" });
+  const found = await statisticsOf(store);
+  t.match(found.runs, { completed: 2, failed: 1, cancelled: 1, passed: 2 });
+  t.match(found.checks[0], { count: 2, values: 2, mean: 2 });
+  t.equal(differenceOf(found.checks[0]?.cp, 18 / (6 * (2 / 1.128))), undefined, "from 1 to 3");
+  t.match(found.defects[0], { type: "dent", defects: 1, runs: 1 });
+});
+
+t.test("a deleted program keeps its statistics", async (t) => {
+  const store = await storeOfChecks(t, [{ value: 1 }, { value: 2 }]);
+  const before = await textOf(store);
+  await store.append({ kind: "program_deleted", id: MEASURED_PROGRAM });
+  t.equal(await textOf(store), before);
+});
+
+t.test("later records of a run, as retention writes them, count nothing twice", async (t) => {
+  const store = await storeOfChecks(t, [{ value: 1 }, { value: 2 }]);
+  const before = await textOf(store);
+  for (const run of store.runs) await store.repeat(run);
+  t.equal(await textOf(store), before);
+});
+
+t.test("10,000 different names of checks: all of them, with a shorter trend each; one more is too many", async (t) => {
+  const store = await storeOf(t);
+  const checks = Array.from({ length: 10_000 }, (_, at) => ({
+    name: `check ${at}`,
+    status: "passed" as const,
+    value: at,
+  }));
+  for (let run = 0; run < 12; run++) await store.add({ checks });
+  const found = await statisticsOf(store);
+  t.equal(found.checks.length, 10_000);
+  t.same([...new Set(found.checks.map(({ trend }) => trend.length))], [10], "100,000 buckets together");
+  t.equal((await statisticsOf(store, { check: "check 77" })).checks[0]?.trend.length, 12);
+  await store.add({ checks: [{ name: "one more", status: "passed" }] });
+  t.equal(await textOf(store), "too many names");
+  t.equal((await statisticsOf(store, { check: "check 77" })).checks.length, 1, "one of them can still be asked for");
+});
+
+t.test("more values than are held at a time give the same answer", async (t) => {
+  const store = await storeOf(t);
+  await store.fill(createRandom(8), 60);
+  const reader = new FindingsReader(nodeFileSystem);
+  const query = {
+    ...{ dataDirectory: store.directory, untilSequence: store.sequence, programId: MEASURED_PROGRAM },
+    ...{ sinceUs: null, untilUs: null, serialNumber: null, check: null },
+  };
+  const whole = await programStatistics(reader, query, BOUNDS);
+  for (const held of [1, 70, 200])
+    t.same(await programStatistics(reader, query, BOUNDS, held), whole, `${held} values`);
+});

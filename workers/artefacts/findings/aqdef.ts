@@ -1,0 +1,81 @@
+/**
+ * The Q-DAS ASCII transfer format, AQDEF, of measured values. Each line is a key, a blank and its content; lines end with CR LF; the
+ * text is UTF-8. First the part and its characteristics are described, one for each name of a check, then come the values.
+ *
+ * | key | content |
+ * |---|---|
+ * | K0100 | count of characteristics |
+ * | K1001/1, K1002/1 | id and name of the program |
+ * | K2001/n, K2002/n | number of the characteristic, and the check's name |
+ * | K2101/n | nominal value |
+ * | K2110/n, K2111/n | lower and upper limit |
+ * | K2142/n | unit: mm, or absent |
+ * | K0001/n | a value of characteristic n; it begins a record |
+ * | K0002/n | its attribute: 0 valid, 255 invalid, for a check that was not evaluated or broke off |
+ * | K0004/n | when its run ended, in UTC: `31.01.2026/12:00:16` |
+ * | K0014/n | the part's serial number; absent without one |
+ *
+ * Nominal value and limits are those of the newest check that has them.
+ */
+import { CANONICAL_UNITS, type CHECK_STATUSES } from "../../../core/run/quality.js";
+import { finite, limitsOf } from "../../../core/statistics/capability.js";
+import { formatTimeUs } from "../../../core/timestamps.js";
+import type { RowFormat } from "./check-rows.js";
+import type { CheckSummary } from "./program-summary.js";
+
+const LINE_END = "\r\n";
+const VALID = 0;
+const INVALID = 255;
+const MILLIMETRES = CANONICAL_UNITS.indexOf("mm");
+const IS_VALID: Readonly<Record<(typeof CHECK_STATUSES)[number], boolean>> = {
+  passed: true,
+  failed: true,
+  warning: true,
+  not_evaluated: false,
+  error: false,
+};
+
+/** The description, before the values. @param checks in the order of their numbers */
+export function aqdefHead(program: { id: string; name: string }, checks: readonly CheckSummary[]): string {
+  const lines = [`K0100 ${checks.length}`, `K1001/1 ${program.id}`, `K1002/1 ${oneLine(program.name)}`];
+  for (const [at, { name, nominal, threshold, units }] of checks.entries()) {
+    const number = at + 1;
+    const { lower, upper } = limitsOf(finite(nominal), finite(threshold));
+    lines.push(`K2001/${number} ${number}`, `K2002/${number} ${oneLine(name)}`);
+    if (!Number.isNaN(nominal)) lines.push(`K2101/${number} ${nominal}`);
+    if (lower !== null) lines.push(`K2110/${number} ${lower}`);
+    if (upper !== null) lines.push(`K2111/${number} ${upper}`);
+    if (units === MILLIMETRES) lines.push(`K2142/${number} mm`);
+  }
+  return lines.map((line) => line + LINE_END).join("");
+}
+
+/** @param names of the characteristics, in the order of their numbers */
+export function aqdefRows(names: readonly string[]): RowFormat {
+  const numbers = new Map(names.map((name, at) => [name, at + 1]));
+  return {
+    showsWithoutValue: false,
+    run: ({ serialNumber, completedAtUs }) => [
+      aqdefTime(completedAtUs),
+      ...(serialNumber === null ? [] : [oneLine(serialNumber)]),
+    ],
+    setting: ({ name }) => [String(numbers.get(name))],
+    row: ([time, serialNumber], [number], { status, value }) => {
+      const lines = [`K0001/${number} ${value}`, `K0002/${number} ${IS_VALID[status] ? VALID : INVALID}`];
+      lines.push(`K0004/${number} ${time}`);
+      if (serialNumber !== undefined) lines.push(`K0014/${number} ${serialNumber}`);
+      return lines.map((line) => line + LINE_END).join("");
+    },
+  };
+}
+
+/** `31.01.2026/12:00:16` */
+function aqdefTime(timeUs: number): string {
+  const text = formatTimeUs(timeUs);
+  return `${text.slice(8, 10)}.${text.slice(5, 7)}.${text.slice(0, 4)}/${text.slice(11, 19)}`;
+}
+
+/** A content ends with its line, so control characters, line ends among them, become blanks. */
+function oneLine(text: string): string {
+  return text.replace(/[\p{Cc}\u2028\u2029]/gu, " ");
+}

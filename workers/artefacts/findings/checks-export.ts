@@ -1,0 +1,99 @@
+import { type FindingQuery, matchingRuns, wantedSettings } from "../../../storage/findings/finding-query.js";
+import type { FindingsReader } from "../../../storage/findings/segment-findings.js";
+import { aqdefHead, aqdefRows } from "./aqdef.js";
+import { CSV_HEAD, CSV_ROWS, NDJSON_ROWS, type RowFormat, SegmentRows } from "./check-rows.js";
+import { ProgramSummary, TooManyNamesError } from "./program-summary.js";
+
+export type ChecksFormat = "csv" | "ndjson" | "dfq";
+
+/** How an export begins. */
+export interface ExportStart {
+  head: Uint8Array<ArrayBuffer>;
+  /** For `dfq`: the names of its characteristics, in the order of their numbers. Empty for other formats. */
+  names: readonly string[];
+}
+
+/** Where an export goes on: at a check of a run, by their places in the segment. */
+export interface ExportPlace {
+  base: number;
+  run: number;
+  check: number;
+}
+
+export const EXPORT_BEGINS: ExportPlace = { base: 0, run: 0, check: 0 };
+
+export interface ExportTask {
+  query: FindingQuery;
+  format: ChecksFormat;
+  names: readonly string[];
+  from: ExportPlace;
+}
+
+/** A piece of an export, and where the next one begins; null: it was the last one. */
+export interface ExportPiece {
+  bytes: Uint8Array<ArrayBuffer>;
+  next: ExportPlace | null;
+}
+
+/** A piece ends with the rows that reach this length. A thread makes it in some milliseconds. */
+const PIECE_CHARACTERS = 512 * 1024;
+/** Rows of one run that are written in one go: a run may have 10,000 checks. */
+const CHECKS_AT_A_TIME = 1_000;
+
+/** @returns null if there are more than `mostNames` characteristics */
+export async function exportStart(
+  reader: FindingsReader,
+  { query, format, programName }: { query: FindingQuery; format: ChecksFormat; programName: string },
+  mostNames: number,
+): Promise<ExportStart | { head: null }> {
+  if (format !== "dfq") return { head: bytesOf(format === "csv" ? CSV_HEAD : ""), names: [] };
+  const summary = new ProgramSummary(query, mostNames);
+  try {
+    for await (const segment of reader.segments(query.dataDirectory, query.untilSequence)) summary.add(segment);
+  } catch (error) {
+    if (error instanceof TooManyNamesError) return { head: null };
+    throw error;
+  }
+  const checks = summary.checks.filter(({ values }) => values > 0).sort((a, b) => (a.name < b.name ? -1 : 1));
+  const head = bytesOf(aqdefHead({ id: query.programId, name: programName }, checks));
+  return { head, names: checks.map(({ name }) => name) };
+}
+
+export async function exportPiece(
+  reader: FindingsReader,
+  { query, format, names, from }: ExportTask,
+  mostCharacters = PIECE_CHARACTERS,
+): Promise<ExportPiece> {
+  const rows = formatOf(format, names);
+  const parts: string[] = [];
+  let characters = 0;
+  const options = { needsDetails: true, fromBase: from.base };
+  for await (const segment of reader.segments(query.dataDirectory, query.untilSequence, options)) {
+    const { base } = segment;
+    const writer = new SegmentRows(segment, rows, wantedSettings(segment, query));
+    const first = base === from.base ? from : { run: 0, check: 0 };
+    for (const run of matchingRuns(segment, query)) {
+      if (run < first.run) continue;
+      const [start, end] = writer.checksOf(run);
+      let check = run === first.run ? Math.max(start, first.check) : start;
+      for (; check < end; check += CHECKS_AT_A_TIME) {
+        if (parts.length > 0 && characters >= mostCharacters)
+          return { bytes: bytesOf(parts.join("")), next: { base, run, check } };
+        const text = writer.text(run, check, Math.min(end, check + CHECKS_AT_A_TIME));
+        parts.push(text);
+        characters += text.length;
+      }
+    }
+  }
+  return { bytes: bytesOf(parts.join("")), next: null };
+}
+
+function formatOf(format: ChecksFormat, names: readonly string[]): RowFormat {
+  if (format === "dfq") return aqdefRows(names);
+  return format === "csv" ? CSV_ROWS : NDJSON_ROWS;
+}
+
+/** In memory of their own, so that they move to another thread. */
+function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.from(text));
+}
