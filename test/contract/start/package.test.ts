@@ -102,6 +102,7 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
     "workers/cell-link/SESSION.md",
     "http/server/nginx.conf",
     "http/package/README.md",
+    ...filesIn("http/monitoring"),
     "dist/workers/artefacts/kernels.wasm",
     ...SWAGGER_UI.map((name) => `dist/http/swagger-ui/${name}`),
     ...consoleFiles(),
@@ -138,6 +139,11 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
     await servesRun(t, resolve(folder, "node_modules/.bin/inspection-service"));
   });
 });
+
+/** The files of these folders, for people. */
+function filesIn(...folders: string[]): string[] {
+  return folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
+}
 
 /** A program that uses all exports. It makes a run with a file, and reads what it made. */
 const PROGRAM = `
