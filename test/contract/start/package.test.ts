@@ -102,7 +102,7 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
     "workers/cell-link/SESSION.md",
     "http/server/nginx.conf",
     "http/package/README.md",
-    ...filesIn("http/monitoring"),
+    ...filesIn("http/monitoring", "http/client/examples", "workers/cell-link/examples", "workers/webhooks/examples"),
     "dist/workers/artefacts/kernels.wasm",
     ...SWAGGER_UI.map((name) => `dist/http/swagger-ui/${name}`),
     ...consoleFiles(),
