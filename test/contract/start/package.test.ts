@@ -15,6 +15,9 @@ const environment = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^npm_(lifecycle|package|command)/.test(name)),
 );
 
+/** Paths of other Node binaries, separated by colons; `.ci/run` installs some. */
+const OTHER_NODES = (process.env.TEST_NODE_BINARIES ?? "").split(":").filter((path) => path !== "");
+
 /** What the sources of the product become. assembly/ becomes kernels.wasm; .d.ts files declare modules that the build makes, or types alone. */
 function compiledModules(): string[] {
   return ["core", "storage", "workers", "http"]
@@ -135,7 +138,7 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
     t.match(help.stdout, /^Usage: inspection-service/);
 
     await typesFit(t, folder);
-    await exportsWork(t, folder);
+    for (const binary of [process.execPath, ...OTHER_NODES]) await exportsWork(t, folder, binary);
     await servesRun(t, resolve(folder, "node_modules/.bin/inspection-service"));
   });
 });
@@ -197,16 +200,19 @@ async function typesFit(t: Test, folder: string): Promise<void> {
   t.equal(compiled.stdout, "", "the declarations fit");
 }
 
-async function exportsWork(t: Test, folder: string): Promise<void> {
+async function exportsWork(t: Test, folder: string, binary: string): Promise<void> {
+  const version = (await run(binary, ["--version"])).stdout.trim();
   const service = await ServiceProcess.startFor(t, {
+    binary,
     script: resolve(folder, "node_modules/.bin/inspection-service"),
   });
   const url = `http://127.0.0.1:${service.port}`;
-  const { stdout } = await run(process.execPath, ["program.mjs", url, service.cellSocketPath], { cwd: folder });
-  t.same(JSON.parse(stdout), {
+  const { stdout } = await run(binary, ["program.mjs", url, service.cellSocketPath], { cwd: folder });
+  const expected = {
     ...{ events: ["ready", "run"], note: "a packed note", serials: ["SN-1"], isSameMark: true, status: "completed" },
     ...{ refused: "illegal_transition", missing: 404, verify: "function" },
-  });
+  };
+  t.same(JSON.parse(stdout), expected, `on Node ${version}`);
   t.equal((await service.end()).code, 0);
 }
 
