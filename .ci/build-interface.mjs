@@ -1,8 +1,8 @@
 // Makes what follows from the OpenAPI document, and so is not committed: the examples in it, which are answers of the example cell
 // (dist/http/openapi/response-examples.js, declared in the sources), and with `types` the types of the client
-// (http/client/interface-types.d.ts).
+// (http/client/interface-types.d.ts, and a copy beside the compiled client, for the package).
 import { once } from "node:events";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { text } from "node:stream/consumers";
 
@@ -48,7 +48,9 @@ async function buildTypes(port) {
   const document = JSON.parse(json, (key, value) => (/^examples?$/.test(key) ? undefined : value));
   // A property of a request that has a default can be left out.
   const types = await generate(document, { defaultNonNullable: false });
-  writeFileSync(TYPES, COMMENT_HEADER + astToString(types));
+  // The compiler copies no declarations.
+  mkdirSync("dist/http/client", { recursive: true });
+  for (const path of [TYPES, `dist/${TYPES}`]) writeFileSync(path, COMMENT_HEADER + astToString(types));
 }
 
 // The document imports them, and is asked of the cell that gives them.

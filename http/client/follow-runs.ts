@@ -1,5 +1,6 @@
 import { EventParser } from "./event-parser.js";
 import type { components, operations } from "./interface-types.js";
+import { isPassing, pause, refusalOf, ServiceRequestError } from "./service-request-error.js";
 
 type Schemas = components["schemas"];
 
@@ -30,25 +31,9 @@ export interface Connection {
   fetch(url: string, init: RequestInit): Promise<Response>;
 }
 
-/** The service has answered with an error that does not pass by itself. */
-export class ServiceRequestError extends Error {
-  override name = "ServiceRequestError";
-  readonly status: number;
-  /** The envelope, if the answer had one. */
-  readonly error: Schemas["ErrorResponse"] | undefined;
-
-  constructor(status: number, error: Schemas["ErrorResponse"] | undefined) {
-    super(error?.message ?? `the service answered with status ${status}`);
-    this.status = status;
-    this.error = error;
-  }
-}
-
 /** Pause before the next attempt, if the service has said nothing. It doubles with each attempt that fails, up to the longest. */
 const RETRY_MS = 2_000;
 const LONGEST_RETRY_MS = 10_000;
-/** Request Timeout and Too Many Requests: below 500, but a proxy's answer that passes by itself. */
-const PASSING = new Set([408, 429]);
 /** The service says something every 15 s. After so long a silence the connection is dead. */
 const SILENCE_MS = 45_000;
 
@@ -121,8 +106,8 @@ class Attempt {
       signal: this.#abort.signal,
     });
     if (response.ok) return response;
-    const body = (await response.json().catch(() => undefined)) as Schemas["ErrorResponse"] | undefined;
-    if (response.status < 500 && !PASSING.has(response.status)) throw new ServiceRequestError(response.status, body);
+    const refusal = await refusalOf(response);
+    if (!isPassing(response.status)) throw refusal;
     const seconds = Number(response.headers.get("Retry-After"));
     return seconds > 0 ? seconds * 1000 : RETRY_MS;
   }
@@ -161,18 +146,4 @@ function runEvent(type: string, mark: string, data: string): RunEvent | undefine
   }
   if (type === "reset") return { type, mark, reason: (JSON.parse(data) as { reason: string }).reason };
   return undefined;
-}
-
-/** Resolves after the time, or when the signal is aborted. */
-function pause(timeMs: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, timeMs);
-    if (signal?.aborted) end();
-    else signal?.addEventListener("abort", end, { once: true });
-  });
 }

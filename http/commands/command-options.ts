@@ -118,6 +118,11 @@ export const SERVE_OPTIONS = {
   "webhook-deny": ranges("never deliver webhooks to these address ranges"),
   "webhook-ca": path("certificate authority in PEM to trust for webhook receivers, in addition to the system's", null),
   "cell-socket": path("Unix socket of the cell link", null, "<data>/cell.sock"),
+  "cell-socket-access": choice(
+    "who may connect to it; owner: the account of the service alone; group: the group of the socket too",
+    ["owner", "group"],
+    "owner",
+  ),
   "cell-listen": option<HostPort | null>({
     placeholder: "<host:port>",
     description: "also listen for producers on TCP; needs --cell-token-file",

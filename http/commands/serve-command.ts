@@ -12,7 +12,7 @@ import type { RecorderOptions } from "../../workers/recorder/recorder-messages.j
 import type { RoomAmount } from "../../workers/recorder/upkeep/disk-room.js";
 import { unmarkStore } from "../demo/demo-store.js";
 import { createServiceLog, type ServiceLog } from "../log/service-log.js";
-import { standardOutput } from "../log/standard-error.js";
+import { sayOnStandardError, standardOutput } from "../log/standard-error.js";
 import { type AllowedHosts, knownHosts } from "../requests/allowed-hosts.js";
 import type { ApiKeys } from "../requests/api-keys.js";
 import { CrossOrigin } from "../requests/cross-origin.js";
@@ -24,6 +24,7 @@ import { type Service, startService } from "../service/service.js";
 import { SERVICE_VERSION } from "../service/service-version.js";
 import type { ServeOptions } from "./command-options.js";
 import { UsageError } from "./resolve-options.js";
+import { systemdNotices } from "./systemd-notices.js";
 
 /** How long requests may take to end after a stop is asked for. With the commits that follow, a stop ends within 10 s. */
 const STOP_GRACE_MS = 7_000;
@@ -124,14 +125,20 @@ export async function serve(options: ServeOptions, warnings: readonly string[]):
   let giveUp = (): void => {};
   const givenUp = new Promise<void>((resolve) => (giveUp = resolve));
   const signal = untilSignal();
+  const say = standardOutput(() => {});
+  const systemd = systemdNotices(process.env, (line) => sayOnStandardError(`inspection-service: ${line}\n`));
   const service = await startServing(options, {
     warnings,
-    say: standardOutput(() => {}),
+    say(line) {
+      say(line);
+      systemd.ready(line);
+    },
     // The demo must not remove what is recorded from now on.
     beforeOpening: () => unmarkStore(options.data),
     onGivenUp: giveUp,
   });
   await Promise.race([signal, givenUp]);
+  systemd.stopping();
   await service.stop(STOP_GRACE_MS);
 }
 
@@ -212,6 +219,7 @@ async function recorderOptions(options: ServeOptions): Promise<RecorderOptions> 
     durability: options.durability,
     serviceVersion: SERVICE_VERSION,
     cellSocketPath: options["cell-socket"],
+    cellSocketAccess: options["cell-socket-access"],
     cellListen: listen,
     cellToken: tokenFile === null ? null : await readToken(tokenFile),
     finalizeTimeoutMs: options["finalize-timeout"],

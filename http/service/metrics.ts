@@ -1,5 +1,6 @@
 import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from "prom-client";
 import { DURATION_BOUNDS_SECONDS, type DurationCounts } from "../../core/duration-counts.js";
+import type { ComponentRow } from "../../core/health.js";
 import type { RecorderFigures } from "../../workers/recorder/status/recorder-figures.js";
 import { ATTEMPT_OUTCOMES } from "../../workers/webhooks/deliveries/delivery-figures.js";
 import type { ArtefactFigures } from "../downloads/artefact-work.js";
@@ -20,6 +21,8 @@ export interface MetricSources {
   /** Cached pieces of PLY and CSV files. */
   madeBytes(): number;
   live(): Readonly<Record<LiveKind, LiveFigures>>;
+  /** The rows of health. */
+  components(): readonly Pick<ComponentRow, "key" | "id" | "status">[];
 }
 
 export interface FrontFigures {
@@ -167,6 +170,7 @@ export class Metrics {
     this.#gauge("inspection_log_bytes", "Bytes of the log's segments.", () => this.#logBytes);
     this.#diskAnswers();
     this.#live();
+    this.#components();
   }
 
   async text(): Promise<string> {
@@ -230,6 +234,21 @@ export class Metrics {
       collect() {
         this.reset();
         for (const [kind, { sent }] of figures()) this.inc({ kind }, sent);
+      },
+    });
+  }
+
+  /** A series for the present status alone, so that an alert names the status that it is about. */
+  #components(): void {
+    const rows = () => this.#sources.components();
+    new Gauge({
+      name: "inspection_component_status",
+      help: "1 for the present status of each component of /health: healthy, degraded, down or estopped.",
+      labelNames: ["key", "id", "status"],
+      registers: [this.#registry],
+      collect() {
+        this.reset();
+        for (const { key, id, status } of rows()) this.set({ key, id: id ?? "", status }, 1);
       },
     });
   }

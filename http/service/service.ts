@@ -158,6 +158,7 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
   const { view, health } = readers;
   const { dataDirectory } = recorderOptions;
   const requests = new RequestDurations();
+  const components = () => [...health.rows(readers.artefacts.row()), ...view.components()];
   let server: HttpServer | undefined;
   const metrics = new Metrics({
     requests,
@@ -169,6 +170,7 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
     artefacts: () => readers.artefacts.figures(),
     live: () => live.figures,
     madeBytes: () => readers.generatedFiles.keptBytes,
+    components,
   });
   const ranges = receiverRanges(recorderOptions.receivers);
   const statistics = new ProgramStatistics({ view, make: readers.artefacts.makeForClient, slices, dataDirectory });
@@ -181,7 +183,7 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
     view,
     openStoredExtents: readers.openStoredExtents,
     generatedFiles: readers.generatedFiles,
-    health: () => [...health.rows(readers.artefacts.row()), ...view.components()],
+    health: components,
     serviceVersion: recorderOptions.serviceVersion,
     baseUrl: options.baseUrl,
     request: (request, gone) => recorder.request(request, gone),

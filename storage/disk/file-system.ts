@@ -20,6 +20,7 @@ const OPEN_FLAGS = {
 
 /** Only the service's own account may read what it stores: captures and secrets alike. */
 const FILE_MODE = 0o600;
+const GROUP_SOCKET_MODE = 0o660;
 const DIRECTORY_MODE = 0o700;
 
 const openFile = promisify(fs.open);
@@ -301,9 +302,12 @@ export function socketPathState(path: string): "free" | "socket" | "other" {
   return stats.isSocket() ? "socket" : "other";
 }
 
-/** Lets only the service's own account connect to a socket. Blocking, so that it follows the bind immediately. */
-export function restrictToOwner(path: string): void {
-  fs.chmodSync(path, FILE_MODE);
+/** Who may connect to a Unix socket: its owner alone, or its group too. */
+export type SocketAccess = "owner" | "group";
+
+/** Blocking, so that it follows the bind immediately. */
+export function restrictSocket(path: string, access: SocketAccess): void {
+  fs.chmodSync(path, access === "owner" ? FILE_MODE : GROUP_SOCKET_MODE);
 }
 
 /**

@@ -5,7 +5,8 @@ import {
   descriptorLimit,
   nodeFileSystem,
   removeOwnName,
-  restrictToOwner,
+  restrictSocket,
+  type SocketAccess,
   socketPathState,
 } from "../../storage/disk/file-system.js";
 import { shortageOf } from "../../storage/disk/file-system-error.js";
@@ -42,6 +43,8 @@ export class LinkListenError extends Error {
 export interface LinkServerOptions {
   intake: MessageIntake;
   timers: Timers;
+  /** Who may connect to the Unix socket; default: its owner alone. */
+  socketAccess?: SocketAccess | undefined;
   /** Called for an error of the service itself. */
   report(error: unknown, producer: string | null): void;
   /** Called when a wrong token came from an address. */
@@ -52,6 +55,7 @@ export interface LinkServerOptions {
 export class LinkServer {
   readonly #intake: MessageIntake;
   readonly #timers: Timers;
+  readonly #access: SocketAccess;
   readonly #host: SessionHost<LinkSession>;
   readonly #servers: Server[] = [];
   /** The Unix socket, with the identity of its file. */
@@ -80,6 +84,7 @@ export class LinkServer {
   constructor(options: LinkServerOptions) {
     this.#intake = options.intake;
     this.#timers = options.timers;
+    this.#access = options.socketAccess ?? "owner";
     this.#limits = connectionLimits(descriptorLimit());
     const { socket, tcp } = this.#limits;
     this.#pending = { socket: new PendingConnections(socket.pending), tcp: new PendingConnections(tcp.pending) };
@@ -108,7 +113,7 @@ export class LinkServer {
   }
 
   /**
-   * Listens on a Unix socket with mode 0600. Replaces a socket file that nobody listens on any more.
+   * Listens on a Unix socket with mode 0600, or 0660 for its group. Replaces a socket file that nobody listens on any more.
    *
    * @throws {LinkListenError} The path is too long, or something else has it.
    */
@@ -127,7 +132,7 @@ export class LinkServer {
       await listen(server, () => {
         server.listen(path);
         // The socket is bound now, and no connection was accepted yet.
-        if (server.listening) restrictToOwner(path);
+        if (server.listening) restrictSocket(path, this.#access);
       });
       identity = (await nodeFileSystem.statusOf(path))?.identity;
     } catch (error) {

@@ -4,6 +4,7 @@
  */
 import type { ComponentRow } from "../../core/health.js";
 import type { JsonObject } from "../../core/json/json.js";
+import type { SocketAccess } from "../../storage/disk/file-system.js";
 import type { CommittedBatch } from "../../storage/log/committed-batch.js";
 import type { Durability } from "../../storage/log/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery/recovery-report.js";
@@ -22,6 +23,8 @@ export interface RecorderOptions {
   serviceVersion: string;
   /** Null: `<data directory>/cell.sock`. */
   cellSocketPath: string | null;
+  /** Who may connect to the socket; default: the account of the service alone. */
+  cellSocketAccess?: SocketAccess;
   /** TCP beside the socket; null: off. With port 0 the system chooses a free port, and `ready` tells which. */
   cellListen: { host: string; port: number } | null;
   /** The token that a producer must show over TCP. Required with `cellListen`. */

@@ -1,7 +1,8 @@
 /** The one stream of changes that all pages share: it reconnects from its mark, and tells what state it is in. */
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { followRuns, ServiceRequestError } from "../../client/follow-runs.js";
+import { followRuns } from "../../client/follow-runs.js";
+import { ServiceRequestError } from "../../client/service-request-error.js";
 import { ask, type RunSummary } from "./api.js";
 
 /** `lost`: it connects again by itself. If the service wants a key, it waits for the key. */

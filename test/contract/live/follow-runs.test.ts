@@ -1,6 +1,5 @@
 import t from "tap";
-import { type RunEvent, ServiceRequestError } from "../../../http/client/follow-runs.js";
-import { createServiceClient } from "../../../http/client/service-client.js";
+import { createServiceClient, type RunEvent, ServiceRequestError } from "../../../http/client/service-client.js";
 import { ApiKeys, createKey } from "../../../http/requests/api-keys.js";
 import { frontsHere } from "../../helpers/http/fronts-here.js";
 import { ChangingCell } from "../../helpers/live/changing-cell.js";

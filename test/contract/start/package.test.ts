@@ -15,11 +15,15 @@ const environment = Object.fromEntries(
   Object.entries(process.env).filter(([name]) => !/^npm_(lifecycle|package|command)/.test(name)),
 );
 
-/** What the sources of the product become. The client is a part of the console; assembly/ becomes kernels.wasm; .d.ts files declare modules that the build makes. */
+/** Paths of other Node binaries, separated by colons; `.ci/run` installs some. */
+const OTHER_NODES = (process.env.TEST_NODE_BINARIES ?? "").split(":").filter((path) => path !== "");
+
+/** What the sources of the product become. assembly/ becomes kernels.wasm; .d.ts files declare modules that the build makes, or types alone. */
 function compiledModules(): string[] {
   return ["core", "storage", "workers", "http"]
     .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: "utf8" }).map((path) => join(folder, path)))
-    .filter((path) => path.endsWith(".ts") && !/^(workers\/artefacts\/assembly|http\/(client|console))\//.test(path))
+    .filter((path) => path.endsWith(".ts") && !/^(workers\/artefacts\/assembly|http\/console)\//.test(path))
+    .filter((path) => path !== "http/client/interface-types.d.ts")
     .map((path) => `dist/${path.replace(/(\.d)?\.ts$/, ".js")}`);
 }
 
@@ -27,6 +31,22 @@ function compiledModules(): string[] {
 function consoleFiles(): string[] {
   const entries = readdirSync("dist/http/console-page", { recursive: true, withFileTypes: true });
   return entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
+}
+
+/** The declarations that those of package.json's exports need. */
+function declarations(): string[] {
+  const { exports } = JSON.parse(readFileSync("package.json", "utf8")) as {
+    exports: Record<string, string | { types: string }>;
+  };
+  const found = new Set<string>();
+  const take = (path: string): void => {
+    if (found.has(path)) return;
+    found.add(path);
+    const imports = readFileSync(path, "utf8").matchAll(/from "(\.[^"]+)\.js"/g);
+    for (const [, to] of imports) take(join(dirname(path), `${to}.d.ts`));
+  };
+  for (const entry of Object.values(exports)) if (typeof entry !== "string") take(join(entry.types));
+  return [...found];
 }
 
 const SWAGGER_UI = [
@@ -66,9 +86,16 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
   const folder = temporaryDirectory(t);
   const packed = await pack(folder);
   const paths = packed.files.map(({ path }) => path).sort();
-  const others = ["CHANGELOG.md", "LICENSE", "README.md", "package.json", "dist/core/webhook/verify-webhook.d.ts"];
+  const others = ["CHANGELOG.md", "LICENSE", "README.md", "package.json", ...declarations()];
   const workers = readdirSync("workers", { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  const guides = ["http", "http/commands", "http/demo", "storage", ...workers.map(({ name }) => `workers/${name}`)];
+  const parts = [
+    "http/client",
+    "http/commands",
+    "http/demo",
+    "storage",
+    ...workers.map(({ name }) => `workers/${name}`),
+  ];
+  const guides = ["http", ...parts];
   const expected = [
     ...others,
     ...guides.map((folder) => `${folder}/README.md`),
@@ -77,6 +104,8 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
     "workers/cell-link/MESSAGES.md",
     "workers/cell-link/SESSION.md",
     "http/server/nginx.conf",
+    "http/package/README.md",
+    ...filesIn("http/monitoring", "http/client/examples", "workers/cell-link/examples", "workers/webhooks/examples"),
     "dist/workers/artefacts/kernels.wasm",
     ...SWAGGER_UI.map((name) => `dist/http/swagger-ui/${name}`),
     ...consoleFiles(),
@@ -88,12 +117,7 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
   const lost = paths
     .filter((path) => path.endsWith(".md") && path !== "README.md")
     .flatMap((page) => linksOf(page).filter((to) => !paths.includes(to)));
-  t.same([...new Set(lost)], ["http/client/README.md"], "its pages lead to its pages, but for what is not in it");
-  t.equal(
-    readFileSync("dist/core/webhook/verify-webhook.d.ts", "utf8").includes("import"),
-    false,
-    "the declaration needs no other",
-  );
+  t.same([...new Set(lost)], [], "its pages lead to its pages");
 
   const missing = await install(join(folder, packed.filename), folder);
   t.test("installed in an empty folder", missing === undefined ? {} : { skip: missing }, async (t) => {
@@ -113,16 +137,84 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
     const help = await run("npx", ["inspection-service", "--help"], { cwd: folder, env: environment });
     t.match(help.stdout, /^Usage: inspection-service/);
 
-    writeFileSync(
-      join(folder, "receiver.mjs"),
-      'import { verifyWebhook } from "inspection-results-service/verify"; console.log(typeof verifyWebhook);',
-    );
-    const receiver = await run(process.execPath, ["receiver.mjs"], { cwd: folder });
-    t.equal(receiver.stdout, "function\n");
-
+    await typesFit(t, folder);
+    for (const binary of [process.execPath, ...OTHER_NODES]) await exportsWork(t, folder, binary);
     await servesRun(t, resolve(folder, "node_modules/.bin/inspection-service"));
   });
 });
+
+/** The files of these folders, for people. */
+function filesIn(...folders: string[]): string[] {
+  return folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)));
+}
+
+/** A program that uses all exports. It makes a run with a file, and reads what it made. */
+const PROGRAM = `
+  import { createServiceClient, ServiceRequestError, type RunEvent } from "inspection-results-service/client";
+  import { MessageRefusedError, ProducerClient } from "inspection-results-service/producer";
+  import { verifyWebhook } from "inspection-results-service/verify";
+  declare const process: { argv: string[] };
+  const [, , baseUrl = "", path = ""] = process.argv;
+  const producer = new ProducerClient({ address: { path }, producer: "packed" });
+  await producer.welcomed();
+  const program = { id: "019b76da-a800-7000-8000-0000000000ff", name: "Packed", status: "active", steps: [] };
+  await producer.deliver({ type: "program.put", program });
+  const id: string = producer.nextRunId();
+  const client = createServiceClient({ baseUrl });
+  const leave = new AbortController();
+  const changes = client.changes({ signal: leave.signal });
+  const first: RunEvent | void = (await changes.next()).value;
+  await producer.deliver({ type: "run.create", id, program_id: program.id, serial_number: "SN-1" });
+  await producer.deliver({ type: "run.start", id });
+  const file = { type: "file.put", run_id: id, name: "note.txt", content_type: "text/plain" };
+  await producer.deliver(file, new TextEncoder().encode("a packed note"));
+  await producer.deliver({ type: "run.finish", id });
+  const refused = await producer.deliver({ type: "run.start", id }).catch((error: unknown) => error);
+  await producer.close();
+  const second = (await changes.next()).value;
+  leave.abort();
+  let note = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of client.download(\`/runs/\${id}/files/note.txt\`)) note += decoder.decode(chunk);
+  const serials: unknown[] = [];
+  const mark = await client.sync({}, (runs) => serials.push(...runs.map((run) => run.serial_number)));
+  const { data } = await client.api.GET("/runs/{run_id}", { params: { path: { run_id: id } } });
+  const missing = await client.download("/runs/none/files/x").next().catch((error: unknown) => error);
+  console.log(JSON.stringify({
+    events: [first?.type, second?.type], note, serials, isSameMark: mark === data?.updated_at, status: data?.status,
+    refused: refused instanceof MessageRefusedError && refused.code,
+    missing: missing instanceof ServiceRequestError && missing.status,
+    verify: typeof verifyWebhook,
+  }));
+`;
+
+/** The compiler that the project has, as a user of the package calls it: declarations are checked too. */
+async function typesFit(t: Test, folder: string): Promise<void> {
+  writeFileSync(join(folder, "program.mts"), PROGRAM);
+  const lib = ["es2023", "dom", "dom.asynciterable"];
+  const compilerOptions = { strict: true, module: "nodenext", target: "es2023", lib, types: [] };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["program.mts"] }));
+  const compiled = await run(process.execPath, [resolve("node_modules/typescript/bin/tsc")], { cwd: folder }).catch(
+    (error: { stdout: string }) => error,
+  );
+  t.equal(compiled.stdout, "", "the declarations fit");
+}
+
+async function exportsWork(t: Test, folder: string, binary: string): Promise<void> {
+  const version = (await run(binary, ["--version"])).stdout.trim();
+  const service = await ServiceProcess.startFor(t, {
+    binary,
+    script: resolve(folder, "node_modules/.bin/inspection-service"),
+  });
+  const url = `http://127.0.0.1:${service.port}`;
+  const { stdout } = await run(binary, ["program.mjs", url, service.cellSocketPath], { cwd: folder });
+  const expected = {
+    ...{ events: ["ready", "run"], note: "a packed note", serials: ["SN-1"], isSameMark: true, status: "completed" },
+    ...{ refused: "illegal_transition", missing: 404, verify: "function" },
+  };
+  t.same(JSON.parse(stdout), expected, `on Node ${version}`);
+  t.equal((await service.end()).code, 0);
+}
 
 /** The pages that a page leads to. */
 function linksOf(page: string): string[] {

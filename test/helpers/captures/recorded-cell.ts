@@ -162,6 +162,7 @@ export class RecordedCell {
       artefacts: () => ({ running: 0, waitingClients: 0, waitingBackground: 0, tasks: [] }),
       madeBytes: () => 0,
       live: () => this.live.figures,
+      components: () => [],
     });
     const fileSystem = this.#storedFiles();
     const open: OpenStoredExtents = async (runId, kind, extents) => {

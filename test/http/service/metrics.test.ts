@@ -32,6 +32,7 @@ t.test("what the disk does not say is left out of /metrics and told, and the res
     artefacts: () => ({ running: 0, waitingClients: 0, waitingBackground: 0, tasks: [] }),
     madeBytes: () => 0,
     live: () => new LiveClients({ limit: 1 }).figures,
+    components: () => [],
   });
   const answers = async (log: Error | null, room: Error | null) => {
     [logFault, roomFault] = [log, room];

@@ -17,7 +17,7 @@ const DAY_US = 86_400_000_000;
 const FORGOTTEN_AT_ONCE = 100;
 
 export interface ProducerLinkOptions extends LogLines {
-  options: Pick<RecorderOptions, "serviceVersion" | "cellSocketPath" | "cellListen" | "cellToken">;
+  options: Pick<RecorderOptions, "serviceVersion" | "cellSocketPath" | "cellSocketAccess" | "cellListen" | "cellToken">;
   timers: Timers;
   /** Microseconds since the Unix epoch. */
   wallUs(): number;
@@ -50,6 +50,7 @@ export class ProducerLink implements MessageIntake {
     this.server = new LinkServer({
       intake: this,
       timers,
+      socketAccess: options.options.cellSocketAccess,
       report: (error, producer) => {
         // A producer that was refused for this reason tries again and again. One line for all attempts is enough.
         if (noteShortage(error)) return;
