@@ -16,6 +16,7 @@ const EXPECTED: ReadonlySet<string> = new Set([
   "FileSystemError",
   "DemoCellError",
   "ExportError",
+  "BackupError",
   "OutputError",
 ]);
 

@@ -5,6 +5,7 @@ import { readWholeFile } from "../../storage/disk/whole-files.js";
 import { sayOnStandardError } from "../log/standard-error.js";
 import { SERVICE_VERSION } from "../service/service-version.js";
 import {
+  BACKUP_OPTIONS,
   CHECK_OPTIONS,
   DEMO_OPTIONS,
   EXPORT_OPTIONS,
@@ -83,6 +84,17 @@ function addStoreCommands(program: Command): void {
     "after",
     "\nExit codes: 0 if nothing durable is damaged or missing; 1 if something is, if the store cannot be checked, or if an option is wrong.\n" +
       "What a crash leaves behind (a torn tail, files that no record names) is listed, but is no damage. Progress of a long check goes to stderr.",
+  );
+  addCommand(
+    program,
+    "backup",
+    "copy a store, also while it is served; a second call copies what is new",
+    BACKUP_OPTIONS,
+    async () => warning((await import("./backup-command.js")).backup),
+  ).addHelpText(
+    "after",
+    "\nExit codes: 0 if the backup is complete and check finds no damage in it; else 1. Then the folder is as it was, except with --with-damage.\n" +
+      "While it is made, the folders <to>.incomplete and <to>.previous stand beside it.",
   );
   addCommand(program, "inspect", "print the records of a store as JSON lines", INSPECT_OPTIONS, async () =>
     warning((await import("./store-commands.js")).inspect),

@@ -153,7 +153,7 @@ export type ServeOptions = OptionValues<typeof SERVE_OPTIONS>;
 export type DemoOptions = OptionValues<typeof DEMO_OPTIONS>;
 
 const STORE_OPTIONS = {
-  data: path("data directory of a store that is not being served", "data", "data"),
+  data: path("data directory of a store", "data", "data"),
 } as const satisfies OptionDeclarations;
 
 const RUN_ID = "the id of a run, a UUIDv7";
@@ -197,6 +197,12 @@ export const EXPORT_OPTIONS = {
   run: runId("the run to export (required)"),
   to: path("folder to write to (required); it must be empty or not exist yet", null),
   config: path("JSON file of options, each under its long name", null),
+} as const satisfies OptionDeclarations;
+
+export const BACKUP_OPTIONS = {
+  ...STORE_OPTIONS,
+  to: path("folder that the backup becomes (required): missing, empty, or a backup of this store", null),
+  "with-damage": toggle("copy a damaged store as it is; without it, damage is an error and the backup of before stays"),
 } as const satisfies OptionDeclarations;
 
 const KEY_FILE = path("file in which the hashes of the keys are kept (required)", null);
@@ -244,6 +250,7 @@ export type ProducersRemoveOptions = OptionValues<typeof PRODUCERS_REMOVE_OPTION
 export type KeysAddOptions = OptionValues<typeof KEYS_ADD_OPTIONS>;
 export type KeysListOptions = OptionValues<typeof KEYS_LIST_OPTIONS>;
 export type KeysRemoveOptions = OptionValues<typeof KEYS_REMOVE_OPTIONS>;
+export type BackupCommandOptions = OptionValues<typeof BACKUP_OPTIONS>;
 export type ExportCommandOptions = OptionValues<typeof EXPORT_OPTIONS>;
 export type CheckCommandOptions = OptionValues<typeof CHECK_OPTIONS>;
 export type InspectCommandOptions = OptionValues<typeof INSPECT_OPTIONS>;

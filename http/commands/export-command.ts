@@ -7,11 +7,12 @@ import { defectsResponse, manifestResponse, qualityReportResponse, runResponse }
 import type { RunState } from "../../core/run/run-state.js";
 import { type CaptureKind, capturePath } from "../../storage/captures/capture-path.js";
 import { CaptureReader, verifyExtents } from "../../storage/captures/capture-reader.js";
-import { type DataDirectory, nameIn, openDataDirectory } from "../../storage/disk/data-directory.js";
+import { type DataDirectory, nameIn } from "../../storage/disk/data-directory.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { FileSystemError } from "../../storage/disk/file-system-error.js";
 import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import { writeFully } from "../../storage/disk/whole-files.js";
+import { readStore } from "../../storage/repair/store-reading.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { readRun, type StoredRun } from "../../storage/view/read-run.js";
 import { artefactTasks } from "../../workers/artefacts/pool/artefact-tasks.js";
@@ -38,7 +39,7 @@ export class ExportError extends Error {
 }
 
 /**
- * `export`: writes a run of a store that is not being served as plain files: the interface's answers with relative links, and every
+ * `export`: writes a run of a store as plain files: the interface's answers with relative links, and every
  * file of its manifest that retention has not removed. The folder appears as a whole, once everything in it is written and synced.
  *
  * @returns false if the log has lost records that may belong to the run, or the disk cannot read them. Everything that is left is then
@@ -48,28 +49,24 @@ export class ExportError extends Error {
 export async function exportRun({ data, run: runId, to }: ExportCommandOptions): Promise<boolean> {
   if (runId === null) throw new UsageError("--run is required: the id of the run to export");
   if (to === null) throw new UsageError("--to is required: the folder to write to");
-  const dataDirectory = await openDataDirectory({ path: data, creates: false });
-  try {
-    const stored = await readRun({ dataDirectory, runId });
-    if (stored === undefined) throw new UsageError(`--run: the store in ${data} has no run ${runId}`);
-    const target = await exportTarget(nodeFileSystem, to);
-    const counts = await writeRun(nodeFileSystem, dataDirectory, stored, target);
-    printLine(
-      `run ${runId} (${stored.run.status}): ${counted(counts.files, "file")}, ${counted(counts.bytes, "byte")} in ${target.path}` +
-        (counts.removed === 0
-          ? ""
-          : `; files.json alone lists ${counted(counts.removed, "file")} that retention removed`),
-    );
-    const { run, loss } = stored;
-    if (loss === null) return true;
-    const left = counts.leftOut === 0 ? "" : `; ${counts.leftOut} of its files can no longer be made`;
-    sayOnStandardError(
-      `inspection-service: ${lossMessage(run, loss, (path) => nameIn(dataDirectory, path))}${left}; see ${target.path}/${LOSS_FILE}\n`,
-    );
-    return false;
-  } finally {
-    await dataDirectory.release();
-  }
+  const { dataDirectory, fileSystem } = await readStore(data);
+  const stored = await readRun({ dataDirectory, fileSystem, runId });
+  if (stored === undefined) throw new UsageError(`--run: the store in ${data} has no run ${runId}`);
+  const target = await exportTarget(nodeFileSystem, to);
+  const counts = await writeRun(nodeFileSystem, dataDirectory, stored, target);
+  printLine(
+    `run ${runId} (${stored.run.status}): ${counted(counts.files, "file")}, ${counted(counts.bytes, "byte")} in ${target.path}` +
+      (counts.removed === 0
+        ? ""
+        : `; files.json alone lists ${counted(counts.removed, "file")} that retention removed`),
+  );
+  const { run, loss } = stored;
+  if (loss === null) return true;
+  const left = counts.leftOut === 0 ? "" : `; ${counts.leftOut} of its files can no longer be made`;
+  sayOnStandardError(
+    `inspection-service: ${lossMessage(run, loss, (path) => nameIn(dataDirectory, path))}${left}; see ${target.path}/${LOSS_FILE}\n`,
+  );
+  return false;
 }
 
 async function writeRun(

@@ -11,9 +11,10 @@ import { decodeMessagePack } from "../../storage/records/message-pack.js";
 import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "../../storage/records/record-index.js";
 import { decodeDeliveryBody } from "../../storage/records/webhook-record.js";
 import type { RecoveryFinding } from "../../storage/recovery/recovery-report.js";
-import { type CheckResult, checkStore } from "../../storage/repair/check-store.js";
+import { type CheckResult, checkStore, UNDER_WAY } from "../../storage/repair/check-store.js";
 import { type InspectedItem, inspectStore } from "../../storage/repair/inspect-store.js";
 import { RecordVerifier, runOf } from "../../storage/repair/record-verifier.js";
+import { readStore, removedCaptures } from "../../storage/repair/store-reading.js";
 import { resetClock } from "../../workers/recorder/stopped/reset-clock.js";
 import { sayOnStandardError } from "../log/standard-error.js";
 import { CheckProgressLine } from "./check-progress.js";
@@ -21,29 +22,47 @@ import type { CheckCommandOptions, InspectCommandOptions } from "./command-optio
 import { printLine } from "./command-output.js";
 import { UsageError } from "./resolve-options.js";
 
-/** `check`: verifies every byte of a store that is not being served. @returns true if nothing durable is damaged or missing */
+/**
+ * `check`: verifies every byte of a store. If a service writes to it, the check ends at the records that were there when it began.
+ *
+ * @returns true if nothing durable is damaged or missing
+ */
 export async function check(
   { data, json, "reset-clock": resetsClock }: CheckCommandOptions,
   progress: Pick<CheckProgressLine, "update" | "end"> = new CheckProgressLine(),
   say: (line: string) => void = printLine,
 ): Promise<boolean> {
-  const dataDirectory = await openDataDirectory({ path: data, creates: false });
-  try {
-    const clock = resetsClock ? await resetClockOf(dataDirectory) : undefined;
-    const verifier = new RecordVerifier();
-    const result = await checkStore({
-      dataDirectory,
-      ...verifier.inspection,
-      onProgress: (state) => progress.update(state),
-    });
-    progress.end();
-    const summary = { runs: verifier.runs, ...result.summary };
-    if (json) say(JSON.stringify({ ...result, summary, ...(clock !== undefined && { clock }) }));
-    else {
-      if (clock !== undefined) say(`clock: ${clock.message}`);
-      printCheck(result, verifier.runs, say);
-    }
+  const clock = resetsClock ? await resetClockIn(data) : undefined;
+  const { dataDirectory, fileSystem, servedBy } = await readStore(data);
+  const verifier = new RecordVerifier();
+  const result = await checkStore({
+    dataDirectory,
+    fileSystem,
+    isServed: servedBy !== null,
+    removedSince: () => (servedBy === null ? Promise.resolve([]) : removedCaptures(data)),
+    ...verifier.inspection,
+    onProgress: (state) => progress.update(state),
+  });
+  progress.end();
+  const summary = { runs: verifier.runs, ...result.summary };
+  if (json) {
+    const served = servedBy === null ? {} : { served_by: servedBy };
+    say(JSON.stringify({ ...result, summary, ...(clock !== undefined && { clock }), ...served }));
     return result.ok;
+  }
+  if (clock !== undefined) say(`clock: ${clock.message}`);
+  if (servedBy !== null)
+    say(`process ${servedBy} has the store: it was checked up to record ${result.summary.lastSequence}`);
+  printCheck(result, verifier.runs, say);
+  if (!result.ok && (await readStore(data)).servedBy !== servedBy)
+    say("a service was started or ended during the check: check once more");
+  return result.ok;
+}
+
+async function resetClockIn(path: string) {
+  const dataDirectory = await openDataDirectory({ path, creates: false });
+  try {
+    return await resetClockOf(dataDirectory);
   } finally {
     await dataDirectory.release();
   }
@@ -92,28 +111,26 @@ export async function inspect(options: InspectCommandOptions): Promise<boolean> 
   if (options.offset !== null && options.segment === null) {
     throw new UsageError("--offset needs --segment, the segment that it is an offset into");
   }
-  const dataDirectory = await openDataDirectory({ path: data, creates: false });
+  const { dataDirectory, fileSystem, servedBy } = await readStore(data);
   let printed = 0;
   let findings = 0;
   let unreadable = 0;
-  try {
-    await inspectStore({
-      dataDirectory,
-      ...selectionOf(options),
-      describe,
-      onItem(item) {
-        if (item.kind === "record" && printed++ >= limit) return;
-        if (item.kind === "unreadable") {
-          if (!isOfSegment(item.path, options.segment)) return;
-          unreadable++;
-        }
-        if (item.kind !== "record") findings++;
-        print(item);
-      },
-    });
-  } finally {
-    await dataDirectory.release();
-  }
+  await inspectStore({
+    dataDirectory,
+    fileSystem,
+    ...selectionOf(options),
+    describe,
+    onItem(item) {
+      if (item.kind === "record" && printed++ >= limit) return;
+      if (item.kind === "finding" && servedBy !== null && UNDER_WAY.has(item.finding.code)) return;
+      if (item.kind === "unreadable") {
+        if (!isOfSegment(item.path, options.segment)) return;
+        unreadable++;
+      }
+      if (item.kind !== "record") findings++;
+      print(item);
+    },
+  });
   const asksForOne = options.sequence !== null || options.segment !== null || options.run !== null;
   if (asksForOne && printed === 0) {
     sayLine(findings === 0 ? "no such record" : "no such record: the damage that was found is listed above");

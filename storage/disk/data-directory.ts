@@ -9,6 +9,7 @@
  *     ballast.bin            room to give back when the disk is full: see ballast.ts
  *     quarantine/            copies of damaged bytes, as they were found
  *     cell.sock              the cell link's socket
+ *     backup.json            only in a backup that nobody has written to since: see storage/backup
  */
 import { dirname } from "node:path";
 import { isPlainObject } from "../../core/json/json.js";
@@ -27,6 +28,8 @@ export const DATA_FORMAT = 1;
 const RELEASE = "1.0";
 
 export const FORMAT_FILE = "format.json";
+/** Says that the folder is a backup as it was made. Whoever opens the folder to write removes it. */
+export const BACKUP_FILE = "backup.json";
 const SERVICE = "inspection-results-service";
 export const FORMAT_TEXT = `${JSON.stringify({ format: DATA_FORMAT, release: RELEASE, service: SERVICE })}\n`;
 const PUT_BACK = `Put that file back from a backup; for a store of this release it holds ${FORMAT_TEXT.trim()}`;
@@ -34,7 +37,12 @@ const LOG_FOLDER = "meta";
 /** A first start makes these before `format.json`, and they are empty until it exists. */
 const LEFT_BY_FIRST_START: ReadonlySet<string> = new Set([LOG_FOLDER, "captures", "quarantine"]);
 /** A first start can leave these too; `lost+found` is in the root of every ext4 file system. */
-const ALWAYS_ALLOWED: ReadonlySet<string> = new Set(["lock", `${FORMAT_FILE}${TEMPORARY_SUFFIX}`, "lost+found"]);
+const ALWAYS_ALLOWED: ReadonlySet<string> = new Set([
+  "lock",
+  BACKUP_FILE,
+  `${FORMAT_FILE}${TEMPORARY_SUFFIX}`,
+  "lost+found",
+]);
 
 export interface DataDirectory {
   path: string;
@@ -71,9 +79,40 @@ export function nameIn({ path }: Pick<DataDirectory, "path">, inside: string): s
  */
 export async function openDataDirectory(options: DataDirectoryOptions): Promise<LockedDataDirectory> {
   const { fileSystem = nodeFileSystem } = options;
-  const path = options.path.length > 1 ? options.path.replace(/\/+$/, "") : options.path;
+  const path = withoutSlashes(options.path);
+  return orUnusable(fileSystem, path, open(fileSystem, path, options));
+}
+
+/**
+ * Opens a store to read it: without its lock, and without writing. So it may be on a read-only disk, and it may be served meanwhile.
+ *
+ * @throws StorageError as `openDataDirectory`, except `directory_locked`
+ */
+export async function viewDataDirectory(fileSystem: FileSystem, givenPath: string): Promise<DataDirectory> {
+  const path = withoutSlashes(givenPath);
+  return orUnusable(fileSystem, path, view(fileSystem, path));
+}
+
+async function view(fileSystem: FileSystem, path: string): Promise<DataDirectory> {
+  await requireStoreOrRoom(fileSystem, path, false);
+  await requireUsable(fileSystem, path, { forCaptures: false, access: "read" });
+  await checkFormat(fileSystem, path);
+  const paths = pathsIn(path);
+  await requireLog(fileSystem, path, paths.metaPath);
+  return { path, ...paths, release: async () => {} };
+}
+
+function withoutSlashes(path: string): string {
+  return path.length > 1 ? path.replace(/\/+$/, "") : path;
+}
+
+export function pathsIn(path: string): Pick<DataDirectory, "metaPath" | "capturesPath" | "quarantinePath"> {
+  return { metaPath: `${path}/${LOG_FOLDER}`, capturesPath: `${path}/captures`, quarantinePath: `${path}/quarantine` };
+}
+
+async function orUnusable<T>(fileSystem: FileSystem, path: string, opening: Promise<T>): Promise<T> {
   try {
-    return await open(fileSystem, path, options);
+    return await opening;
   } catch (error) {
     throw error instanceof FileSystemError ? ((await unusable(fileSystem, path, error)) ?? error) : error;
   }
@@ -85,17 +124,14 @@ async function open(
   { creates, lock: takeLock = lockDirectory }: DataDirectoryOptions,
 ): Promise<LockedDataDirectory> {
   await requireStoreOrRoom(fileSystem, path, creates);
-  await requireUsable(fileSystem, path, creates);
+  await requireUsable(fileSystem, path, { forCaptures: creates, access: "change" });
   await fileSystem.makeDirectory(path);
   const lock = await takeLock(fileSystem, `${path}/lock`);
   try {
     const hasFormat = await checkFormat(fileSystem, path);
-    const paths = {
-      metaPath: `${path}/${LOG_FOLDER}`,
-      capturesPath: `${path}/captures`,
-      quarantinePath: `${path}/quarantine`,
-    };
+    const paths = pathsIn(path);
     if (hasFormat) await requireLog(fileSystem, path, paths.metaPath);
+    await orWhereMissing(fileSystem.unlink(`${path}/${BACKUP_FILE}`), undefined);
     for (const directory of Object.values(paths)) await fileSystem.makeDirectory(directory);
     await fileSystem.syncDirectory(path);
     await fileSystem.syncDirectory(dirname(path));
@@ -189,7 +225,7 @@ async function nearestThere(fileSystem: FileSystem, path: string): Promise<strin
 
 const UNUSABLE: Readonly<Record<string, string>> = {
   ENOTDIR: "is not a folder",
-  EROFS: "is on a read-only file system; every command writes its lock there",
+  EROFS: "is on a read-only file system, and this needs to write there",
   EACCES: "may not be read and written by this account",
   EPERM: "may not be read and written by this account",
   EEXIST: "is a symbolic link whose target does not exist: mount the target, or remove the link",

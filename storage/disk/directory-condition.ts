@@ -18,25 +18,29 @@ const FILES = [
  * Checks before a start that everything in a data directory is a file or a folder as it should be, and may be read and written. Otherwise the
  * service would find out halfway through its start, or while it serves. Missing things are no fault here.
  *
- * @param forCaptures true when captures will be stored: then the folder for this month's captures is checked too
+ * @param options `forCaptures`: captures will be stored, so the folder for this month's captures is checked too. `access`: what will be done.
  * @throws StorageError `directory_unusable` for a file in place of a folder, and the like
  * @throws FileSystemError for what this account may not read or write
  */
-export async function requireUsable(fileSystem: FileSystem, path: string, forCaptures: boolean): Promise<void> {
+export async function requireUsable(
+  fileSystem: FileSystem,
+  path: string,
+  { forCaptures, access }: { forCaptures: boolean; access: "read" | "change" },
+): Promise<void> {
   if (!(await isThere(fileSystem, path, "directory"))) return;
-  await fileSystem.assertAccess(path, "change");
+  await fileSystem.assertAccess(path, access);
   for (const name of FILES) await isThere(fileSystem, `${path}/${name}`, "file");
   const folders: string[] = [...FOLDERS];
   if (forCaptures) folders.push(`captures/${monthOf(Date.now())}`);
   for (const folder of folders) {
     if (await isThere(fileSystem, `${path}/${folder}`, "directory")) {
-      await fileSystem.assertAccess(`${path}/${folder}`, "change");
+      await fileSystem.assertAccess(`${path}/${folder}`, access);
     }
   }
   try {
     const segments = await namesOf(fileSystem, `${path}/meta`, segmentBaseOf);
     for (const segment of segments)
-      await fileSystem.assertAccess(segment, segment === segments.at(-1) ? "change" : "read");
+      await fileSystem.assertAccess(segment, segment === segments.at(-1) ? access : "read");
     await namesOf(fileSystem, `${path}/meta`, hintBaseOf);
   } catch (error) {
     // Unreadable bytes are not reported here: `check` and `inspect` name them beside all the rest.

@@ -71,6 +71,26 @@ export async function lockDirectory(fileSystem: FileSystem, directory: string): 
   };
 }
 
+/**
+ * The process that has the directory locked, without asking for the lock and without writing: null when there is none.
+ *
+ * @param directory the lock's folder; it need not exist
+ * @throws FileSystemError
+ */
+export async function lockHolder(fileSystem: FileSystem, directory: string): Promise<number | null> {
+  if ((await fileSystem.statusOf(directory)) === null) return null;
+  const open = await fileSystem.openDirectory(directory);
+  try {
+    for (const { name } of await fileSystem.readDirectory(directory)) {
+      const match = ENTRY.exec(name);
+      if (match !== null && (await stateOf(`${open.shortPath}/${name}`)) !== "dead") return Number(match[1]);
+    }
+    return null;
+  } finally {
+    await open.close();
+  }
+}
+
 function locked(place: string, processId: number): StorageError {
   const message = `the data directory is in use by process ${processId} (${place}): stop that process, or wait until it ends`;
   return new StorageError("directory_locked", message, { process_id: processId, directory: place });

@@ -55,6 +55,10 @@ export interface FileSystem {
   /** Gives the file the name `to` atomically, replacing the file that had it. */
   rename(from: string, to: string): Promise<void>;
   unlink(path: string): Promise<void>;
+  /** Gives the file a second name. EEXIST when `to` is taken; EXDEV, EPERM, EMLINK or ENOTSUP where that cannot be done. */
+  link(from: string, to: string): Promise<void>;
+  /** Makes a new file with the bytes of another, which share their place on the disk if the file system can do that. EEXIST when `to` is taken. */
+  copyFile(from: string, to: string): Promise<void>;
   /** Creates the folder and its missing parents, unless it exists. True when it created the folder itself. */
   makeDirectory(path: string): Promise<boolean>;
   /** Removes an empty folder. ENOTEMPTY when something is in it, ENOENT when it does not exist. */

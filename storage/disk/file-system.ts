@@ -126,6 +126,11 @@ export const nodeFileSystem: FileSystem = {
   },
   rename: (from, to) => translated("rename", from, fs.promises.rename(from, to)),
   unlink: (path) => translated("unlink", path, fs.promises.unlink(path)),
+  link: (from, to) => translated("link", from, fs.promises.link(from, to)),
+  copyFile(from, to) {
+    const { COPYFILE_EXCL, COPYFILE_FICLONE } = fs.constants;
+    return translated("copy", from, fs.promises.copyFile(from, to, COPYFILE_EXCL | COPYFILE_FICLONE));
+  },
   async makeDirectory(path) {
     const parent = dirname(path);
     try {

@@ -97,7 +97,7 @@ function unreadableFile(sizeBytes: number, error: FileSystemError): StoreFile {
 }
 
 /** The target with some methods replaced. The others are called on the target itself. */
-function replacing<T extends object>(target: T, methods: Partial<T>): T {
+export function replacing<T extends object>(target: T, methods: Partial<T>): T {
   return new Proxy(target, {
     get(of, name) {
       const method = Reflect.get(methods, name) ?? Reflect.get(of, name);

@@ -46,9 +46,12 @@ export interface NamedExtents {
 }
 
 export interface CheckOptions {
-  /** Open, so that nobody changes it meanwhile. */
   dataDirectory: DataDirectory;
   fileSystem?: FileSystem;
+  /** True while a service writes to the store. What is being written at the time is no finding then. */
+  isServed?: boolean;
+  /** For a store that is served: the capture files that retention has removed by now, relative to the captures folder. */
+  removedSince?(): Promise<Iterable<string>>;
   /** Decodes a record that the log did not write for itself, and returns the stored bytes that it names. Throws when the record cannot be decoded. */
   inspectRecord?(record: LogRecord, location: RecordLocation): readonly NamedExtents[];
   /** Called after the last record. Returns the stored bytes that `inspectRecord` has not returned yet. */
@@ -98,6 +101,16 @@ export function checkStore(options: CheckOptions): Promise<CheckResult> {
   return new StoreCheck(options).run();
 }
 
+/** What a service that writes leaves for a moment, and a crash for longer. */
+export const UNDER_WAY: ReadonlySet<CheckFindingCode> = new Set<CheckFindingCode>([
+  "tail_cut",
+  "temporary_file",
+  "hint_missing",
+  "capture_left",
+  "capture_unnamed",
+  "capture_unjudged",
+]);
+
 /** One check of a store, with what it has found so far. */
 class StoreCheck {
   readonly #options: CheckOptions;
@@ -134,6 +147,7 @@ class StoreCheck {
 
     await this.#checkLog();
     await this.#checkAllNamed(this.#options.namedAtEnd?.() ?? []);
+    await this.#forgetRemoved();
     for (const { finding, count } of this.#missing.values()) {
       for (let nth = 0; nth < count; nth++) this.#add(finding, true);
     }
@@ -160,7 +174,14 @@ class StoreCheck {
     };
   }
 
+  /** Retention may have removed files after the end of the log was read. */
+  async #forgetRemoved(): Promise<void> {
+    if (this.#missing.size === 0) return;
+    for (const path of (await this.#options.removedSince?.()) ?? []) this.#missing.delete(path);
+  }
+
   #add(finding: CheckFinding, isDamage: boolean): void {
+    if (!isDamage && this.#options.isServed && UNDER_WAY.has(finding.code)) return;
     this.#findingCount++;
     if (isDamage) this.#damages++;
     if (this.#findings.length < MAXIMUM_LISTED_FINDINGS) this.#findings.push(finding);

@@ -9,7 +9,6 @@ import { walkLog } from "../recovery/log-walk.js";
 import { type RecoveryFinding, RecoveryReportBuilder } from "../recovery/recovery-report.js";
 
 export interface InspectOptions {
-  /** Open, so that nobody changes it meanwhile. */
   dataDirectory: DataDirectory;
   fileSystem?: FileSystem;
   /** False for a record that is not wanted; default: all are. */

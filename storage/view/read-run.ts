@@ -20,7 +20,6 @@ import { StorageError } from "../storage-error.js";
 import { LossBuilder, type RunLoss } from "./run-loss.js";
 
 export interface ReadRunOptions {
-  /** Open, so that nobody changes it meanwhile. */
   dataDirectory: DataDirectory;
   fileSystem?: FileSystem;
   runId: string;
@@ -35,7 +34,7 @@ export interface StoredRun {
 }
 
 /**
- * Reads one run from the log of a store that no service uses. Undefined when the log is complete and has no record of
+ * Reads one run from the log of a store, as far as the log goes when the read begins. Undefined when the log is complete and has no record of
  * the run. It reads the whole log, in bounded memory, and decodes only the bodies of this run's records.
  *
  * Records that the log lost before the run's first record do not matter, nor does a tail that was never acknowledged.

@@ -67,7 +67,11 @@ t.test("backup, restore and move as the page says: what was backed up is served,
   mkdirSync(join(folder, "lib"));
   mkdirSync(join(folder, "new"));
   const kept = await recordRun();
-  const paths = { "/var/lib/inspection": DATA, "/var/lib ": `${join(folder, "lib")} `, "/backup": folder };
+  const paths = {
+    "/var/lib/inspection": DATA,
+    "/var/lib ": `${join(folder, "lib")} `,
+    "/backup/inspection": join(folder, "inspection"),
+  };
   const [backUp = ""] = BACKUP.blocks("## Back up", "sh");
   const backedUp = run(backUp, paths);
   t.equal(backedUp.status, 0, backedUp.output);
@@ -89,7 +93,7 @@ t.test("backup, restore and move as the page says: what was backed up is served,
   t.equal(unpacked.status, 0, unpacked.output);
   t.same(readdirSync(join(moved, "meta")), readdirSync(join(DATA, "meta")));
 
-  const [commands = ""] = STORE.blocks("## Commands for a stopped store", "sh");
+  const [commands = ""] = STORE.blocks("## Commands", "sh");
   const names = { "/var/lib/inspection": DATA, RUN_ID: kept.id, "--to run": `--to ${join(folder, "run")}` };
   const printed = run(commands, names);
   t.equal(printed.status, 0, printed.output);

@@ -171,11 +171,11 @@ t.test("a directory that another process has is refused, and so it is if somebod
   const message = new RegExp(
     `the data directory is in use by process ${service.pid} .*: stop that process, or wait until it ends`,
   );
-  await refused(t, service.dataDirectory, message);
+  await refused(t, service.dataDirectory, message, SERVING);
   rmSync(join(service.dataDirectory, "lock"), { recursive: true });
   await service.untilStderr(/the lock of the data directory was removed: it was made again/);
   const before = contentOf(service.dataDirectory);
-  await refused(t, service.dataDirectory, message, ["serve", "check"]);
+  await refused(t, service.dataDirectory, message, ["serve"]);
   t.equal(contentOf(service.dataDirectory), before);
   t.match(await service.end(), { code: 0 });
   t.match(await checkDirectory(service.dataDirectory), { ok: true });
@@ -245,8 +245,9 @@ t.test("a read-only file system, with a store and without", { skip: mountsDisks(
   await (await openDataDirectory({ path: data, creates: true })).release();
   t.ok(succeeds("mount", ["-o", "remount,ro", mount]));
   const message = /the data directory .* is on a read-only file system.*EROFS/;
-  await refused(t, data, message);
+  await refused(t, data, message, SERVING);
   await refused(t, join(mount, "new"), message, SERVING);
+  t.match(await runCommand(["check", "--data", data]), { code: 0, stdout: /\nok\n$/ }, "it can be checked there");
   t.ok(succeeds("mount", ["-o", "remount,rw", mount]));
   t.match(await checkDirectory(data), { ok: true });
 });

@@ -150,6 +150,21 @@ export class SimulatedDisk implements FileSystem {
     this.#names.delete(path);
   }
 
+  async link(from: string, to: string): Promise<void> {
+    this.#addName("link", this.#inode("link", from), to);
+  }
+
+  async copyFile(from: string, to: string): Promise<void> {
+    this.#addName("copy", SimulatedInode.of(this.#inode("copy", from).bytes()), to);
+  }
+
+  #addName(operation: string, inode: SimulatedInode, path: string): void {
+    if (this.#names.has(path)) throw new FileSystemError("EEXIST", operation, path);
+    this.#operation("create", path);
+    this.#takeName(operation, path);
+    this.#names.set(path, inode);
+  }
+
   async makeDirectory(path: string): Promise<boolean> {
     if (this.#directories.has(path)) return false;
     this.#operation("mkdir", path);

@@ -28,6 +28,8 @@ export function slowDisk(disk: FileSystem, random: Random): FileSystem {
     openSync: (path) => disk.openSync(path),
     rename: (from, to) => later(() => disk.rename(from, to)),
     unlink: (path) => later(() => disk.unlink(path)),
+    link: (from, to) => later(() => disk.link(from, to)),
+    copyFile: (from, to) => later(() => disk.copyFile(from, to)),
     makeDirectory: (path) => later(() => disk.makeDirectory(path)),
     removeDirectory: (path) => later(() => disk.removeDirectory(path)),
     openDirectory: (path) => disk.openDirectory(path),

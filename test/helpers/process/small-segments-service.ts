@@ -1,6 +1,6 @@
 /**
  * A service with small segments: `node small-segments-service.js --data <directory>`. Prints where it listens; its log goes to stderr.
- * SIGTERM stops it.
+ * SIGTERM stops it. RETAIN_BYTES says how much retention keeps.
  */
 import { createServiceLog } from "../../../http/log/service-log.js";
 import { startService } from "../../../http/service/service.js";
@@ -17,7 +17,7 @@ const service = await startService({
     cellToken: null,
     finalizeTimeoutMs: 30_000,
     orphanTimeoutMs: null,
-    retention: { days: null, bytes: 4_000 },
+    retention: { days: null, bytes: Number(process.env.RETAIN_BYTES ?? 4_000) },
     segmentBytes: 32 * 1024,
   },
   artefactThreads: 1,

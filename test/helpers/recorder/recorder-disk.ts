@@ -11,6 +11,8 @@ export function recorderDisk(disk: SimulatedDisk): FileSystem {
     openSync: (path) => at(path).openSync(path),
     rename: (from, to) => at(from).rename(from, to),
     unlink: (path) => at(path).unlink(path),
+    link: (from, to) => at(from).link(from, to),
+    copyFile: (from, to) => at(from).copyFile(from, to),
     makeDirectory: (path) => at(path).makeDirectory(path),
     removeDirectory: (path) => at(path).removeDirectory(path),
     openDirectory: (path) => at(path).openDirectory(path),

@@ -1,0 +1,272 @@
+import { dirname } from "node:path";
+import { BACKUP_FILE, FORMAT_FILE, pathsIn } from "../disk/data-directory.js";
+import { lockDirectory } from "../disk/directory-lock.js";
+import { nodeFileSystem } from "../disk/file-system.js";
+import { FileSystemError, isNoRoom, orWhereMissing } from "../disk/file-system-error.js";
+import type { FileSystem } from "../disk/file-system-interface.js";
+import { readWholeFile, replaceFile, TEMPORARY_SUFFIX, withFile } from "../disk/whole-files.js";
+import { forEachRecord, isOwnRecord, type LogRecord } from "../log/committed-batch.js";
+import { hintName } from "../log/hint-format.js";
+import { readSegmentHeader, segmentBaseOf, segmentName } from "../log/segment.js";
+import { RecordDecodeError } from "../records/record-decode-error.js";
+import { walkLog } from "../recovery/log-walk.js";
+import { readHint } from "../recovery/read-hint.js";
+import { RecoveryReportBuilder } from "../recovery/recovery-report.js";
+import { type CheckProgress, type CheckResult, checkStore } from "../repair/check-store.js";
+import { RecordVerifier } from "../repair/record-verifier.js";
+import { readStore, type StoreReading } from "../repair/store-reading.js";
+import { BackupFiles } from "./backup-files.js";
+import { BackupError, type BackupTarget, backupTarget, encodeNote, removeTree } from "./backup-target.js";
+import { type CaptureWord, NamedCaptures } from "./named-captures.js";
+
+/** What is in the root of a store and belongs to the process that has it, or is made for the backup anew. */
+const NOT_COPIED: ReadonlySet<string> = new Set(["ballast.bin", BACKUP_FILE, FORMAT_FILE]);
+/** So often the log is copied once more because retention removed captures. Each time, only those of the time before can be missing. */
+const MOST_PASSES = 20;
+
+export interface BackupOptions {
+  /** The store; a service may write to it. */
+  data: string;
+  /** The folder that the backup becomes: missing, empty, or a backup of this store. */
+  to: string;
+  /** True: a store that is damaged is backed up as it is. */
+  withDamage?: boolean;
+  fileSystem?: FileSystem;
+  onProgress?(progress: CheckProgress): void;
+}
+
+export interface Backup {
+  path: string;
+  lastSequence: number;
+  linkedFiles: number;
+  copiedFiles: number;
+  copiedBytes: number;
+  check: CheckResult;
+}
+
+/**
+ * Makes a backup: all that was acknowledged before the call is in it. It is written beside its place, verified, and takes its place as a whole.
+ *
+ * @throws BackupError when it cannot be made, or when `check` finds damage; StorageError when there is no store, or when another backup to the same
+ *   folder is being made; FileSystemError. The folder is as it was then.
+ */
+export async function backupStore(options: BackupOptions): Promise<Backup> {
+  const { data, to, fileSystem = nodeFileSystem } = options;
+  const store = await identityOf(await readStore(data, fileSystem));
+  const target = await backupTarget(fileSystem, data, to, store);
+  await fileSystem.makeDirectory(target.incompletePath);
+  const lock = await lockDirectory(fileSystem, `${target.incompletePath}/lock`);
+  try {
+    return await made(options, fileSystem, target, store);
+  } catch (error) {
+    await removeTree(fileSystem, target.incompletePath, ["lock"]).catch(() => {});
+    if (isNoRoom(error) || (error instanceof FileSystemError && error.code === "ENOSPC"))
+      throw new BackupError(`there is no room for the backup: ${error.message}; nothing of it was kept`);
+    throw error;
+  } finally {
+    await lock.release();
+    // After a failure only the lock's folder is left.
+    for (const folder of [`${target.incompletePath}/lock`, target.incompletePath, `${target.path}/lock`])
+      await fileSystem.removeDirectory(folder).catch(() => {});
+  }
+}
+
+async function made(
+  options: BackupOptions,
+  fileSystem: FileSystem,
+  target: BackupTarget,
+  store: string,
+): Promise<Backup> {
+  const { path, incompletePath, previousPath, present } = target;
+  const from = options.data.replace(/(?<=.)\/+$/, "");
+  await removeTree(fileSystem, previousPath);
+  for (const previous of present === null ? [null] : [path, null]) {
+    await removeTree(fileSystem, incompletePath, ["lock"]);
+    const note = { store, lastSequence: 0, madeAt: new Date().toISOString() };
+    await replaceFile(fileSystem, incompletePath, BACKUP_FILE, encodeNote(note));
+    const files = new BackupFiles(fileSystem, { from, to: incompletePath, previous });
+    await copyStore(files);
+    const check = await checkStore({
+      dataDirectory: { path: incompletePath, ...pathsIn(incompletePath), release: async () => {} },
+      fileSystem,
+      ...new RecordVerifier().inspection,
+      ...(options.onProgress && { onProgress: options.onProgress }),
+    });
+    const { lastSequence } = check.summary;
+    // The disk of the backup of before may be the one that is damaged: so everything is copied anew.
+    if (!check.ok && files.hasReused) continue;
+    if (!check.ok && !options.withDamage) throw damaged(check);
+    if (present !== null && present.lastSequence > lastSequence) {
+      throw new BackupError(
+        `--to: ${path} has records up to ${present.lastSequence}, but the store ends at ${lastSequence}: name another folder`,
+      );
+    }
+    await files.put(FORMAT_FILE, false);
+    await replaceFile(fileSystem, incompletePath, BACKUP_FILE, encodeNote({ ...note, lastSequence }));
+    await files.syncNames();
+    await takePlace(fileSystem, target);
+    const { linkedFiles, copiedFiles, copiedBytes } = files;
+    return { path, lastSequence, linkedFiles, copiedFiles, copiedBytes, check };
+  }
+  throw new Error("the last attempt takes nothing from the backup of before");
+}
+
+function damaged({ findings, summary }: CheckResult): BackupError {
+  const [first] = findings;
+  const what =
+    first === undefined ? "" : `, the first: ${first.code}: ${first.file}, offset ${first.offset}: ${first.message}`;
+  return new BackupError(
+    `the store has ${summary.damages} pieces of damage${what}; no backup was made: run check, or use --with-damage to copy it as it is`,
+  );
+}
+
+async function takePlace(fileSystem: FileSystem, { path, incompletePath, previousPath, present }: BackupTarget) {
+  if (present !== null) await fileSystem.rename(path, previousPath);
+  await fileSystem.rename(incompletePath, path);
+  await fileSystem.syncDirectory(dirname(path));
+  await removeTree(fileSystem, previousPath);
+}
+
+/** What tells a store from others. @throws BackupError without a readable first segment */
+async function identityOf({ dataDirectory: { metaPath }, fileSystem }: StoreReading): Promise<string> {
+  const [first] = await basesIn(fileSystem, metaPath);
+  if (first === undefined) throw new BackupError(`the store has no log: ${metaPath} holds no segment`);
+  const { header } = await withFile(fileSystem, `${metaPath}/${segmentName(first)}`, readSegmentHeader);
+  return `${first}-${header === null ? "unreadable" : header.salt.toString(16).padStart(8, "0")}`;
+}
+
+async function basesIn(fileSystem: FileSystem, metaPath: string): Promise<number[]> {
+  const bases = (await fileSystem.readDirectory(metaPath)).flatMap(({ name }) => segmentBaseOf(name) ?? []);
+  return bases.sort((left, right) => left - right);
+}
+
+async function copyStore(files: BackupFiles): Promise<void> {
+  for (const folder of ["meta", "captures", "quarantine"]) await files.makeFolder(folder);
+  let end = -1;
+  for (let pass = 0; pass < MOST_PASSES; pass++) {
+    await copyLog(files);
+    const { missing, lastSequence } = await copyCaptures(files);
+    // What is missing and does not appear in a longer log is lost: the check says so.
+    if (missing.size === 0 || lastSequence === end) return await copyOthers(files);
+    end = lastSequence;
+  }
+  throw new BackupError(
+    "retention removes captures faster than they can be copied; no backup was made: let it keep more (--retain-bytes, --retain-days)",
+  );
+}
+
+/** Copies the log as it is now. Only a segment that has its hint file is surely not written any more: recovery can shorten others. */
+async function copyLog(files: BackupFiles): Promise<void> {
+  const { dataDirectory, fileSystem } = await readStore(files.from, files.fileSystem);
+  const { metaPath } = dataDirectory;
+  const bases = await basesIn(fileSystem, metaPath);
+  for (const [at, base] of bases.entries()) {
+    const [segment, hint] = [`meta/${segmentName(base)}`, `meta/${hintName(base)}`];
+    const hintBytes = await usableHint(fileSystem, metaPath, base, bases[at + 1]);
+    if (hintBytes === null) {
+      await files.remove(hint);
+      await files.put(segment, false);
+    } else if ((await files.sizeOf(hint)) === null) {
+      const isSame = () => hasSameHint(files, segment, hint, hintBytes);
+      await files.put(segment, true, isSame);
+      await files.put(hint, true, isSame);
+    }
+  }
+}
+
+async function usableHint(fileSystem: FileSystem, metaPath: string, base: number, nextBase: number | undefined) {
+  if (nextBase === undefined) return null;
+  const of = await withFile(fileSystem, `${metaPath}/${segmentName(base)}`, async (file) => {
+    const { header } = await readSegmentHeader(file);
+    return header && { base, nextBase, salt: header.salt, segmentBytes: await file.size() };
+  });
+  const hint = of && (await readHint(fileSystem, metaPath, of));
+  return hint?.kind === "usable" ? hint.bytes : null;
+}
+
+/** The hint file of a segment has the CRC of all its bytes. */
+async function hasSameHint(
+  { fileSystem, from, previous }: BackupFiles,
+  segment: string,
+  hint: string,
+  bytes: Uint8Array,
+): Promise<boolean> {
+  const before = await orWhereMissing(readWholeFile(fileSystem, `${previous}/${hint}`), null);
+  if (before === null || !Buffer.from(before).equals(bytes)) return false;
+  const size = await orWhereMissing(fileSystem.sizeOf(`${previous}/${segment}`), null);
+  return size === (await fileSystem.sizeOf(`${from}/${segment}`));
+}
+
+/** Copies the captures that the copied log names. Cuts off what a service was about to write when its last segment was copied. */
+async function copyCaptures(files: BackupFiles): Promise<{ missing: Set<string>; lastSequence: number }> {
+  const { fileSystem } = files;
+  const { metaPath } = pathsIn(files.to);
+  const named = new NamedCaptures();
+  const missing = new Set<string>();
+  const builder = new RecoveryReportBuilder();
+  await walkLog({
+    fileSystem,
+    directory: metaPath,
+    builder,
+    quarantine: async () => null,
+    deliversTail: true,
+    onRecords: async (batch) => {
+      const words: CaptureWord[] = [];
+      forEachRecord(batch, (record) => void words.push(...wordsOf(named, record)));
+      for (const { path, says } of words) {
+        const name = `captures/${path}`;
+        missing.delete(path);
+        if (says === "removed") await files.remove(name);
+        else if (!(await hasFinal(files, name))) missing.add(path);
+      }
+    },
+  });
+  for (const [path, end] of named.growing) {
+    const name = `captures/${path}`;
+    if (((await files.sizeOf(name)) ?? 0) < end && !(await files.put(name, false))) missing.add(path);
+  }
+  const { findings, lastSequence } = builder.report;
+  for (const { code, segment, offset } of findings) {
+    if (code === "tail_cut") await cut(fileSystem, `${metaPath}/${segment}`, offset);
+  }
+  return { missing, lastSequence };
+}
+
+/** Puts a finished file of captures into the backup, unless a pass before did. False when the store has none any more. */
+async function hasFinal(files: BackupFiles, name: string): Promise<boolean> {
+  const size = await orWhereMissing(files.fileSystem.sizeOf(`${files.from}/${name}`), null);
+  return size !== null && ((await files.sizeOf(name)) === size || (await files.put(name, true)));
+}
+
+/** None for a record that cannot be decoded: the check reports it. */
+function wordsOf(named: NamedCaptures, record: LogRecord): CaptureWord[] {
+  try {
+    return isOwnRecord(record.type) ? [] : named.take(record);
+  } catch (error) {
+    if (error instanceof RecordDecodeError) return [];
+    throw error;
+  }
+}
+
+/** The file is a copy, never a link. */
+async function cut(fileSystem: FileSystem, path: string, sizeBytes: number): Promise<void> {
+  const file = await fileSystem.open(path, "update");
+  try {
+    await file.truncate(sizeBytes);
+    await file.datasync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Damaged bytes that were kept, and files of the root, such as keys. */
+async function copyOthers(files: BackupFiles): Promise<void> {
+  const { fileSystem, from } = files;
+  for (const folder of ["", "quarantine/"]) {
+    for (const { name } of await orWhereMissing(fileSystem.readDirectory(`${from}/${folder}`), [])) {
+      if (NOT_COPIED.has(name) || name.endsWith(TEMPORARY_SUFFIX)) continue;
+      if ((await fileSystem.statusOf(`${from}/${folder}${name}`))?.kind === "file")
+        await files.put(`${folder}${name}`, false);
+    }
+  }
+}
