@@ -141,6 +141,8 @@ export const LIMITS = {
   webhookUrlCharacters: 2_048,
   /** Four times the longest secret that other services give out. */
   webhookSecretCharacters: 512,
+  /** How long two secrets of a webhook sign side by side: at most a week, so that an old secret does not stay for good. */
+  secretOverlapSeconds: { minimum: 0, maximum: 604_800, default: 86_400 },
   /** Ranges of a webhook's settings. */
   deliveryTimeoutSeconds: { minimum: 1, maximum: 300 },
   retryBackoffSeconds: { minimum: 0, maximum: 30 },

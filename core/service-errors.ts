@@ -20,6 +20,11 @@ export const ERROR_CATALOGUE = {
   },
   method_not_allowed: { status: 405, retryable: false, summary: "The path exists, but not with this method." },
   webhook_deleted: { status: 409, retryable: false, summary: "The delivery's webhook was deleted." },
+  rotation_in_progress: {
+    status: 409,
+    retryable: true,
+    summary: "Two secrets of the webhook overlap already. `previous_secret_expires_at` says until when.",
+  },
   file_removed: {
     status: 410,
     retryable: false,

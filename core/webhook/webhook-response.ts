@@ -9,8 +9,9 @@ export interface NamedDelivery {
   readonly webhookName: string;
 }
 
-/** The answer about one webhook. */
-export function webhookResponse(webhook: Webhook) {
+/** The answer about one webhook. @param wallUs the machine's clock */
+export function webhookResponse(webhook: Webhook, wallUs: number) {
+  const expiresAtUs = webhook.previousSecretExpiresAtUs;
   return {
     id: webhook.id,
     name: webhook.name,
@@ -19,9 +20,12 @@ export function webhookResponse(webhook: Webhook) {
     on_failure_mode: webhook.onFailureMode,
     enabled: webhook.enabled,
     has_secret: webhook.hasSecret,
+    previous_secret_expires_at: timeText(expiresAtUs !== null && expiresAtUs > wallUs ? expiresAtUs : null),
+    header_names: webhook.headerNames,
     delivery_timeout_seconds: webhook.deliveryTimeoutSeconds,
     retry_backoff_seconds: webhook.retryBackoffSeconds,
     max_retries: webhook.maxRetries,
+    signing: webhook.signing,
     created_at: formatTimeUs(webhook.createdAtUs),
     updated_at: formatTimeUs(webhook.updatedAtUs),
   };

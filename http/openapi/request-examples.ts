@@ -1,7 +1,7 @@
-import type { WebhookRequestBody } from "../../core/webhook/webhook-request.js";
+import type { RotateSecretBody, WebhookRequestBody } from "../../core/webhook/webhook-request.js";
 
 /** Example bodies of requests, by operation. test/http/openapi/interface-document.test.ts sends them; the answers are the response examples. */
-export const REQUEST_EXAMPLES: Readonly<Record<string, WebhookRequestBody>> = {
+export const REQUEST_EXAMPLES: Readonly<Record<string, WebhookRequestBody | RotateSecretBody>> = {
   createWebhook: {
     name: "Line display",
     url: "http://display.factory:8080/runs",
@@ -14,4 +14,5 @@ export const REQUEST_EXAMPLES: Readonly<Record<string, WebhookRequestBody>> = {
     delivery_timeout_seconds: 4.5,
     retry_backoff_seconds: 2,
   },
+  rotateWebhookSecret: { secret: "whsec_YSBzZWNyZXQgdGhhdCBpcyBuZXc=", overlap_seconds: 172_800 },
 };

@@ -8,6 +8,7 @@
  *     ballast.bin            room to give back when the disk is full: see ballast.ts
  *     quarantine/            copies of damaged bytes, as they were found
  *     cell.sock              the cell link's socket
+ *     webhook-signing-key.pem  only if a webhook asks for it: see workers/webhooks/signing-key.ts
  */
 import { dirname } from "node:path";
 import { isPlainObject } from "../../core/json/json.js";

@@ -4,11 +4,14 @@
  *
  * | type | record | index section after the origin | body |
  * |---|---|---|---|
- * | 21 | webhook | JSON text `{"webhook":…}` of what is shown, or `{"deleted":{id,name}}` | MessagePack `{secret}` |
+ * | 21 | webhook | JSON text `{"webhook":…}` of what is shown, or `{"deleted":{id,name}}` | MessagePack `{secret, previousSecret, headers}` |
  * | 22 | delivery | below | MessagePack `{history, payload}` |
  *
- * The secret is apart, in the body. Answers, `inspect` and `export` use only the index section. Only the recorder reads
- * the secret; `check` decodes it and discards it.
+ * What is write-only is apart, in the body: the secrets, and custom headers as `[name, value]` in order. Answers, `inspect` and `export` use
+ * only the index section. Only the recorder reads the body; `check` decodes it and discards it.
+ *
+ * Older records have only `secret` in the body, and neither `signing`, `previousSecretExpiresAtUs` nor `headerNames` in the text. They mean "hmac",
+ * no secret before, and no custom headers.
  *
  * A delivery:
  *
@@ -42,7 +45,14 @@ import {
   type DeliveryAttempt,
   type DeliveryFailure,
 } from "../../core/webhook/delivery.js";
-import { EVENT_NAMES, ON_FAILURE_MODES, type Webhook } from "../../core/webhook/webhook.js";
+import {
+  EVENT_NAMES,
+  NO_SECRETS,
+  ON_FAILURE_MODES,
+  WEBHOOK_DEFAULTS,
+  type Webhook,
+  type WebhookSecrets,
+} from "../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../core/webhook/webhook-change.js";
 import { NULL_LENGTH, named, setUint53, uint53 } from "./index-fields.js";
 import { decodeMap, encodeMessagePack } from "./message-pack.js";
@@ -83,8 +93,8 @@ export function encodeWebhookChange(change: WebhookChange): { type: 21 | 22; ind
   const text = textEncoder.encode(JSON.stringify(shown satisfies WebhookIndex));
   const index = new Uint8Array(ORIGIN_BYTES + text.length);
   index.set(text, ORIGIN_BYTES);
-  const secret = change.kind === "webhook_put" ? change.secret : null;
-  return { type: 21, index, body: encodeMessagePack({ secret }) };
+  const secrets = change.kind === "webhook_put" ? change.secrets : NO_SECRETS;
+  return { type: 21, index, body: encodeMessagePack(secrets) };
 }
 
 /** @throws RecordDecodeError */
@@ -104,14 +114,32 @@ export function decodeWebhookIndex(bytes: Uint8Array): WebhookIndex {
   if ((shown as WebhookIndex).webhook !== undefined && !(Array.isArray(subscribedEvents) && hasTimes)) {
     throw new RecordDecodeError("the webhook lacks its events or its times");
   }
-  return shown as WebhookIndex;
+  const { webhook, deleted } = shown as WebhookIndex;
+  return webhook === undefined ? { deleted } : { webhook: { ...OLDER_WEBHOOK, ...webhook } };
 }
 
+/** What an older record does not say. */
+const OLDER_WEBHOOK = { signing: WEBHOOK_DEFAULTS.signing, previousSecretExpiresAtUs: null, headerNames: [] } as const;
+
 /** Only for the recorder, and for `check`, which does not show it. @throws RecordDecodeError */
-export function decodeWebhookSecret(body: Uint8Array): string | null {
-  const { secret } = decodeMap(body);
-  if (secret !== null && typeof secret !== "string") throw new RecordDecodeError("the webhook's secret is not a text");
-  return secret;
+export function decodeWebhookSecrets(body: Uint8Array): WebhookSecrets {
+  const { secret, previousSecret = null, headers = [] } = decodeMap(body);
+  if (!isTextOrNull(secret) || !isTextOrNull(previousSecret)) {
+    throw new RecordDecodeError("a secret of the webhook is not a text");
+  }
+  const isHeader = (one: unknown): boolean => Array.isArray(one) && one.length === 2 && one.every(isText);
+  if (!Array.isArray(headers) || !headers.every(isHeader)) {
+    throw new RecordDecodeError("a header of the webhook is not a name and a value");
+  }
+  return { secret, previousSecret, headers: headers as WebhookSecrets["headers"] };
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+function isTextOrNull(value: unknown): value is string | null {
+  return value === null || isText(value);
 }
 
 /** @throws RecordDecodeError */

@@ -14,6 +14,10 @@ const FIELDS = {
   "Pause between attempts in seconds": "2.5",
   Retries: "5",
 };
+const SETTINGS = [
+  ...["name", "url", "subscribed_events", "enabled", "on_failure_mode", "has_secret"],
+  ...["delivery_timeout_seconds", "retry_backoff_seconds", "max_retries"],
+];
 const BOXES = {
   ProgramStarted: true,
   ProgramCompleted: false,
@@ -128,6 +132,6 @@ async function shown(page: Page): Promise<[Fields, Boxes]> {
 
 /** What the service says of the webhook, without its id and times. */
 async function settingsAt(cell: ConsoleCell, path: string): Promise<object> {
-  const { id: _, created_at: _made, updated_at: _changed, ...settings } = await cell.get<Record<string, unknown>>(path);
-  return settings;
+  const webhook = await cell.get<Record<string, unknown>>(path);
+  return Object.fromEntries(SETTINGS.map((name) => [name, webhook[name]]));
 }

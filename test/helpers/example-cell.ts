@@ -203,7 +203,9 @@ export const EXAMPLE_REQUESTS: Readonly<Record<string, ExampleRequest>> = {
   listWebhookDeliveries: get(`${webhook}/deliveries?limit=2`),
   getWebhookDelivery: get(`/webhook-deliveries/${EXAMPLE_DELIVERY}`),
   createWebhook: post("/webhooks", REQUEST_EXAMPLES.createWebhook),
+  getWebhookSigningKey: get("/webhooks/signing-key"),
   updateWebhook: { method: "PATCH", path: webhook, body: REQUEST_EXAMPLES.updateWebhook },
+  rotateWebhookSecret: post(`${webhook}/rotate-secret`, REQUEST_EXAMPLES.rotateWebhookSecret),
   testWebhook: post(`${webhook}/test`),
   retryWebhookDelivery: post(`/webhook-deliveries/${FAILED_DELIVERY}/retry`),
 };

@@ -206,10 +206,12 @@ export class RecorderServices {
   }
 
   #createWebhookService(): WebhookService {
-    const { options, environment, status, line, report } = this.#options;
-    const { timers, wallUs, startDispatcher, send } = environment;
+    const { options, environment, directory, status, line, report } = this.#options;
+    const { fileSystem, timers, wallUs, startDispatcher, send } = environment;
     return new WebhookService({
       state: this.state,
+      fileSystem,
+      directory: directory.path,
       timers,
       clock: this.#clock,
       startDispatcher,

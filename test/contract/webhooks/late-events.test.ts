@@ -101,7 +101,8 @@ t.test("a Started that comes late does not undo a Completed, by the rule of the 
     MARK: started.updated_at,
     BASE: `http://127.0.0.1:${service.port}`,
   };
-  for (const heading of ["## Change the secret", "## What is promised", "## Deliveries"]) {
+  const headings = ["## Change the secret", "## Sign with a key pair", "## Headers of your own", "## What is promised"];
+  for (const heading of [...headings, "## Deliveries"]) {
     for (const block of GUIDE.blocks(heading, "sh")) {
       const script = `curl() { command curl -sSf "$@"; }\n${block}`;
       await t.resolves(promisify(execFile)("bash", ["-ec", script], { env: { ...process.env, ...names } }), block);

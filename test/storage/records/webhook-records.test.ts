@@ -2,13 +2,15 @@ import t from "tap";
 import { readUuid } from "../../../core/identifiers.js";
 import { DELIVERY_STATUSES, type Delivery } from "../../../core/webhook/delivery.js";
 import { newDelivery } from "../../../core/webhook/emit-run-event.js";
+import { NO_SECRETS } from "../../../core/webhook/webhook.js";
 import { failureNote } from "../../../core/webhook/webhook-response.js";
 import { encodeEvents, IndexedEvents } from "../../../storage/records/event-index.js";
+import { encodeMessagePack } from "../../../storage/records/message-pack.js";
 import { decodeIndex, RecordDecodeError } from "../../../storage/records/record-index.js";
 import {
   decodeDelivery,
   decodeDeliveryBody,
-  decodeWebhookSecret,
+  decodeWebhookSecrets,
   deliveryPlaces,
   encodeWebhookChange,
 } from "../../../storage/records/webhook-record.js";
@@ -20,6 +22,7 @@ import {
   EVENT,
   failedDelivery,
   SECRET,
+  SECRETS,
   WEBHOOK,
   WEBHOOK_ID,
   webhookChanges,
@@ -28,17 +31,30 @@ import {
 t.test("index sections and bodies come back as they were", async (t) => {
   const [put, deleted, delivery] = webhookChanges(RUN_ID).map(encodeWebhookChange) as [Encoded, Encoded, Encoded];
   t.strictSame(decodeIndex(21, put.index), { type: 21, origin: null, shown: { webhook: WEBHOOK } });
-  t.equal(decodeWebhookSecret(put.body), SECRET);
-  t.notOk(Buffer.from(put.index).includes(SECRET), "the secret is not in what answers are made of");
+  t.strictSame(decodeWebhookSecrets(put.body), SECRETS);
+  for (const hidden of [SECRET, "the old one", "k 1"]) {
+    t.notOk(Buffer.from(put.index).includes(hidden), "what is write-only is not in what answers are made of");
+  }
   t.strictSame(decodeIndex(21, deleted.index), {
     ...{ type: 21, origin: null, shown: { deleted: { id: WEBHOOK_ID, name: WEBHOOK.name } } },
   });
-  t.equal(decodeWebhookSecret(deleted.body), null);
+  t.strictSame(decodeWebhookSecrets(deleted.body), NO_SECRETS);
   t.strictSame(decodeIndex(22, delivery.index), { type: 22, origin: null, delivery: failedDelivery(RUN_ID) });
   t.strictSame(decodeDeliveryBody(delivery.body), { history: [ATTEMPT], payload: null });
   const fresh = newDelivery({ id: DELIVERY_ID, webhookId: WEBHOOK_ID, onFailureMode: "IGNORE" }, EVENT, null);
   const alone = encodeWebhookChange({ kind: "delivery_put", delivery: fresh, history: [], payload: "{}" });
   t.strictSame(decodeIndex(22, alone.index), { type: 22, origin: null, delivery: fresh });
+});
+
+t.test("a webhook's record of a release without rotation, headers and Ed25519", async (t) => {
+  const { signing, previousSecretExpiresAtUs, headerNames, ...older } = WEBHOOK;
+  const index = Buffer.concat([Buffer.alloc(9), Buffer.from(JSON.stringify({ webhook: older }))]);
+  const webhook = { ...WEBHOOK, signing: "hmac", previousSecretExpiresAtUs: null, headerNames: [] };
+  t.strictSame(decodeIndex(21, index), { type: 21, origin: null, shown: { webhook } });
+  t.strictSame(decodeWebhookSecrets(encodeMessagePack({ secret: SECRET })), { ...NO_SECRETS, secret: SECRET });
+  for (const wrong of [{ secret: 1 }, { secret: null, previousSecret: 1 }, { secret: null, headers: [["X-A"]] }]) {
+    t.throws(() => decodeWebhookSecrets(encodeMessagePack(wrong)), RecordDecodeError);
+  }
 });
 
 t.test("golden bytes of a delivery and of events, little-endian", async (t) => {

@@ -72,7 +72,7 @@ export class DeliveryRunner {
     const again = (id: string): void => this.#happensLater(this.#tracked.get(id), { event: "again" });
     const postponed = { timers, tick, report, onChange: onFaultChange, again };
     this.#unreadable = new PostponedDeliveries("stored data cannot be read", postponed);
-    this.#unsent = new PostponedDeliveries("no connection can be made", postponed);
+    this.#unsent = new PostponedDeliveries("they cannot be sent", postponed);
   }
 
   /** Which deliveries are postponed, and why, for people; null while there is none. */
@@ -249,12 +249,18 @@ export class DeliveryRunner {
       case "load":
         this.#load(tracked);
         return;
-      case "attempt":
+      case "attempt": {
+        const signers = this.#options.signers(action.kept);
+        if ("lacking" in signers) {
+          this.#postponeUnsent(tracked, signers.lacking);
+          return;
+        }
         if (isInline) this.requests.begin(tracked);
         else tracked.windowEndMs = action.windowEndMs;
         tracked.state = "attempting";
-        this.#jobs.push(jobOf(tracked, action.kept, action.windowEndMs - nowMs));
+        this.#jobs.push(jobOf(tracked, action.kept, signers, action.windowEndMs - nowMs));
         return;
+      }
       case "delivered":
         for (const request of tracked.requests.splice(0)) this.requests.answerRecorded(request, tracked);
         this.#rest(tracked);
@@ -318,7 +324,7 @@ export class DeliveryRunner {
     }
   }
 
-  /** The machine lacked what the attempt needed. Nothing was sent, and it does not count. */
+  /** The machine or the signing key lacked what the attempt needed. Nothing was sent, and it does not count. */
   #postponeUnsent(tracked: TrackedDelivery, reason: string): void {
     const { current } = tracked;
     tracked.current = null;

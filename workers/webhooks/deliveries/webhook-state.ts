@@ -1,14 +1,14 @@
 import type { Delivery } from "../../../core/webhook/delivery.js";
 import { BegunDelivery } from "../../../core/webhook/emit-run-event.js";
-import type { Webhook } from "../../../core/webhook/webhook.js";
+import type { Webhook, WebhookSecrets } from "../../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import type { IndexedEvent } from "../../../storage/records/event-index.js";
-import { decodeWebhookSecret, type WebhookIndex } from "../../../storage/records/webhook-record.js";
+import { decodeWebhookSecrets, type WebhookIndex } from "../../../storage/records/webhook-record.js";
 
-/** A webhook with its secret. Only the dispatcher may get the secret. */
+/** A webhook with what is write-only of it. Only the dispatcher may get that. */
 export interface KeptWebhook {
   readonly webhook: Webhook;
-  readonly secret: string | null;
+  readonly secrets: WebhookSecrets;
 }
 
 /**
@@ -58,7 +58,7 @@ export class WebhookState {
   apply(change: WebhookChange): void {
     switch (change.kind) {
       case "webhook_put":
-        this.#put(change.webhook, change.secret);
+        this.#put(change.webhook, change.secrets);
         return;
       case "webhook_deleted":
         this.#delete(change.webhook.id);
@@ -83,7 +83,7 @@ export class WebhookState {
 
   /** Applies a webhook's record that was read from the log. @throws RecordDecodeError */
   replay({ webhook, deleted }: WebhookIndex, body: Uint8Array): void {
-    if (webhook !== undefined) this.#put(webhook, decodeWebhookSecret(body));
+    if (webhook !== undefined) this.#put(webhook, decodeWebhookSecrets(body));
     else this.#delete(deleted.id);
   }
 
@@ -92,8 +92,8 @@ export class WebhookState {
     this.#pending = new Map([...this.#pending].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  #put(webhook: Webhook, secret: string | null): void {
-    this.#webhooks.set(webhook.id, { webhook, secret });
+  #put(webhook: Webhook, secrets: WebhookSecrets): void {
+    this.#webhooks.set(webhook.id, { webhook, secrets });
   }
 
   #delete(id: string): void {

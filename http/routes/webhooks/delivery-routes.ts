@@ -1,9 +1,9 @@
-import { LIMITS } from "../../core/limits.js";
-import { unknownId } from "../../core/service-errors.js";
-import type { View } from "../../storage/view/view.js";
-import type { DeliveryDocuments } from "../documents/delivery-documents.js";
-import { defineRoute, type Route } from "../requests/route.js";
-import { DELIVERY_ID, jsonResponse, limitParameter, WEBHOOK_ID } from "./declared-parameters.js";
+import { LIMITS } from "../../../core/limits.js";
+import { unknownId } from "../../../core/service-errors.js";
+import type { View } from "../../../storage/view/view.js";
+import type { DeliveryDocuments } from "../../documents/delivery-documents.js";
+import { defineRoute, type Route } from "../../requests/route.js";
+import { DELIVERY_ID, jsonResponse, limitParameter, WEBHOOK_ID } from "../declared-parameters.js";
 import { WEBHOOK_TAG, type WriteWebhook } from "./webhook-routes.js";
 
 export function deliveryRoutes(view: View, documents: DeliveryDocuments, write: WriteWebhook): Route[] {
