@@ -113,10 +113,10 @@ function unchangedOrNull(properties: Properties): Properties {
 
 /** Read-only properties of an answer, accepted so that a client can send the answer back. */
 const ignored: Properties = Object.fromEntries(
-  [...["id", "has_secret", "previous_secret_expires_at", "header_names", "created_at", "updated_at"]].map((field) => [
-    field,
-    { readOnly: true, description: "Ignored, so that what GET gave can be sent back." },
-  ]),
+  [
+    ...["id", "has_secret", "previous_secret_expires_at", "header_names", "created_at", "updated_at"],
+    ...["deliveries_24h", "last_success_at", "last_failure_at", "last_error"],
+  ].map((field) => [field, { readOnly: true, description: "Ignored, so that what GET gave can be sent back." }]),
 );
 
 export const WEBHOOK_REQUEST_SCHEMAS = {
@@ -281,7 +281,7 @@ function allowedInsteadOf(url: string, policyOf: (port: number) => AddressPolicy
 }
 
 /** Whether the text is a URL to which events can be sent. */
-function isWebhookUrl(text: string): boolean {
+export function isWebhookUrl(text: string): boolean {
   // The URL parser drops or escapes spaces and control characters, so what is kept would differ from what was sent.
   if (!/^https?:\/\/[^/?#@\\]/i.test(text) || /[\s\p{Cc}]/u.test(text) || !URL.canParse(text)) return false;
   const { username, password } = new URL(text);

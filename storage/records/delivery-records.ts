@@ -5,8 +5,8 @@ import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
 import { MisplacedRecordError } from "../log/misplaced-record.js";
 import { mapConcurrently } from "../map-concurrently.js";
 import { StorageError } from "../storage-error.js";
+import type { DeliveryRow, ViewDeliveries } from "../view/deliveries/view-deliveries.js";
 import type { RecordReader } from "../view/run-records.js";
-import type { DeliveryRow, ViewDeliveries } from "../view/view-deliveries.js";
 import { decodeStoredDelivery, isRecordOf, RECORD_TYPE } from "./record-index.js";
 import { decodeDeliveryBody } from "./webhook-record.js";
 

@@ -75,8 +75,14 @@ export interface DeliveryPlaces {
   readonly webhookIdAt: number;
   /** -1 for a delivery of no run. */
   readonly runIdAt: number;
+  /** Places in EVENT_NAMES and DELIVERY_STATUSES. */
+  readonly eventName: number;
   readonly status: number;
   readonly createdAtUs: number;
+  readonly updatedAtUs: number;
+  /** 0: never. */
+  readonly deliveredAtUs: number;
+  readonly firstFailedAtUs: number;
   /** True in the pause before the next attempt. */
   readonly isPaused: boolean;
 }
@@ -239,8 +245,17 @@ export function deliveryPlaces(bytes: Uint8Array): DeliveryPlaces {
   named(DELIVERY_STATUSES, status, "delivery status");
   const isOfNoRun = view.getUint32(32) === 0 && view.getUint32(36) === 0;
   const createdAtUs = uint53(view, 76);
-  const isPaused = uint53(view, 92) !== 0;
-  return { idAt: 0, webhookIdAt: 16, runIdAt: isOfNoRun ? -1 : 32, status, createdAtUs, isPaused };
+  return {
+    ...{ idAt: 0, webhookIdAt: 16, runIdAt: isOfNoRun ? -1 : 32, eventName: view.getUint8(64), status, createdAtUs },
+    ...{ updatedAtUs: uint53(view, 84), isPaused: uint53(view, 92) !== 0, deliveredAtUs: uint53(view, 100) },
+    firstFailedAtUs: uint53(view, 108),
+  };
+}
+
+/** How the delivery failed the last time, or the first time. @param bytes the index section without the origin @throws RecordDecodeError */
+export function deliveryError(bytes: Uint8Array, which: "last" | "first"): string | null {
+  const { lastError, firstFailure } = decodeDelivery(bytes);
+  return which === "last" ? lastError : (firstFailure?.error ?? null);
 }
 
 /** @param bytes the index section without the origin @throws RecordDecodeError */

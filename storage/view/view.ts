@@ -17,9 +17,9 @@ import { type DeliveryContent, DeliveryRecords, type EmittingRun } from "../reco
 import { ActiveRuns } from "./active-runs.js";
 import { CellState } from "./cell-state.js";
 import { type RunChanges, type RunFollower, runChangesOf } from "./changes/run-changes.js";
+import { type DeliveryRow, ViewDeliveries } from "./deliveries/view-deliveries.js";
 import { type RunPage, runPageOf } from "./run-page.js";
 import { RunRecords, type RunRecordsOptions, type StoredRun } from "./run-records.js";
-import { ViewDeliveries } from "./view-deliveries.js";
 import { ViewFold, type ViewTables } from "./view-fold.js";
 import { type RunListQuery, ViewRuns } from "./view-runs.js";
 import { ViewWebhooks } from "./view-webhooks.js";
@@ -168,21 +168,17 @@ export class View {
   }
 
   /**
-   * Deliveries to a webhook, deleted or not, newest first: as many as `limit` and `LIMITS.deliveriesPageBytes` allow, and at least one if there is one.
+   * A page of these deliveries, in their order: as many as `LIMITS.deliveriesPageBytes` allows, and at least one if there is one.
    *
-   * @param beforeUs only those created before this time; null means all
    * @param toBytes makes the bytes that are kept of each
    * @param throwIfCancelled ends the reading by throwing, when nobody waits for the page any more
    * @throws StorageError when the stored data of a delivery is damaged or missing
    */
   listDeliveries(
-    webhookId: string,
-    beforeUs: number | null,
-    limit: number,
+    rows: readonly DeliveryRow[],
     toBytes: (delivery: Delivery, payload: string) => Uint8Array,
     throwIfCancelled: () => void = () => {},
   ): Promise<Uint8Array[]> {
-    const rows = this.deliveries.ofWebhook(webhookId, beforeUs, limit);
     return this.#deliveryRecords.page(rows, toBytes, throwIfCancelled);
   }
 

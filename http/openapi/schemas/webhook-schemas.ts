@@ -84,6 +84,16 @@ export const WEBHOOK_SCHEMAS = {
         "unless two secrets overlap",
       ),
       header_names: list(text("Name of a header."), "Names of the custom headers. Their values are never shown."),
+      deliveries_24h: {
+        ...object({
+          delivered: count("Those that the receiver has accepted."),
+          failed: count("Those that have failed."),
+        }),
+        description: "Deliveries that were created in the last 24 hours, counted by what they are now.",
+      },
+      last_success_at: nullable(time("When the receiver last accepted a delivery."), "if it never did"),
+      last_failure_at: nullable(time("When a delivery last failed."), "if none ever did"),
+      last_error: nullable(text("Why the delivery failed that failed last, for people."), "if none ever did"),
       created_at: time("When the webhook was registered."),
       updated_at: time("When its settings last changed."),
     },

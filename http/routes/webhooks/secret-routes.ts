@@ -36,7 +36,7 @@ function rotateRoute(view: View, write: WriteWebhook, receiverPolicy: ReceiverPo
       const webhookId = params.webhook_id as string;
       requireWebhook(view, webhookId);
       await write({ op: "rotate_secret", webhookId, rotation: rotatedSecret(body as RotateSecretBody) });
-      return jsonReply(answerOf(requireWebhook(view, webhookId)));
+      return jsonReply(answerOf(view, requireWebhook(view, webhookId)));
     },
   });
 }

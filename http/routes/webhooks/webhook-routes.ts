@@ -47,7 +47,7 @@ function webhookListRoute(view: View): Route {
     tag: WEBHOOK_TAG,
     summary: "Lists the webhooks, oldest first.",
     responses: { 200: jsonResponse("WebhookResponseList", "All webhooks.") },
-    handle: () => jsonReply(view.webhooks.list().map(answerOf)),
+    handle: () => jsonReply(view.webhooks.list().map((webhook) => answerOf(view, webhook))),
   });
 }
 
@@ -62,7 +62,7 @@ function createRoute(view: View, write: WriteWebhook, receiverPolicy: ReceiverPo
     responses: { 201: jsonResponse("WebhookResponse", "The webhook.") },
     async handle({ body }) {
       const id = await write({ op: "create", webhook: createdWebhook(body as WebhookRequestBody) });
-      return jsonReply(answerOf(requireWebhook(view, id)), 201);
+      return jsonReply(answerOf(view, requireWebhook(view, id)), 201);
     },
   });
 }
@@ -75,7 +75,7 @@ function webhookRoute(view: View): Route {
     summary: "One webhook.",
     pathParameters: { webhook_id: WEBHOOK_ID },
     responses: { 200: jsonResponse("WebhookResponse", "The webhook.") },
-    handle: ({ params }) => jsonReply(answerOf(requireWebhook(view, params.webhook_id as string))),
+    handle: ({ params }) => jsonReply(answerOf(view, requireWebhook(view, params.webhook_id as string))),
   });
 }
 
@@ -100,7 +100,7 @@ function updateRoute(view: View, write: WriteWebhook, receiverPolicy: ReceiverPo
       requireWebhook(view, webhookId);
       checkWriteCondition(asked.header("if-match"));
       await write({ op: "update", webhookId, change: updatedWebhook(body as WebhookRequestBody) });
-      return jsonReply(answerOf(requireWebhook(view, webhookId)));
+      return jsonReply(answerOf(view, requireWebhook(view, webhookId)));
     },
   });
 }
@@ -160,8 +160,9 @@ export function bodyDeclaration(
 }
 
 /** A WebhookResponse as it is now. */
-export function answerOf(webhook: Webhook) {
-  return webhookResponse(webhook, wallClockUs());
+export function answerOf(view: View, webhook: Webhook) {
+  const wallUs = wallClockUs();
+  return webhookResponse(webhook, view.deliveries.figuresOf(webhook.id, wallUs), wallUs);
 }
 
 /** @throws ServiceError webhook_not_found */

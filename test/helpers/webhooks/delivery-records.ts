@@ -32,7 +32,7 @@ export const recordOfEnd = (run: RunState): Encoded =>
 /** A page as it is shown: each delivery with its payload. */
 export async function listed(view: View, beforeUs: number | null, limit: number): Promise<[Delivery, string][]> {
   const toBytes = (delivery: Delivery, payload: string) => Buffer.from(JSON.stringify([delivery, payload]));
-  const items = await view.listDeliveries(WEBHOOK_ID, beforeUs, limit, toBytes);
+  const items = await view.listDeliveries(view.deliveries.ofWebhook(WEBHOOK_ID, beforeUs, limit), toBytes);
   return items.map((item) => JSON.parse(Buffer.from(item).toString()));
 }
 

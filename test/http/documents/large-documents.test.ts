@@ -152,12 +152,15 @@ t.test("a page of deliveries for which nobody waits any more is not read further
   cell.applyWebhook(timeUs, { kind: "webhook_put", webhook: WEBHOOK, secrets: SECRETS });
   for (let nth = 0; nth < 9; nth++) end(cell, createRun(cell, 0));
   const toBytes = () => new Uint8Array(1);
-  t.equal((await cell.view.listDeliveries(WEBHOOK.id, null, 9, toBytes)).length, 9);
+  t.equal((await cell.view.listDeliveries(cell.view.deliveries.ofWebhook(WEBHOOK.id, null, 9), toBytes)).length, 9);
   cell.reads = 0;
   const throwIfCancelled = (): void => {
     if (cell.reads > 0) throw new Error("nobody waits");
   };
-  await t.rejects(cell.view.listDeliveries(WEBHOOK.id, null, 9, toBytes, throwIfCancelled), /nobody waits/);
+  await t.rejects(
+    cell.view.listDeliveries(cell.view.deliveries.ofWebhook(WEBHOOK.id, null, 9), toBytes, throwIfCancelled),
+    /nobody waits/,
+  );
   t.equal(cell.reads, 4, "those that are read together");
 });
 

@@ -2,7 +2,7 @@ import t from "tap";
 import { readUuid } from "../../../core/identifiers.js";
 import { DELIVERY_STATUSES, type Delivery } from "../../../core/webhook/delivery.js";
 import { newDelivery } from "../../../core/webhook/emit-run-event.js";
-import { NO_SECRETS } from "../../../core/webhook/webhook.js";
+import { EVENT_NAMES, NO_SECRETS } from "../../../core/webhook/webhook.js";
 import { failureNote } from "../../../core/webhook/webhook-response.js";
 import { encodeEvents, IndexedEvents } from "../../../storage/records/event-index.js";
 import { encodeMessagePack } from "../../../storage/records/message-pack.js";
@@ -123,7 +123,12 @@ t.test("what the view takes of deliveries, without making texts of ids, is what 
     test,
   ]) {
     const bytes = stored(delivery);
-    const { idAt, webhookIdAt, runIdAt, status, createdAtUs, isPaused } = deliveryPlaces(bytes);
+    const places = deliveryPlaces(bytes);
+    const { idAt, webhookIdAt, runIdAt, status, createdAtUs, isPaused } = places;
+    t.equal(EVENT_NAMES[places.eventName], delivery.eventName);
+    t.equal(places.updatedAtUs, delivery.updatedAtUs);
+    t.equal(places.deliveredAtUs || null, delivery.deliveredAtUs);
+    t.equal(places.firstFailedAtUs || null, delivery.firstFailure?.atUs ?? null);
     t.equal(readUuid(bytes, idAt), delivery.id);
     t.equal(readUuid(bytes, webhookIdAt), delivery.webhookId);
     t.equal(runIdAt < 0 ? null : readUuid(bytes, runIdAt), delivery.runId);

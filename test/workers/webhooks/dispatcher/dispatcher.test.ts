@@ -58,7 +58,7 @@ t.test(
     t.match(sent[0]?.request, {
       eventId: "e1",
       signers: signedBy("s"),
-      headers: [],
+      headers: listOf(),
       timestampSeconds: START_US / 1e6 + 1,
       userAgent: "test/1",
     });

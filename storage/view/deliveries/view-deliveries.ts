@@ -1,16 +1,26 @@
 /**
- * The deliveries of the view, 75 to 90 bytes each, whatever their payload and attempts. Everything else that clients see of a delivery is in its
+ * The deliveries of the view, 76 to 91 bytes each, whatever their payload and attempts. Everything else that clients see of a delivery is in its
  * latest record. Before its first attempt it is in the record of the run whose event it delivers.
  */
 
-import { lowerBound } from "../../core/lower-bound.js";
-import { DELIVERY_STATUSES, type DeliveryStatus } from "../../core/webhook/delivery.js";
-import { RecordLocations } from "../columns/record-locations.js";
-import { TypedColumn } from "../columns/typed-column.js";
-import { UuidTable } from "../columns/uuid-table.js";
-import type { RecordLocation } from "../log/committed-batch.js";
-import type { IndexedEvents } from "../records/event-index.js";
-import { deliveryPlaces } from "../records/webhook-record.js";
+import { DELIVERY_STATUSES, type DeliveryStatus } from "../../../core/webhook/delivery.js";
+import { EVENT_NAMES, type EventName } from "../../../core/webhook/webhook.js";
+import type { WebhookFigures } from "../../../core/webhook/webhook-response.js";
+import { RecordLocations } from "../../columns/record-locations.js";
+import { TypedColumn } from "../../columns/typed-column.js";
+import { UuidTable } from "../../columns/uuid-table.js";
+import type { RecordLocation } from "../../log/committed-batch.js";
+import type { IndexedEvents } from "../../records/event-index.js";
+import { deliveryPlaces } from "../../records/webhook-record.js";
+import { DeliveryList } from "./delivery-list.js";
+
+/** Which deliveries of a webhook; what is left out holds for every one. */
+export interface DeliveryFilter {
+  /** Only those created before this time. */
+  readonly beforeUs?: number | undefined;
+  readonly status?: DeliveryStatus | undefined;
+  readonly eventName?: EventName | undefined;
+}
 
 /** What is known of a delivery without reading it. */
 export interface DeliveryRow {
@@ -26,19 +36,17 @@ export interface DeliveryRow {
 const PENDING = DELIVERY_STATUSES.indexOf("pending");
 /** Stands for a run's entry when there is no run. */
 const NO_RUN = 0xffff_ffff;
-const LIST_CHUNK = 512;
-
-/** The deliveries to one webhook: rows in order of creation. */
-interface DeliveryList {
-  rows: TypedColumn<Uint32Array>;
-  /** True when a row came after a younger one. That happens if older records were damaged, or the clock was reset. */
-  isUnsorted: boolean;
-}
+const NO_FIGURES: WebhookFigures = {
+  ...{ delivered: 0, failed: 0, lastSuccessAtUs: null, lastFailureAtUs: null, lastError: null },
+};
+/** How many rows are looked at in one go, for those that match a filter: some tenths of a millisecond. */
+const SEARCHED_ROWS = 8_192;
 
 export class ViewDeliveries {
   /** Delivery ids. The entry of an id is its row in the columns. */
   readonly #ids = new UuidTable();
   readonly #statuses = new TypedColumn(Uint8Array);
+  readonly #eventNames = new TypedColumn(Uint8Array);
   readonly #createdAtUs = new TypedColumn(Float64Array);
   /** By row: the entry in `#runs`, or NO_RUN. */
   readonly #runOfRow = new TypedColumn(Uint32Array);
@@ -65,22 +73,25 @@ export class ViewDeliveries {
     this.#version++;
     const run = this.#runs.enter(runId);
     this.#changed(run);
-    events.forEachDelivery((bytes, idAt, webhookIdAt, timeUs) => {
+    events.forEachDelivery((bytes, idAt, webhookIdAt, timeUs, eventName) => {
       const known = this.#ids.size;
       if (this.#ids.enterBytes(bytes, idAt) < known) return;
-      this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, timeUs);
+      this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, timeUs, eventName);
     });
   }
 
   /** Takes a record of a delivery. @param bytes its index section without the origin @throws RecordDecodeError */
   put(bytes: Uint8Array, location: RecordLocation): void {
-    const { idAt, webhookIdAt, runIdAt, status, createdAtUs, isPaused } = deliveryPlaces(bytes);
+    const places = deliveryPlaces(bytes);
+    const { idAt, webhookIdAt, runIdAt, status, createdAtUs, isPaused } = places;
     this.#version++;
     const run = runIdAt < 0 ? NO_RUN : this.#runs.enterBytes(bytes, runIdAt);
     const known = this.#ids.size;
     const row = this.#ids.enterBytes(bytes, idAt);
-    if (row === known) this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, createdAtUs);
+    if (row === known) this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, createdAtUs, places.eventName);
+    const before = this.#statuses.get(row);
     this.#statuses.set(row, status);
+    this.#lists[this.#webhookOfRow.get(row)]?.changed(row, before, places, bytes);
     this.#locations.set(row, location);
     if (run !== NO_RUN) this.#changed(run);
     if (isPaused && this.#hasPauses) this.#paused.add(row);
@@ -122,15 +133,35 @@ export class ViewDeliveries {
 
   /** Deliveries to a webhook, newest first. @param beforeUs only those created before this time; null means all */
   ofWebhook(webhookId: string, beforeUs: number | null, limit: number): DeliveryRow[] {
+    // Without a filter there is one piece of work.
+    const { done, value } = this.search(webhookId, { beforeUs: beforeUs ?? undefined }, limit).next();
+    return done === true ? value : [];
+  }
+
+  /**
+   * Deliveries to a webhook that match the filter, newest first. It looks at a bounded number of them, then yields, so that its caller can let others
+   * work.
+   */
+  *search(webhookId: string, filter: DeliveryFilter, limit: number): Generator<undefined, DeliveryRow[]> {
+    const found: DeliveryRow[] = [];
     const list = this.#lists[this.#webhooks.entryOf(webhookId)];
-    if (list === undefined) return [];
-    if (list.isUnsorted) this.#sort(list);
-    const { rows } = list;
-    const isBefore = (at: number): boolean => beforeUs === null || this.#createdAtUs.get(rows.get(at)) < beforeUs;
-    const end = lowerBound(0, rows.length, isBefore);
-    const page: DeliveryRow[] = [];
-    for (let at = end - 1; at >= 0 && page.length < limit; at--) page.push(this.#row(rows.get(at)));
-    return page;
+    const { beforeUs, status, eventName } = filter;
+    const wantedStatus = status && DELIVERY_STATUSES.indexOf(status);
+    const wantedName = eventName && EVENT_NAMES.indexOf(eventName);
+    let looked = 0;
+    for (let at = list?.endBefore(beforeUs) ?? 0; list !== undefined && at > 0 && found.length < limit; at--) {
+      const row = list.row(at - 1);
+      const isStatus = wantedStatus === undefined || this.#statuses.get(row) === wantedStatus;
+      if (isStatus && (wantedName === undefined || this.#eventNames.get(row) === wantedName))
+        found.push(this.#row(row));
+      if (++looked % SEARCHED_ROWS === 0) yield undefined;
+    }
+    return found;
+  }
+
+  /** How a webhook's deliveries went. @param nowUs ends the 24 hours that are counted */
+  figuresOf(webhookId: string, nowUs: number): WebhookFigures {
+    return this.#lists[this.#webhooks.entryOf(webhookId)]?.figures(nowUs) ?? NO_FIGURES;
   }
 
   #changed(run: number): void {
@@ -138,33 +169,16 @@ export class ViewDeliveries {
   }
 
   /** Fills the columns for the id that was entered last. @param webhook entry in `#webhooks` @param run entry in `#runs`, or NO_RUN */
-  #added(webhook: number, run: number, createdAtUs: number): void {
+  #added(webhook: number, run: number, createdAtUs: number, eventName: number): void {
     const row = this.#statuses.length;
     this.#statuses.push(PENDING);
+    this.#eventNames.push(eventName);
     this.#createdAtUs.push(createdAtUs);
     this.#runOfRow.push(run);
     this.#locations.push();
     this.#webhookOfRow.push(webhook);
-    this.#list(webhook, row, createdAtUs);
-  }
-
-  #list(webhook: number, row: number, createdAtUs: number): void {
-    let list = this.#lists[webhook];
-    if (list === undefined) {
-      list = { rows: new TypedColumn(Uint32Array, LIST_CHUNK), isUnsorted: false };
-      this.#lists[webhook] = list;
-    }
-    const { rows } = list;
-    if (rows.length > 0 && this.#createdAtUs.get(rows.get(rows.length - 1)) > createdAtUs) list.isUnsorted = true;
-    rows.push(row);
-  }
-
-  #sort(list: DeliveryList): void {
-    const { rows } = list;
-    const sorted = Uint32Array.from({ length: rows.length }, (_, at) => rows.get(at));
-    sorted.sort((a, b) => this.#createdAtUs.get(a) - this.#createdAtUs.get(b));
-    for (const [at, row] of sorted.entries()) rows.set(at, row);
-    list.isUnsorted = false;
+    this.#lists[webhook] ??= new DeliveryList(this.#createdAtUs, this.#statuses);
+    this.#lists[webhook].add(row);
   }
 
   #row(row: number): DeliveryRow {
