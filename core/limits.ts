@@ -155,6 +155,9 @@ export const LIMITS = {
    */
   inlineOfReceiver: 64,
   inlineWaitMs: 18_000,
+  /** Deliveries of one resend: months of events to one receiver. Its record takes 33 bytes for each. */
+  resendDeliveries: 250_000,
+  resendPerSecond: { minimum: 1, maximum: 1_000, default: 20 },
   /** How much is kept of a receiver's answer: of its body, and of its headers. */
   answerBodyBytes: 16 * KIB,
   answerHeaderBytes: 16 * KIB,

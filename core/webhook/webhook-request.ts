@@ -11,8 +11,10 @@ import {
 } from "../json/described-schema.js";
 import { pointerPart } from "../json/non-json.js";
 import { LIMITS } from "../limits.js";
+import { parseTimeBoundUs, TIME_LIMIT_US } from "../timestamps.js";
 import { type AddressPolicy, urlAddressFault } from "./address-policy.js";
 import { CUSTOM_HEADER_LIMITS, customHeaderFaults, customHeaders } from "./custom-headers.js";
+import { RESENT_MEANINGS, type ResendQuery, type ResentStatus } from "./resend.js";
 import {
   type CustomHeader,
   EVENT_MEANINGS,
@@ -165,7 +167,38 @@ export const WEBHOOK_REQUEST_SCHEMAS = {
     required: ["secret"],
     additionalProperties: false,
   },
+  ResendRequest: {
+    type: "object",
+    description: "Which deliveries of a webhook are to have one more attempt.",
+    properties: {
+      since: text("Only deliveries that were created at this time or later, and missed events from this time on."),
+      until: nullable(text("Only those before this time."), "or left out: until now"),
+      statuses: {
+        ...list(oneOf(RESENT_MEANINGS, "A state."), "Which of them, by what they are now."),
+        ...{ minItems: 1, maxItems: 4, default: ["failed"] },
+      },
+      event_names: nullable(
+        { ...list(oneOf(EVENT_MEANINGS, "An event."), "Only deliveries of these events."), minItems: 1, maxItems: 64 },
+        "or left out: of every event",
+      ),
+      per_second: {
+        ...integer("How many attempts begin within a second at most."),
+        ...LIMITS.resendPerSecond,
+      },
+    } as Properties,
+    required: ["since"],
+    additionalProperties: false,
+  },
 };
+
+/** A body of ResendRequest. */
+export interface ResendBody {
+  since: string;
+  until?: string | null;
+  statuses?: ResentStatus[];
+  event_names?: EventName[] | null;
+  per_second?: number;
+}
 
 /** A body of RotateSecretRequest. */
 export interface RotateSecretBody {
@@ -254,6 +287,28 @@ export function updatedWebhook(body: WebhookRequestBody): UpdateWebhook {
 /** What a valid body of RotateSecretRequest asks for. */
 export function rotatedSecret({ secret, overlap_seconds, force = false }: RotateSecretBody): RotateSecret {
   return { secret, overlapSeconds: overlap_seconds ?? LIMITS.secretOverlapSeconds.default, force };
+}
+
+/** The faults of a body of ResendRequest that a schema cannot find. */
+export function resendRequestFaults({ since, until }: Readonly<Record<string, unknown>>): WebhookRequestFault[] {
+  const faults: WebhookRequestFault[] = [];
+  for (const [field, value] of Object.entries({ since, until })) {
+    if (typeof value !== "string" || parseTimeBoundUs(value, "up") !== undefined) continue;
+    faults.push({ field, value, allowed: "an ISO 8601 date-time such as 2026-01-31T12:00:00.000000Z" });
+  }
+  if (faults.length > 0 || typeof since !== "string" || typeof until !== "string") return faults;
+  const { sinceUs, untilUs } = resendQuery({ since, until });
+  return sinceUs < untilUs ? [] : [{ field: "until", value: until, allowed: "after since" }];
+}
+
+/** What a valid body of ResendRequest asks for. */
+export function resendQuery({ since, until, statuses = ["failed"], event_names }: ResendBody): ResendQuery {
+  return {
+    sinceUs: parseTimeBoundUs(since, "up") ?? 0,
+    untilUs: (until ? parseTimeBoundUs(until, "up") : undefined) ?? TIME_LIMIT_US,
+    statuses,
+    eventNames: event_names ?? undefined,
+  };
 }
 
 /** The settings that the body gives. Null counts as not given. */

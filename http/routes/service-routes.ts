@@ -20,6 +20,7 @@ import { programRoutes } from "./program-routes.js";
 import { runRoutes } from "./run-routes.js";
 import { metricsRoute, openApiRoute, systemRoutes } from "./system-routes.js";
 import { deliveryRoutes } from "./webhooks/delivery-routes.js";
+import { resendRoutes } from "./webhooks/resend-routes.js";
 import { secretRoutes } from "./webhooks/secret-routes.js";
 import { webhookRoutes } from "./webhooks/webhook-routes.js";
 
@@ -61,6 +62,7 @@ export function serviceRoutes(options: ServiceRouteOptions): Route[] {
     ...fileRoutes(view, large, { open: openStoredExtents, generated: generatedFiles }),
     ...webhookRoutes(view, request, receiverPolicy),
     ...secretRoutes(view, request, receiverPolicy),
+    ...resendRoutes(view, request, slices),
     ...deliveryRoutes(view, new DeliveryDocuments(view, slices), request),
     ...systemRoutes(health, serviceVersion),
     metricsRoute(metrics),

@@ -6,9 +6,12 @@
  * |---|---|---|---|
  * | 21 | webhook | JSON text `{"webhook":…}` of what is shown, or `{"deleted":{id,name}}` | MessagePack `{secret, previousSecret, headers}` |
  * | 22 | delivery | below | MessagePack `{history, payload}` |
+ * | 23 | resend | resend-record.ts | resend-record.ts |
  *
  * What is write-only is apart, in the body: the secrets, and custom headers as `[name, value]` in order. Answers, `inspect` and `export` use
  * only the index section. Only the recorder reads the body; `check` decodes it and discards it.
+ *
+ * A delivery has its own payload in the body if no run's record has it: of a test, and of a missed event that no webhook subscribed to. Else it is null.
  *
  * Older records have only `secret` in the body, and neither `signing`, `previousSecretExpiresAtUs` nor `headerNames` in the text. They mean "hmac",
  * no secret before, and no custom headers.
@@ -57,8 +60,9 @@ import type { WebhookChange } from "../../core/webhook/webhook-change.js";
 import { NULL_LENGTH, named, setUint53, uint53 } from "./index-fields.js";
 import { decodeMap, encodeMessagePack } from "./message-pack.js";
 import { RecordDecodeError } from "./record-decode-error.js";
+import { encodeResend } from "./resend-record.js";
 
-export const WEBHOOK_RECORD_TYPE = { webhook: 21, delivery: 22 } as const;
+export const WEBHOOK_RECORD_TYPE = { webhook: 21, delivery: 22, resend: 23 } as const;
 
 const ORIGIN_BYTES = 9;
 const DELIVERY_BYTES = 120;
@@ -90,7 +94,12 @@ export interface DeliveryPlaces {
 const textEncoder = new TextEncoder();
 const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-export function encodeWebhookChange(change: WebhookChange): { type: 21 | 22; index: Uint8Array; body: Uint8Array } {
+export function encodeWebhookChange(change: WebhookChange): {
+  type: (typeof WEBHOOK_RECORD_TYPE)[keyof typeof WEBHOOK_RECORD_TYPE];
+  index: Uint8Array;
+  body: Uint8Array;
+} {
+  if (change.kind === "resend_put") return { type: 23, index: encodeResend(change.resend), body: change.items };
   if (change.kind === "delivery_put") {
     const { history, payload } = change;
     return { type: 22, index: encodeDelivery(change.delivery), body: encodeMessagePack({ history, payload }) };

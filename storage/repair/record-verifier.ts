@@ -7,6 +7,7 @@ import { UuidTable } from "../columns/uuid-table.js";
 import type { LogRecord } from "../log/committed-batch.js";
 import { decodeChanges, decodeRefusal } from "../records/change-record.js";
 import { decodeIndex, isKnownRecordType, RECORD_TYPE, RecordDecodeError, runOfIndex } from "../records/record-index.js";
+import { ResendItems } from "../records/resend-record.js";
 import { decodeDeliveryBody, decodeWebhookSecrets } from "../records/webhook-record.js";
 import type { NamedExtents } from "./check-store.js";
 
@@ -54,6 +55,11 @@ export class RecordVerifier {
     }
     if (type === RECORD_TYPE.delivery) {
       decodeDeliveryBody(body);
+      return [];
+    }
+    if (type === RECORD_TYPE.resend) {
+      const items = new ResendItems(body);
+      for (let nth = 0; nth < items.count; nth++) items.item(nth);
       return [];
     }
     if (type === RECORD_TYPE.refusal) {

@@ -161,6 +161,9 @@ export class ViewFold implements FoldedState {
     this.#tables.deliveries.put(index, location);
   }
 
+  /** The recorder answers for resends. */
+  resend(): void {}
+
   #runChanged(): void {
     this.#runsVersion++;
     this.#changes++;

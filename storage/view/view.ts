@@ -13,13 +13,16 @@ import type { ProgramState } from "../../core/run/program.js";
 import type { RunState, RunStatus } from "../../core/run/run-state.js";
 import type { Delivery } from "../../core/webhook/delivery.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
+import type { ResendQuery } from "../../core/webhook/resend.js";
+import type { Webhook } from "../../core/webhook/webhook.js";
 import { type DeliveryContent, DeliveryRecords, type EmittingRun } from "../records/delivery-records.js";
 import { ActiveRuns } from "./active-runs.js";
 import { CellState } from "./cell-state.js";
 import { type RunChanges, type RunFollower, runChangesOf } from "./changes/run-changes.js";
+import { chooseDeliveries } from "./deliveries/choose-deliveries.js";
 import { type DeliveryRow, ViewDeliveries } from "./deliveries/view-deliveries.js";
 import { type RunPage, runPageOf } from "./run-page.js";
-import { RunRecords, type RunRecordsOptions, type StoredRun } from "./run-records.js";
+import { type GiveWay, RunRecords, type RunRecordsOptions, type StoredRun } from "./run-records.js";
 import { ViewFold, type ViewTables } from "./view-fold.js";
 import { type RunListQuery, ViewRuns } from "./view-runs.js";
 import { ViewWebhooks } from "./view-webhooks.js";
@@ -180,6 +183,11 @@ export class View {
     throwIfCancelled: () => void = () => {},
   ): Promise<Uint8Array[]> {
     return this.#deliveryRecords.page(rows, toBytes, throwIfCancelled);
+  }
+
+  /** The deliveries that a resend is to attempt: choose-deliveries.ts. */
+  chooseDeliveries(webhook: Webhook, query: ResendQuery, most: number, giveWay: GiveWay) {
+    return chooseDeliveries(this.#tables, webhook, query, most, giveWay);
   }
 
   /** The deliveries of a run, in the order they began. */

@@ -9,10 +9,16 @@ export type WebhookRequest =
   | { op: "rotate_secret"; webhookId: string; rotation: RotateSecret }
   /** Makes the service's signing key, if there is none yet. */
   | { op: "signing_key" }
+  /** One attempt of each of these deliveries: `items` as storage/records/resend-record.ts has them, at least one. */
+  | { op: "resend"; webhookId: string; perSecond: number; items: Uint8Array }
+  | { op: "resend_figures" | "cancel_resend"; webhookId: string; resendId: string }
   /** One attempt with a synthetic event. */
   | { op: "test"; webhookId: string }
   /** One more attempt of a delivery that the receiver has not taken. */
   | { op: "retry"; deliveryId: string; webhookId: string };
 
-/** `id` is the webhook that was created, changed or deleted, the delivery that was attempted, or the public key in PEM. */
+/**
+ * `id` is the webhook that was created, changed or deleted, the delivery that was attempted, the resend that has begun or was cancelled; or the public
+ * key in PEM, or a resend's figures as JSON.
+ */
 export type WebhookReply = { ok: true; id: string } | { ok: false; error: ErrorData };

@@ -20,6 +20,7 @@ import { DeliveryScheduler } from "./deliveries/delivery-scheduler.js";
 import type { InlineAnswer, InlineRequest } from "./deliveries/tracked-delivery.js";
 import type { KeptWebhook } from "./deliveries/webhook-state.js";
 import type { DispatcherCallbacks, DispatcherHandle, startDispatcher } from "./dispatcher/dispatcher-handle.js";
+import { ResendService } from "./resends/resend-service.js";
 import { SigningKey } from "./signing-key.js";
 import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
 import { WebhookWrites } from "./webhook-writes.js";
@@ -63,6 +64,7 @@ export class WebhookService {
   #lastSequence = 0;
   readonly #webhooks: WebhookWrites;
   readonly deliveries: DeliveryScheduler;
+  readonly resends: ResendService;
   readonly #signingKey: SigningKey;
   /** Resolves when the dispatcher has loaded its modules, and the signing key was read; undefined if there is nothing to wait for. */
   readonly loaded: Promise<unknown> | undefined;
@@ -97,8 +99,21 @@ export class WebhookService {
       mostUnderWay: mostUnderWay(descriptorLimit()),
       source: () => this.#source(),
       signers: (kept) => this.#signers(kept),
-      askForContent: (deliveryId) => send({ kind: "delivery_wanted", deliveryId }),
+      askForContent: (deliveryId) => {
+        if (!this.resends.wanted(deliveryId)) send({ kind: "delivery_wanted", deliveryId });
+      },
     });
+    this.resends = new ResendService({
+      ...{ state, deliveries: this.deliveries, timers, tick, newId, append, report },
+      source: () => this.#source(),
+      askForRun: (deliveryId, runId) => send({ kind: "run_wanted", deliveryId, runId }),
+    });
+  }
+
+  /** The service listens on this port, and its view has everything in the log: deliveries and resends go on. */
+  serving(port: number): void {
+    this.deliveries.serving(port);
+    this.resends.serving();
   }
 
   /** What ended the dispatcher, and since when; null while it works. */
@@ -183,9 +198,27 @@ export class WebhookService {
           return;
         case "delete":
           this.#record(request.webhookId, this.#webhooks.delete(request.webhookId), reply);
+          this.resends.webhookDeleted(request.webhookId);
           return;
         case "rotate_secret":
           this.#record(request.webhookId, this.#webhooks.rotateSecret(request.webhookId, request.rotation), reply);
+          return;
+        case "resend": {
+          const created = this.resends.create(request.webhookId, request.perSecond, request.items);
+          this.#replyWhenCommitted(created.sequence, { ok: true, id: created.id }, (answer) => {
+            if (answer.ok) this.resends.committed(created.id);
+            reply(answer);
+          });
+          return;
+        }
+        case "resend_figures": {
+          const figures = this.resends.figures(request.webhookId, request.resendId);
+          reply({ ok: true, id: JSON.stringify(figures) });
+          return;
+        }
+        case "cancel_resend":
+          this.resends.cancel(request.webhookId, request.resendId);
+          reply({ ok: true, id: request.resendId });
           return;
         case "signing_key":
           reply({ ok: true, id: this.#signingKey.publicKey as string });

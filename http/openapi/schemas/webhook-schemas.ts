@@ -15,6 +15,7 @@ import {
 } from "../../../core/json/described-schema.js";
 import { LIMITS } from "../../../core/limits.js";
 import { DELIVERY_STATUS_MEANINGS } from "../../../core/webhook/delivery.js";
+import { RESEND_STATE_MEANINGS } from "../../../core/webhook/resend.js";
 import { EVENT_MEANINGS, ON_FAILURE_MODE_MEANINGS } from "../../../core/webhook/webhook.js";
 import { WEBHOOK_SETTINGS } from "../../../core/webhook/webhook-request.js";
 import { listOf } from "./component-reference.js";
@@ -99,6 +100,25 @@ export const WEBHOOK_SCHEMAS = {
     },
     {},
     "A receiver of events.",
+  ),
+  ResendResponse: object(
+    {
+      resend_id: uuid("Id of the resend."),
+      deliveries: ordinal("How many deliveries it has chosen."),
+    },
+    {},
+    "A resend that has begun.",
+  ),
+  ResendStateResponse: object(
+    {
+      deliveries: ordinal("How many deliveries it has chosen."),
+      attempted: count("How many of them had their attempt."),
+      delivered: count("How many of these the receiver has accepted, by the latest attempt of each."),
+      failed: count("How many failed; also those whose stored data cannot be read, without an attempt."),
+      state: oneOf(RESEND_STATE_MEANINGS, "Where it stands."),
+    },
+    {},
+    "What came of a resend.",
   ),
   SigningKeyResponse: object(
     {

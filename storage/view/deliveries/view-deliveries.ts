@@ -41,6 +41,8 @@ const NO_FIGURES: WebhookFigures = {
 };
 /** How many rows are looked at in one go, for those that match a filter: some tenths of a millisecond. */
 const SEARCHED_ROWS = 8_192;
+/** The same, where texts of ids are made. */
+const CHOSEN_ROWS = 1_024;
 
 export class ViewDeliveries {
   /** Delivery ids. The entry of an id is its row in the columns. */
@@ -56,6 +58,11 @@ export class ViewDeliveries {
   /** Runs with deliveries. The value counts the changes of a run's deliveries. */
   readonly #runs = new UuidTable();
   readonly #webhooks = new UuidTable();
+  /**
+   * By the run's entry: rows that came with a record of their own, and not with an event of the run. Those of events that a start reads later leave
+   * again, so that only those remain that resends have caught up on.
+   */
+  readonly #late = new Map<number, number[]>();
   /** Rows of deliveries in a pause between two attempts. A pause from before the store was opened has ended with its process. */
   readonly #paused = new Set<number>();
   #hasPauses = true;
@@ -75,7 +82,11 @@ export class ViewDeliveries {
     this.#changed(run);
     events.forEachDelivery((bytes, idAt, webhookIdAt, timeUs, eventName) => {
       const known = this.#ids.size;
-      if (this.#ids.enterBytes(bytes, idAt) < known) return;
+      const row = this.#ids.enterBytes(bytes, idAt);
+      if (row < known) {
+        this.#isOfEvent(run, row);
+        return;
+      }
       this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, timeUs, eventName);
     });
   }
@@ -88,7 +99,10 @@ export class ViewDeliveries {
     const run = runIdAt < 0 ? NO_RUN : this.#runs.enterBytes(bytes, runIdAt);
     const known = this.#ids.size;
     const row = this.#ids.enterBytes(bytes, idAt);
-    if (row === known) this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, createdAtUs, places.eventName);
+    if (row === known) {
+      this.#added(this.#webhooks.enterBytes(bytes, webhookIdAt), run, createdAtUs, places.eventName);
+      if (run !== NO_RUN) this.#late.set(run, [...(this.#late.get(run) ?? []), row]);
+    }
     const before = this.#statuses.get(row);
     this.#statuses.set(row, status);
     this.#lists[this.#webhookOfRow.get(row)]?.changed(row, before, places, bytes);
@@ -159,9 +173,72 @@ export class ViewDeliveries {
     return found;
   }
 
+  /**
+   * Deliveries to a webhook that were created from one time on and before another, oldest first, a bounded number at a time. It looks at all of them
+   * with `isWanted` of status and event.
+   */
+  *between(
+    webhookId: string,
+    sinceUs: number,
+    untilUs: number,
+    isWanted: (status: DeliveryStatus, eventName: EventName) => boolean,
+  ): Generator<Pick<DeliveryRow, "id" | "createdAtUs">[], void> {
+    const list = this.#lists[this.#webhooks.entryOf(webhookId)];
+    if (list === undefined) return;
+    let found: Pick<DeliveryRow, "id" | "createdAtUs">[] = [];
+    const end = list.endBefore(untilUs);
+    for (let at = list.endBefore(sinceUs); at < end; at++) {
+      const row = list.row(at);
+      const [status, eventName] = [
+        DELIVERY_STATUSES[this.#statuses.get(row)]!,
+        EVENT_NAMES[this.#eventNames.get(row)]!,
+      ];
+      if (isWanted(status, eventName)) {
+        found.push({ id: this.#ids.idAt(row), createdAtUs: this.#createdAtUs.get(row) });
+      }
+      if ((at + 1) % CHOSEN_ROWS !== 0) continue;
+      yield found;
+      found = [];
+    }
+    yield found;
+  }
+
+  /**
+   * Which events of which runs a webhook has deliveries of, whatever came of them. It looks at a bounded number of deliveries between two yields. The
+   * answer is the last value.
+   */
+  *eventsOf(webhookId: string): Generator<(runId: string, eventName: EventName) => boolean, void> {
+    const list = this.#lists[this.#webhooks.entryOf(webhookId)];
+    const events = new Uint8Array(this.#runs.size);
+    const has = (runId: string, eventName: EventName): boolean => {
+      const of = events[this.#runs.entryOf(runId)] ?? 0;
+      return (of & (1 << EVENT_NAMES.indexOf(eventName))) !== 0;
+    };
+    for (let at = 0; list !== undefined && at < list.length; at++) {
+      const row = list.row(at);
+      const run = this.#runOfRow.get(row);
+      if (run < events.length) events[run] = (events[run] as number) | (1 << this.#eventNames.get(row));
+      if ((at + 1) % SEARCHED_ROWS === 0) yield has;
+    }
+    yield has;
+  }
+
   /** How a webhook's deliveries went. @param nowUs ends the 24 hours that are counted */
   figuresOf(webhookId: string, nowUs: number): WebhookFigures {
     return this.#lists[this.#webhooks.entryOf(webhookId)]?.figures(nowUs) ?? NO_FIGURES;
+  }
+
+  /** Ids of a run's deliveries that did not begin with an event in its record, in the order they began. */
+  lateOf(runId: string): string[] {
+    return (this.#late.get(this.#runs.entryOf(runId)) ?? []).map((row) => this.#ids.idAt(row));
+  }
+
+  #isOfEvent(run: number, row: number): void {
+    const late = this.#late.get(run);
+    if (late === undefined) return;
+    const rest = late.filter((one) => one !== row);
+    if (rest.length > 0) this.#late.set(run, rest);
+    else this.#late.delete(run);
   }
 
   #changed(run: number): void {

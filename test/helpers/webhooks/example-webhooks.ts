@@ -17,6 +17,7 @@ export const EXAMPLE_SOURCE: EventSource = {
   serviceVersion: FIXTURE_VERSION,
   cell: { kioskSerialNumber: "K-7", unitSystem: "metric" },
 };
+export const EXAMPLE_RESEND = "01976ea2-0000-7000-8000-000000000030";
 /** The public key of RFC 8032, section 7.1, test 1. */
 const EXAMPLE_PUBLIC_KEY =
   "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n";
@@ -103,6 +104,15 @@ export class ExampleWebhooks {
           resolve(request.webhookId);
           break;
         }
+        case "resend":
+          resolve(EXAMPLE_RESEND);
+          break;
+        case "resend_figures":
+          resolve(JSON.stringify({ deliveries: 1, attempted: 1, delivered: 1, failed: 0, state: "done" }));
+          break;
+        case "cancel_resend":
+          resolve(request.resendId);
+          break;
         case "signing_key":
           resolve(EXAMPLE_PUBLIC_KEY);
           break;

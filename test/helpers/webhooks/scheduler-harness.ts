@@ -159,11 +159,17 @@ export class SchedulerHarness {
         payloads.set(event.id, event.payload);
         const begun = event.deliveries.find(({ id }) => id === deliveryId);
         if (begun !== undefined) {
-          content = { delivery: newDelivery(begun, event, runId), history: [], payload: event.payload };
+          content = {
+            delivery: newDelivery(begun, event, runId),
+            history: [],
+            payload: event.payload,
+            isOwnPayload: false,
+          };
         }
       } else if (record.change.kind === "delivery_put" && record.change.delivery.id === deliveryId) {
         const { delivery, history, payload } = record.change as DeliveryPut;
-        content = { delivery, history: [...history], payload: payload ?? (payloads.get(delivery.eventId) as string) };
+        const known = payload ?? (payloads.get(delivery.eventId) as string);
+        content = { delivery, history: [...history], payload: known, isOwnPayload: payload !== null };
       }
     }
     return content;

@@ -1,8 +1,10 @@
 import type { Delivery, DeliveryAttempt } from "../../../core/webhook/delivery.js";
 import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
+import type { Resend } from "../../../core/webhook/resend.js";
 import type { Webhook, WebhookSecrets } from "../../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import type { Signers } from "../../../core/webhook/webhook-signature.js";
+import { ResendItemsBuilder } from "../../../storage/records/resend-record.js";
 
 /** One of each thing that webhooks are made of, with something in every field. */
 export const WEBHOOK_ID = "019bb000-0000-7000-8000-0000000000a1";
@@ -58,6 +60,30 @@ export const ATTEMPT: DeliveryAttempt = {
     error: "the receiver answered 503",
   },
 };
+
+export const RESEND: Resend = {
+  ...{ id: "019bb000-0000-7000-8000-0000000000a4", webhookId: WEBHOOK_ID, perSecond: 20 },
+  ...{ deliveries: 2, attempted: 0, delivered: 0, failed: 0, state: "running" },
+};
+
+/** A resend of one delivery, and of one missed event. */
+export function resendItems(runId: string): Uint8Array {
+  const builder = new ResendItemsBuilder();
+  builder.add({ deliveryId: DELIVERY_ID, missed: null });
+  builder.add({ deliveryId: EVENT_ID, missed: { runId, eventName: "ProgramFailed" } });
+  return builder.items();
+}
+
+export function resendChanges(runId: string): WebhookChange[] {
+  return [
+    { kind: "resend_put", resend: RESEND, items: resendItems(runId) },
+    {
+      kind: "resend_put",
+      resend: { ...RESEND, attempted: 2, delivered: 1, failed: 1, state: "done" },
+      items: new Uint8Array(0),
+    },
+  ];
+}
 
 export function webhookChanges(runId: string): WebhookChange[] {
   const delivery = failedDelivery(runId);

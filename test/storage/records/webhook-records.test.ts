@@ -7,6 +7,7 @@ import { failureNote } from "../../../core/webhook/webhook-response.js";
 import { encodeEvents, IndexedEvents } from "../../../storage/records/event-index.js";
 import { encodeMessagePack } from "../../../storage/records/message-pack.js";
 import { decodeIndex, RecordDecodeError } from "../../../storage/records/record-index.js";
+import { ResendItems } from "../../../storage/records/resend-record.js";
 import {
   decodeDelivery,
   decodeDeliveryBody,
@@ -20,7 +21,10 @@ import {
   ATTEMPT,
   DELIVERY_ID,
   EVENT,
+  EVENT_ID,
   failedDelivery,
+  RESEND,
+  resendChanges,
   SECRET,
   SECRETS,
   WEBHOOK,
@@ -154,4 +158,26 @@ t.test("what the view takes of deliveries, without making texts of ids, is what 
   const unknown = encodeEvents([EVENT]);
   unknown[4 + 32 + 32] = 9;
   t.throws(() => new IndexedEvents(unknown), RecordDecodeError, "no failure mode");
+});
+
+t.test("a resend and its deliveries come back as they were, in these bytes", async (t) => {
+  const [begun, done] = resendChanges(RUN_ID).map(encodeWebhookChange) as [Encoded, Encoded];
+  t.strictSame(decodeIndex(23, begun.index), { type: 23, origin: null, resend: RESEND });
+  const items = new ResendItems(begun.body);
+  t.strictSame(
+    [0, 1].map((nth) => items.item(nth)),
+    [
+      { deliveryId: DELIVERY_ID, missed: null },
+      { deliveryId: EVENT_ID, missed: { runId: RUN_ID, eventName: "ProgramFailed" } },
+    ],
+  );
+  t.equal(done.body.length, 0);
+  const uuid = (id: string): string => id.replaceAll("-", "");
+  const head = ["00".repeat(9), uuid(RESEND.id), uuid(WEBHOOK_ID), "01000000"];
+  const counts = ["14000000", "02000000", "02000000", "01000000", "01000000"];
+  t.equal(Buffer.from(done.index).toString("hex"), [...head, ...counts].join(""));
+  const second = [uuid(EVENT_ID), uuid(RUN_ID), "02"];
+  t.equal(Buffer.from(begun.body).toString("hex"), [uuid(DELIVERY_ID), "00".repeat(17), ...second].join(""));
+  t.throws(() => new ResendItems(begun.body.subarray(1)), RecordDecodeError);
+  t.throws(() => decodeIndex(23, begun.index.subarray(0, -1)), RecordDecodeError);
 });

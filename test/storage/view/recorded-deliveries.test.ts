@@ -26,10 +26,15 @@ t.test("a delivery begins in its run's record, and is read from there until it h
   log.put({ kind: "webhook_put", webhook: WEBHOOK, secrets: SECRETS });
   log.add(recordOfEnd(endedRun([EVENT])));
   const begun = newDelivery(EVENT.deliveries[0]!, EVENT, RUN_ID);
-  t.strictSame(await log.view.delivery(DELIVERY_ID), { delivery: begun, history: [], payload: EVENT.payload });
+  t.strictSame(await log.view.delivery(DELIVERY_ID), {
+    delivery: begun,
+    history: [],
+    payload: EVENT.payload,
+    isOwnPayload: false,
+  });
   t.strictSame([...log.state.webhooks.pending()], [begun], "the settled one is not made again");
   log.put({ kind: "delivery_put", delivery: failedDelivery(RUN_ID), history: [ATTEMPT], payload: null });
-  const content = { delivery: failedDelivery(RUN_ID), history: [ATTEMPT], payload: EVENT.payload };
+  const content = { delivery: failedDelivery(RUN_ID), history: [ATTEMPT], payload: EVENT.payload, isOwnPayload: false };
   t.strictSame(await log.view.delivery(DELIVERY_ID), content);
   t.strictSame([...log.state.webhooks.pending()], []);
   t.strictSame(await listed(log.view, null, 10), [[content.delivery, content.payload]]);

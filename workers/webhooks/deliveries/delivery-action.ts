@@ -29,7 +29,8 @@ export function nextAction(tracked: TrackedDelivery, kept: KeptWebhook | undefin
   const { delivery, payload, windowEndMs } = tracked;
   const isInline = tracked.place === "inline";
   if (delivery === null || payload === null) return { kind: "load" };
-  if (isInline && delivery.status === "delivered") return { kind: "delivered" };
+  const isWantedAgain = tracked.requests.at(0)?.isResend === true;
+  if (isInline && delivery.status === "delivered" && !isWantedAgain) return { kind: "delivered" };
   if (kept === undefined) return { kind: "give_up", lastError: "the webhook was deleted" };
   if (!isInline && stopsDelivery(tracked, kept)) {
     return { kind: "give_up", lastError: "the webhook was disabled" };

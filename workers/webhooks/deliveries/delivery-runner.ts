@@ -180,7 +180,7 @@ export class DeliveryRunner {
       this.happens(tracked, { event: "not_read", reason: found.kind === "unknown" ? null : found.reason });
       return;
     }
-    const { delivery, history, payload } = found.content;
+    const { delivery, history, payload, isOwnPayload } = found.content;
     let bytes: Uint8Array;
     try {
       bytes = payloadBytes(payload);
@@ -193,8 +193,8 @@ export class DeliveryRunner {
       return;
     }
     this.#unreadable.remove(deliveryId);
-    const testPayload = delivery.runId === null ? payload : null;
-    Object.assign(tracked, { delivery, history, testPayload, payload: bytes });
+    const ownPayload = isOwnPayload ? payload : null;
+    Object.assign(tracked, { delivery, history, ownPayload, payload: bytes });
     this.happens(tracked, { event: "loaded" });
   }
 
@@ -262,7 +262,7 @@ export class DeliveryRunner {
         return;
       }
       case "delivered":
-        for (const request of tracked.requests.splice(0)) this.requests.answerRecorded(request, tracked);
+        this.requests.answerDelivered(tracked);
         this.#rest(tracked);
         return;
       case "give_up":
@@ -339,7 +339,7 @@ export class DeliveryRunner {
     }
     // So many may wait that their events would take much memory. What is not kept for all is read again.
     if (tracked.isRecorded) {
-      Object.assign(tracked, { payload: this.#keptPayload(tracked.delivery), testPayload: null, history: [] });
+      Object.assign(tracked, { payload: this.#keptPayload(tracked.delivery), ownPayload: null, history: [] });
     }
     tracked.state = "postponed";
     this.#unsent.add(tracked.id, reason);

@@ -5,6 +5,8 @@ import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import type { IndexedEvent } from "../../../storage/records/event-index.js";
 import { decodeWebhookSecrets, type WebhookIndex } from "../../../storage/records/webhook-record.js";
 
+import { ResendStates } from "../resends/resend-states.js";
+
 /** A webhook with what is write-only of it. Only the dispatcher may get that. */
 export interface KeptWebhook {
   readonly webhook: Webhook;
@@ -19,6 +21,7 @@ export class WebhookState {
   readonly #webhooks = new Map<string, KeptWebhook>();
   readonly #deleted = new Set<string>();
   #pending = new Map<string, Delivery | BegunDelivery>();
+  readonly resends = new ResendStates();
 
   get(id: string): KeptWebhook | undefined {
     return this.#webhooks.get(id);
@@ -66,6 +69,9 @@ export class WebhookState {
       case "delivery_put":
         this.putDelivery(change.delivery);
         return;
+      case "resend_put":
+        this.resends.put(change.resend, change.items);
+        return;
     }
   }
 
@@ -104,5 +110,6 @@ export class WebhookState {
   putDelivery(delivery: Delivery): void {
     if (delivery.status === "pending") this.#pending.set(delivery.id, delivery);
     else this.#pending.delete(delivery.id);
+    this.resends.noted(delivery);
   }
 }

@@ -4,7 +4,9 @@ import type { AddressPolicy } from "../../../../core/webhook/address-policy.js";
 import { NO_SECRETS, signingSecrets, WEBHOOK_DEFAULTS } from "../../../../core/webhook/webhook.js";
 import type { CreateWebhook, UpdateWebhook } from "../../../../core/webhook/webhook-request.js";
 import type { DeliveryDocuments } from "../../../../http/documents/delivery-documents.js";
+import type { ThreadSlices } from "../../../../http/documents/thread-slices.js";
 import { deliveryRoutes } from "../../../../http/routes/webhooks/delivery-routes.js";
+import { resendRoutes } from "../../../../http/routes/webhooks/resend-routes.js";
 import { secretRoutes } from "../../../../http/routes/webhooks/secret-routes.js";
 import { webhookRoutes } from "../../../../http/routes/webhooks/webhook-routes.js";
 import type { View } from "../../../../storage/view/view.js";
@@ -40,9 +42,10 @@ t.test("all that writes or sends needs the scope to manage, and what only reads 
   const routes = [
     ...webhookRoutes({} as View, () => Promise.reject(), policy),
     ...secretRoutes({} as View, () => Promise.reject(), policy),
+    ...resendRoutes({} as View, () => Promise.reject(), {} as ThreadSlices),
     ...deliveryRoutes({} as View, {} as DeliveryDocuments, () => Promise.reject()),
   ];
-  t.equal(routes.length, 11);
+  t.equal(routes.length, 14);
   for (const { method, path, scope } of routes)
     t.equal(scope, method === "GET" ? "read" : "manage", `${method} ${path}`);
 });
