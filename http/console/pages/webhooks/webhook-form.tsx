@@ -41,6 +41,14 @@ function requestOf(form: FormData, isNew: boolean): WebhookRequest {
   };
 }
 
+/** A new secret takes the place of another without a gap: for a day, both sign. */
+async function saved({ id, has_secret: hasSecret }: Webhook, body: WebhookRequest): Promise<Webhook> {
+  const { secret, ...others } = body;
+  if (!hasSecret || !secret) return sendJson<Webhook>("PATCH", `/webhooks/${id}`, body);
+  await sendJson("PATCH", `/webhooks/${id}`, others);
+  return sendJson<Webhook>("POST", `/webhooks/${id}/rotate-secret`, { secret });
+}
+
 export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps) {
   // When the settings are read again, the form stays as it was opened: a field must not change unseen.
   const [webhook] = useState(latest);
@@ -52,8 +60,8 @@ export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps)
     const body = requestOf(new FormData(event.currentTarget as HTMLFormElement), isNew);
     setIsSending(true);
     try {
-      const path = isNew ? "/webhooks" : `/webhooks/${webhook.id}`;
-      done(await sendJson<Webhook>(isNew ? "POST" : "PATCH", path, body));
+      if (isNew) done(await sendJson<Webhook>("POST", "/webhooks", body));
+      else done(await saved(webhook, body));
     } catch (error) {
       setFaults(faultsOf(error));
       setIsSending(false);
@@ -94,10 +102,16 @@ export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps)
         })}
         {field("max_retries", "Retries", { type: "number", defaultValue: webhook?.max_retries ?? 3 })}
       </div>
-      {field("secret", webhook?.has_secret ? "New secret (empty: stays as it is)" : "Secret (empty: not signed)", {
-        type: "password",
-        autocomplete: "new-password",
-      })}
+      {field(
+        "secret",
+        webhook?.has_secret
+          ? "New secret (empty: stays as it is; the old one signs too for a day)"
+          : "Secret (empty: not signed)",
+        {
+          type: "password",
+          autocomplete: "new-password",
+        },
+      )}
       <Settings webhook={webhook} />
       <Fault name="" faults={faults} />
       <p class="buttons">
