@@ -19,7 +19,7 @@ function writeExamples(examples) {
 }
 
 /** The body of the answer, which must have this status. */
-async function answer(port, { method, path, body }, isWanted = (status) => status === 200 || status === 201) {
+async function answer(port, { method, path, body }, isWanted = (status) => status >= 200 && status < 300) {
   const headers = { traceparent: TRACE_PARENT, ...(body !== undefined && { "Content-Type": "application/json" }) };
   // A connection for each: a kept one may be closed by the server just when it is used again.
   const sent = request({ host: "127.0.0.1", port, method, path, headers, agent: false });

@@ -149,6 +149,8 @@ export const LIMITS = {
   webhookUrlCharacters: 2_048,
   /** Four times the longest secret that other services give out. */
   webhookSecretCharacters: 512,
+  /** How long two secrets of a webhook sign side by side: at most a week, so that an old secret does not stay for good. */
+  secretOverlapSeconds: { minimum: 0, maximum: 604_800, default: 86_400 },
   /** Ranges of a webhook's settings. */
   deliveryTimeoutSeconds: { minimum: 1, maximum: 300 },
   retryBackoffSeconds: { minimum: 0, maximum: 30 },
@@ -161,6 +163,9 @@ export const LIMITS = {
    */
   inlineOfReceiver: 64,
   inlineWaitMs: 18_000,
+  /** Deliveries of one resend: months of events to one receiver. Its record takes 33 bytes for each. */
+  resendDeliveries: 250_000,
+  resendPerSecond: { minimum: 1, maximum: 1_000, default: 20 },
   /** How much is kept of a receiver's answer: of its body, and of its headers. */
   answerBodyBytes: 16 * KIB,
   answerHeaderBytes: 16 * KIB,

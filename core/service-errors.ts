@@ -12,6 +12,7 @@ export const ERROR_CATALOGUE = {
   step_not_found: { status: 404, retryable: false, summary: "The run has no such step, or the step no such data." },
   webhook_not_found: { status: 404, retryable: false, summary: "No webhook has this id." },
   delivery_not_found: { status: 404, retryable: false, summary: "No webhook delivery has this id." },
+  resend_not_found: { status: 404, retryable: false, summary: "No resend of this webhook has this id." },
   route_not_found: { status: 404, retryable: false, summary: "The interface has no such path." },
   format_not_available: {
     status: 404,
@@ -20,6 +21,16 @@ export const ERROR_CATALOGUE = {
   },
   method_not_allowed: { status: 405, retryable: false, summary: "The path exists, but not with this method." },
   webhook_deleted: { status: 409, retryable: false, summary: "The delivery's webhook was deleted." },
+  rotation_in_progress: {
+    status: 409,
+    retryable: true,
+    summary: "Two secrets of the webhook overlap already. `previous_secret_expires_at` says until when.",
+  },
+  resend_in_progress: {
+    status: 409,
+    retryable: true,
+    summary: "A resend of the webhook is running. Wait until it is done, or cancel it.",
+  },
   file_removed: {
     status: 410,
     retryable: false,
@@ -86,7 +97,10 @@ export class ServiceError extends Error {
 }
 
 /** The error for an id in the path that nothing has. */
-export function unknownId(thing: "program" | "run" | "frame" | "webhook" | "delivery", id: string): ServiceError {
+export function unknownId(
+  thing: "program" | "run" | "frame" | "webhook" | "delivery" | "resend",
+  id: string,
+): ServiceError {
   return new ServiceError(`${thing}_not_found`, `no ${thing} has this id`, {
     field: `${thing}_id`,
     in: "path",

@@ -38,6 +38,8 @@ export function schemaFault({ keyword, params, instancePath, data, parentSchema,
     case "minLength":
     case "maxLength":
       return at(`${keyword === "minLength" ? "at least" : "at most"} ${params.limit} characters`);
+    case "maxProperties":
+      return at(`at most ${params.limit} entries`);
     case "minItems":
     case "maxItems":
       return at(`${keyword === "minItems" ? "at least" : "at most"} ${params.limit} items`);

@@ -17,7 +17,7 @@ export const DEFAULT_TOLERANCE_SECONDS = 300;
 export type VerificationFault =
   /** The request has no X-Service-Signature: the webhook has no secret, or the sender is another. */
   | "signature_missing"
-  /** The header is not `t=<unix seconds>,v1=<64 hex digits>`, or came more than once. */
+  /** The header is not `t=<unix seconds>` with one `,v1=<64 hex digits>` or several, or came more than once. */
   | "signature_malformed"
   /** The signed time is too far back: somebody sent an old delivery again, or the clocks disagree. */
   | "timestamp_too_old"
@@ -49,7 +49,8 @@ export interface VerifyWebhookOptions {
 }
 
 const HEADER_NAME = "x-service-signature";
-const HEADER = /^t=(\d{1,12}),v1=([0-9a-f]{64})$/;
+/** Two signatures while two secrets overlap. Any of them may be of the receiver's secret. */
+const HEADER = /^t=(\d{1,12})((?:,v1=[0-9a-f]{64}){1,16})$/;
 
 /**
  * @returns when the request was signed
@@ -71,14 +72,15 @@ export function verifyWebhook(options: VerifyWebhookOptions): { timestampSeconds
   if (match === null) {
     throw new WebhookVerificationError(
       "signature_malformed",
-      "X-Service-Signature must be t=<unix seconds>,v1=<64 hex digits>, once",
+      "X-Service-Signature must be t=<unix seconds>,v1=<64 hex digits>, with one v1 or several, once",
     );
   }
   const timestampSeconds = Number(match[1]);
   const body = typeof options.body === "string" ? Buffer.from(options.body) : options.body;
   const expected = Buffer.from(serviceSignature(secret, timestampSeconds, body), "hex");
   // The signature comes first, because only a signed time can be trusted.
-  if (!timingSafeEqual(expected, Buffer.from(match[2] as string, "hex"))) {
+  const given = (match[2] as string).split(",v1=").slice(1);
+  if (!given.some((signature) => timingSafeEqual(expected, Buffer.from(signature, "hex")))) {
     throw new WebhookVerificationError("signature_mismatch", "the signature does not match this secret and this body");
   }
   const ageSeconds = nowSeconds - timestampSeconds;

@@ -9,8 +9,18 @@ export interface NamedDelivery {
   readonly webhookName: string;
 }
 
-/** The answer about one webhook. */
-export function webhookResponse(webhook: Webhook) {
+/** How a webhook's deliveries went: those of 24 hours, and the last ones of any time. */
+export interface WebhookFigures {
+  readonly delivered: number;
+  readonly failed: number;
+  readonly lastSuccessAtUs: number | null;
+  readonly lastFailureAtUs: number | null;
+  readonly lastError: string | null;
+}
+
+/** The answer about one webhook. @param wallUs the machine's clock */
+export function webhookResponse(webhook: Webhook, figures: WebhookFigures, wallUs: number) {
+  const expiresAtUs = webhook.previousSecretExpiresAtUs;
   return {
     id: webhook.id,
     name: webhook.name,
@@ -19,9 +29,16 @@ export function webhookResponse(webhook: Webhook) {
     on_failure_mode: webhook.onFailureMode,
     enabled: webhook.enabled,
     has_secret: webhook.hasSecret,
+    previous_secret_expires_at: timeText(expiresAtUs !== null && expiresAtUs > wallUs ? expiresAtUs : null),
+    header_names: webhook.headerNames,
     delivery_timeout_seconds: webhook.deliveryTimeoutSeconds,
     retry_backoff_seconds: webhook.retryBackoffSeconds,
     max_retries: webhook.maxRetries,
+    signing: webhook.signing,
+    deliveries_24h: { delivered: figures.delivered, failed: figures.failed },
+    last_success_at: timeText(figures.lastSuccessAtUs),
+    last_failure_at: timeText(figures.lastFailureAtUs),
+    last_error: figures.lastError,
     created_at: formatTimeUs(webhook.createdAtUs),
     updated_at: formatTimeUs(webhook.updatedAtUs),
   };

@@ -6,8 +6,11 @@
  *
  * The second is that of Standard Webhooks (https://github.com/standard-webhooks/standard-webhooks, spec). Its key is the decoded base64 after
  * `whsec_`, or the UTF-8 bytes of a secret without this prefix.
+ *
+ * While two secrets overlap, both sign: `t=…,v1=<new>,v1=<old>` and `v1,<new> v1,<old>`. With an Ed25519 key (RFC 8032) the second header is
+ * `v1a,<base64 of the signature of the same bytes>` instead.
  */
-import { createHmac } from "node:crypto";
+import { createHmac, createPrivateKey, type KeyObject, sign } from "node:crypto";
 
 export const SERVICE_SIGNATURE_HEADER = "X-Service-Signature";
 const STANDARD_PREFIX = "whsec_";
@@ -23,19 +26,49 @@ export function standardSignature(secret: string, id: string, timestampSeconds: 
   return createHmac("sha256", standardKey(secret)).update(`${id}.${timestampSeconds}.`).update(body).digest("base64");
 }
 
-/** The signature headers of one attempt. `timestampSeconds` is the attempt's own time. */
+/** What signs a delivery. */
+export interface Signers {
+  /** The newest first; none: no HMAC. */
+  readonly secrets: readonly string[];
+  /** An Ed25519 private key in PEM (PKCS #8); null: `webhook-signature` is an HMAC too. */
+  readonly privateKey: string | null;
+}
+
+/** The signature headers of one attempt; none if nothing signs. `timestampSeconds` is the attempt's own time. */
 export function signatureHeaders(
-  secret: string,
+  { secrets, privateKey }: Signers,
   eventId: string,
   timestampSeconds: number,
   body: Uint8Array,
 ): Record<string, string> {
-  return {
-    [SERVICE_SIGNATURE_HEADER]: `t=${timestampSeconds},v1=${serviceSignature(secret, timestampSeconds, body)}`,
-    "webhook-id": eventId,
-    "webhook-timestamp": String(timestampSeconds),
-    "webhook-signature": `v1,${standardSignature(secret, eventId, timestampSeconds, body)}`,
-  };
+  const headers: Record<string, string> = {};
+  if (secrets.length > 0) {
+    const signatures = secrets.map((secret) => `v1=${serviceSignature(secret, timestampSeconds, body)}`);
+    headers[SERVICE_SIGNATURE_HEADER] = [`t=${timestampSeconds}`, ...signatures].join(",");
+  }
+  const standard =
+    privateKey === null
+      ? secrets.map((secret) => `v1,${standardSignature(secret, eventId, timestampSeconds, body)}`)
+      : [`v1a,${asymmetricSignature(privateKey, eventId, timestampSeconds, body)}`];
+  if (standard.length === 0) return headers;
+  headers["webhook-id"] = eventId;
+  headers["webhook-timestamp"] = String(timestampSeconds);
+  headers["webhook-signature"] = standard.join(" ");
+  return headers;
+}
+
+/** The v1a signature of Standard Webhooks, in base64. @param privateKey PEM of an Ed25519 key */
+function asymmetricSignature(privateKey: string, id: string, timestampSeconds: number, body: Uint8Array): string {
+  const signed = Buffer.concat([Buffer.from(`${id}.${timestampSeconds}.`), body]);
+  return sign(null, signed, keyOf(privateKey)).toString("base64");
+}
+
+/** The service has one key, and reading it takes as long as signing. */
+let lastKey: { pem: string; key: KeyObject } | undefined;
+
+function keyOf(pem: string): KeyObject {
+  if (lastKey?.pem !== pem) lastKey = { pem, key: createPrivateKey(pem) };
+  return lastKey.key;
 }
 
 /** Whether the secret can sign: after the prefix `whsec_` it must be base64. */

@@ -13,6 +13,7 @@ import {
   KEYS_ADD_OPTIONS,
   KEYS_LIST_OPTIONS,
   KEYS_REMOVE_OPTIONS,
+  LISTEN_OPTIONS,
   PRODUCERS_LIST_OPTIONS,
   PRODUCERS_REMOVE_OPTIONS,
   SERVE_OPTIONS,
@@ -75,6 +76,13 @@ function addServingCommands(program: Command): void {
     requireDescriptors();
     return (await import("../demo/demo-command.js")).demo;
   });
+  addCommand(
+    program,
+    "listen",
+    "receive webhooks while you develop: verify each event, print it and answer",
+    LISTEN_OPTIONS,
+    async () => warning((await import("./listen-command.js")).listen),
+  );
 }
 
 function addStoreCommands(program: Command): void {

@@ -1,5 +1,6 @@
 import { canonicalUuid, isUuidV7 } from "../../core/identifiers.js";
 import { LIMITS } from "../../core/limits.js";
+import { isWebhookUrl } from "../../core/webhook/webhook-request.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../../workers/recorder/recorder-messages.js";
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "../log/log-format.js";
 import { isKeyName, KEY_SCOPES, type KeyScope } from "../requests/api-keys.js";
@@ -171,6 +172,27 @@ function runId(description: string) {
   });
 }
 
+export const LISTEN_OPTIONS = {
+  host: { ...SERVE_OPTIONS.host, description: "address to listen on" },
+  port: integer("port to listen on; 0 takes a free one", 0, 65_535, 9000, "9000"),
+  secret: option<string | null>({
+    placeholder: "<text>",
+    description: "secret of the webhook: an event without its signature is answered 401",
+    allowed: "a text",
+    // An error about another one would show it, so it is checked later.
+    parse: (text) => text || undefined,
+    fallback: null,
+  }),
+  forward: option<string | undefined>({
+    placeholder: "<url>",
+    description: "post each event to this URL too, and answer as it does",
+    allowed: "an http or https URL without user and fragment",
+    parse: (text) => (isWebhookUrl(text) ? text : undefined),
+    fallback: undefined,
+  }),
+  answer: integer<number | null>("HTTP status to answer each event with", 200, 599, null, "200"),
+} as const satisfies OptionDeclarations;
+
 export const CHECK_OPTIONS = {
   ...STORE_OPTIONS,
   "reset-clock": toggle("if the store's clock is ahead of the machine's, set it back before the check"),
@@ -245,6 +267,7 @@ export const PRODUCERS_REMOVE_OPTIONS = {
   }),
 } as const satisfies OptionDeclarations;
 
+export type ListenOptions = OptionValues<typeof LISTEN_OPTIONS>;
 export type ProducersListOptions = OptionValues<typeof PRODUCERS_LIST_OPTIONS>;
 export type ProducersRemoveOptions = OptionValues<typeof PRODUCERS_REMOVE_OPTIONS>;
 export type KeysAddOptions = OptionValues<typeof KEYS_ADD_OPTIONS>;

@@ -6,7 +6,6 @@ import { descriptorLimit, nodeFileSystem, otherWritersOf } from "../../storage/d
 import { whyNotRead } from "../../storage/disk/file-system-error.js";
 import { readWholeFile } from "../../storage/disk/whole-files.js";
 import { poolSize } from "../../workers/artefacts/pool/artefact-pool.js";
-import { onHangUp } from "../../workers/hang-up.js";
 import { letHeapsGrow } from "../../workers/heap-growth.js";
 import type { RecorderOptions } from "../../workers/recorder/recorder-messages.js";
 import type { RoomAmount } from "../../workers/recorder/upkeep/disk-room.js";
@@ -25,12 +24,10 @@ import { SERVICE_VERSION } from "../service/service-version.js";
 import type { ServeOptions } from "./command-options.js";
 import { UsageError } from "./resolve-options.js";
 import { systemdNotices } from "./systemd-notices.js";
+import { untilSignal } from "./until-signal.js";
 
 /** How long requests may take to end after a stop is asked for. With the commits that follow, a stop ends within 10 s. */
 const STOP_GRACE_MS = 7_000;
-
-/** Signals within this time of the first are one request: a Ctrl-C reaches the service from the terminal, and once more from npm. */
-const ONE_REQUEST_MS = 1_000;
 
 /** How `serve` and `demo` follow the service. */
 export interface ServingHooks {
@@ -99,25 +96,6 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
   await warnOfOtherWriters([options.data, dirname(service.cellSocketPath)], log);
   hooks.say(`listening on ${service.url} (front: ${service.front})`);
   return service;
-}
-
-/** Resolves when the process is asked to end, by a terminal that closes (SIGHUP) too; a second request ends it at once. */
-export function untilSignal(): Promise<NodeJS.Signals> {
-  return new Promise((resolve) => {
-    let askedMs = Number.POSITIVE_INFINITY;
-    const ask = (signal: NodeJS.Signals): void => {
-      askedMs = Math.min(askedMs, performance.now());
-      resolve(signal);
-    };
-    onHangUp(() => ask("SIGHUP"));
-    for (const signal of ["SIGTERM", "SIGINT"] as const) {
-      process.on(signal, () => {
-        // Nothing acknowledged is lost: it is on the disk already.
-        if (performance.now() - askedMs > ONE_REQUEST_MS) process.exit(1);
-        ask(signal);
-      });
-    }
-  });
 }
 
 /** `serve`: runs until a signal asks it to end. It also goes on when stdout and stderr are closed, as some supervisors do. */

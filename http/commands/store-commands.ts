@@ -208,6 +208,7 @@ function describe(record: LogRecord): unknown {
   const { origin } = index;
   // Only the public fields of a webhook: its body holds the secret.
   if (index.type === RECORD_TYPE.webhook) return { origin, ...index.shown };
+  if (index.type === RECORD_TYPE.resend) return { origin, resend: index.resend };
   if (index.type === RECORD_TYPE.delivery) {
     return { origin, delivery: index.delivery, ...decodeDeliveryBody(record.body) };
   }

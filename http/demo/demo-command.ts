@@ -6,7 +6,8 @@ import { type DemoCellProcess, startDemoCell } from "../../workers/demo-cell/dem
 import { startDemoReceiver } from "../../workers/demo-cell/demo-receiver.js";
 import { SCENES } from "../../workers/demo-cell/scenes.js";
 import type { DemoOptions } from "../commands/command-options.js";
-import { startServing, stopGracefully, untilSignal } from "../commands/serve-command.js";
+import { startServing, stopGracefully } from "../commands/serve-command.js";
+import { untilSignal } from "../commands/until-signal.js";
 import { standardOutput } from "../log/standard-error.js";
 import { makeOpeningRun, markStore, type StoreOwner, storeOwner } from "./demo-store.js";
 import { registerReceivers, removeReceivers } from "./demo-webhooks.js";

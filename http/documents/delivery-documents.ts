@@ -1,8 +1,8 @@
 import { LIMITS } from "../../core/limits.js";
 import { unknownId } from "../../core/service-errors.js";
 import { deliveryJson } from "../../core/webhook/webhook-response.js";
+import type { DeliveryFilter, DeliveryRow } from "../../storage/view/deliveries/view-deliveries.js";
 import type { View } from "../../storage/view/view.js";
-import type { DeliveryRow } from "../../storage/view/view-deliveries.js";
 import { jsonBytesReply, type Reply } from "../replies/reply.js";
 import type { HandlerRequest } from "../requests/route.js";
 import { SharedWork, unwanted } from "./shared-work.js";
@@ -22,11 +22,13 @@ type Waiting = Pick<HandlerRequest, "gone">;
  */
 export class DeliveryDocuments {
   readonly #view: View;
+  readonly #slices: ThreadSlices;
   readonly #details: SharedWork;
   readonly #pages: SharedWork;
 
   constructor(view: View, slices: ThreadSlices) {
     this.#view = view;
+    this.#slices = slices;
     this.#details = new SharedWork(slices);
     this.#pages = new SharedWork(slices);
   }
@@ -45,12 +47,24 @@ export class DeliveryDocuments {
     return jsonBytesReply(Buffer.from(deliveryJson(content.delivery, content.payload, content.history)));
   }
 
-  /** The page of a webhook's deliveries, as `View.listDeliveries` gives it. @throws ServiceError `unavailable` */
-  page(webhookId: string, beforeUs: number | null, limit: number, client: Waiting): Promise<Reply> {
-    const rows = this.#view.deliveries.ofWebhook(webhookId, beforeUs, limit);
-    return this.#made(this.#pages, `${webhookId} ${beforeUs} ${limit}`, rows, client, async (throwIfCancelled) => {
+  /**
+   * A page of a webhook's deliveries that match the filter, newest first, as `View.listDeliveries` gives it. Looking for them gives way to other work.
+   *
+   * @throws ServiceError `unavailable`
+   */
+  async page(webhookId: string, filter: DeliveryFilter, limit: number, client: Waiting): Promise<Reply> {
+    const gone = client.gone();
+    const search = this.#view.deliveries.search(webhookId, filter, limit);
+    let step = search.next();
+    for (; step.done !== true; step = search.next()) {
+      await this.#slices.giveWay();
+      if (gone.aborted) throw unwanted();
+    }
+    const rows = step.value;
+    const question = `${webhookId} ${JSON.stringify(filter)} ${limit}`;
+    return this.#made(this.#pages, question, rows, client, async (throwIfCancelled) => {
       const toBytes = (...one: Parameters<typeof deliveryJson>) => Buffer.from(deliveryJson(...one));
-      const items = await this.#view.listDeliveries(webhookId, beforeUs, limit, toBytes, throwIfCancelled);
+      const items = await this.#view.listDeliveries(rows, toBytes, throwIfCancelled);
       const parts = items.flatMap((item, at) => [at === 0 ? OPENING : COMMA, item]);
       return jsonBytesReply(Buffer.concat(items.length === 0 ? [OPENING, CLOSING] : [...parts, CLOSING]));
     });

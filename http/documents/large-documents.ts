@@ -129,7 +129,8 @@ export class LargeDocuments {
     const hasDeliveries = kind === "detail" || kind === "active";
     if (!view.hasEnded(runId)) {
       const run = (await view.run(runId)) as RunState;
-      const deliveries = hasDeliveries && run.emitted !== undefined ? await this.#deliveries(run) : [];
+      const isTold = hasDeliveries && view.deliveries.changesOf(runId) > 0;
+      const deliveries = isTold ? await this.#deliveries(run) : [];
       return jsonInSlices(runDocument(kind, run, baseUrl, deliveries), slices);
     }
     let body = await this.#body(runId, slices);

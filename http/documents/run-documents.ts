@@ -94,7 +94,7 @@ export class RunDocuments {
     const run = await this.#view.run(id);
     if (run === undefined) return undefined;
     // Without deliveries there is no wait here: the state of an active run changes with the next batch.
-    const deliveries = run.emitted === undefined ? [] : await this.#view.deliveriesOfRun(run);
+    const deliveries = deliveryChanges === 0 ? [] : await this.#view.deliveriesOfRun(run);
     const named = deliveries.map((delivery) => ({
       delivery,
       webhookName: this.#view.webhooks.name(delivery.webhookId),

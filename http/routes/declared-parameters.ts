@@ -22,6 +22,7 @@ export const PROGRAM_ID = idParameter("program", "program_not_found");
 export const FRAME_ID = idParameter("captured frame", "frame_not_found");
 export const WEBHOOK_ID = idParameter("webhook", "webhook_not_found");
 export const DELIVERY_ID = idParameter("delivery", "delivery_not_found");
+export const RESEND_ID = idParameter("resend", "resend_not_found");
 
 export const STEP_INDEX: PathParameter = {
   description: "Number of the step in its run, counted from 1.",

@@ -14,7 +14,6 @@ import type { LiveClients } from "../live/live-clients.js";
 import type { Route } from "../requests/route.js";
 import type { Metrics } from "../service/metrics.js";
 import { consoleRoutes } from "./console-routes.js";
-import { deliveryRoutes } from "./delivery-routes.js";
 import { docsRoutes } from "./docs-routes.js";
 import { fileRoutes } from "./file-routes.js";
 import { liveRoutes } from "./live-routes.js";
@@ -22,7 +21,10 @@ import { programRoutes } from "./program-routes.js";
 import { runRoutes } from "./run-routes.js";
 import { statisticsRoutes } from "./statistics/statistics-routes.js";
 import { metricsRoute, openApiRoute, systemRoutes } from "./system-routes.js";
-import { webhookRoutes } from "./webhook-routes.js";
+import { deliveryRoutes } from "./webhooks/delivery-routes.js";
+import { resendRoutes } from "./webhooks/resend-routes.js";
+import { secretRoutes } from "./webhooks/secret-routes.js";
+import { webhookRoutes } from "./webhooks/webhook-routes.js";
 
 /** Cache of ended runs' documents: some ten thousand of a few kilobytes each. */
 const RUN_DOCUMENT_CACHE_BYTES = 64 * 1024 * 1024;
@@ -63,6 +65,8 @@ export function serviceRoutes(options: ServiceRouteOptions): Route[] {
     ...statisticsRoutes(view, options.statistics),
     ...fileRoutes(view, large, { open: openStoredExtents, generated: generatedFiles }),
     ...webhookRoutes(view, request, receiverPolicy),
+    ...secretRoutes(view, request, receiverPolicy),
+    ...resendRoutes(view, request, slices),
     ...deliveryRoutes(view, new DeliveryDocuments(view, slices), request),
     ...systemRoutes(health, serviceVersion),
     metricsRoute(metrics),

@@ -28,6 +28,7 @@ export function recorderCallbacks(readers: ServiceReaders, log: ServiceLog): Rec
         throw error;
       }
     },
+    onRunRequested: async (runId) => readers.view.storedBody(runId),
     onDeliveriesEnded: () => readers.view.fold.endPausesForGood(),
     onRecordingEnded: (cause) => readers.setRecordingEnded(cause),
     onFailure: (error) => {

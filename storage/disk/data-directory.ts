@@ -10,6 +10,7 @@
  *     quarantine/            copies of damaged bytes, as they were found
  *     cell.sock              the cell link's socket
  *     backup.json            only in a backup that nobody has written to since: see storage/backup
+ *     webhook-signing-key.pem  only if a webhook asks for it: see workers/webhooks/signing-key.ts
  */
 import { dirname } from "node:path";
 import { isPlainObject } from "../../core/json/json.js";

@@ -9,7 +9,7 @@
  * | 19 | run ended | origin, run summary with its frame ids, captured bytes | `EmittedEvent[]`, then `RunState` without them |
  * | 20 | refusal | origin | `{refusal: Refusal}` |
  *
- * Types 21 and 22 belong to webhooks: webhook-record.ts.
+ * Types 21 to 23 belong to webhooks: webhook-record.ts, resend-record.ts.
  */
 import { isProcessingOpen } from "../../core/capture/artefact.js";
 import { isUuidV7 } from "../../core/identifiers.js";

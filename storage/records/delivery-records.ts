@@ -5,8 +5,8 @@ import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
 import { MisplacedRecordError } from "../log/misplaced-record.js";
 import { mapConcurrently } from "../map-concurrently.js";
 import { StorageError } from "../storage-error.js";
+import type { DeliveryRow, ViewDeliveries } from "../view/deliveries/view-deliveries.js";
 import type { RecordReader } from "../view/run-records.js";
-import type { DeliveryRow, ViewDeliveries } from "../view/view-deliveries.js";
 import { decodeStoredDelivery, isRecordOf, RECORD_TYPE } from "./record-index.js";
 import { decodeDeliveryBody } from "./webhook-record.js";
 
@@ -17,6 +17,8 @@ export interface DeliveryContent {
   history: DeliveryAttempt[];
   /** The JSON text that is posted. */
   payload: string;
+  /** Only records of the delivery have the payload. */
+  isOwnPayload: boolean;
 }
 
 /** What is needed of a run to find its deliveries. */
@@ -53,11 +55,14 @@ export class DeliveryRecords {
     const record = await this.#record(row.id);
     if (record === undefined) {
       const { event, delivery } = await this.#begun(row);
-      return { delivery, history: [], payload: event.payload };
+      return { delivery, history: [], payload: event.payload, isOwnPayload: false };
     }
     const delivery = this.#deliveryOf(record);
     const { history, payload } = decodeDeliveryBody(record.body);
-    return { delivery, history, payload: payload ?? (await this.#event(delivery)).payload };
+    if (payload !== null) return { delivery, history, payload, isOwnPayload: true };
+    const event = await this.#event(delivery);
+    if (event === undefined) throw lost(delivery.id, delivery.runId);
+    return { delivery, history, payload: event.payload, isOwnPayload: false };
   }
 
   /**
@@ -93,19 +98,25 @@ export class DeliveryRecords {
       return toBytes(delivery, event.payload);
     }
     const delivery = this.#deliveryOf(record);
-    const own = delivery.runId === null ? decodeDeliveryBody(record.body).payload : null;
-    return toBytes(delivery, own ?? (await this.#event(delivery)).payload);
+    const event = await this.#event(delivery);
+    const payload = event?.payload ?? decodeDeliveryBody(record.body).payload;
+    if (payload === null) throw lost(delivery.id, delivery.runId);
+    return toBytes(delivery, payload);
   }
 
-  /** The deliveries of a run, in the order they began. */
+  /** The deliveries of a run, in the order they began: those of its events, then those that resends have caught up on. */
   async ofRun(run: EmittingRun): Promise<Delivery[]> {
     const begun = (run.emitted ?? []).flatMap((event) =>
       event.deliveries.map((delivery) => newDelivery(delivery, event, run.id)),
     );
-    return mapConcurrently(begun, OF_RUN_AT_A_TIME, async (delivery) => {
+    const known = new Set(begun.map(({ id }) => id));
+    const late = this.#deliveries.lateOf(run.id).filter((id) => !known.has(id));
+    const all = [...begun, ...late.map((id) => ({ id }))];
+    const read = await mapConcurrently(all, OF_RUN_AT_A_TIME, async (delivery) => {
       const record = await this.#record(delivery.id);
       return record === undefined ? delivery : this.#deliveryOf(record);
     });
+    return read.filter((one): one is Delivery => "status" in one);
   }
 
   /** The delivery as it is now: a pause in its record does not count when nobody waits for its end any more. */
@@ -129,11 +140,10 @@ export class DeliveryRecords {
     throw lost(id, runId);
   }
 
-  async #event({ id, runId, eventId }: Delivery): Promise<EmittedEvent> {
+  /** Undefined if no run's record has the event. */
+  async #event({ runId, eventId }: Delivery): Promise<EmittedEvent | undefined> {
     const events = runId === null ? undefined : await this.#eventsOf(runId);
-    const event = events?.find((one) => one.id === eventId);
-    if (event === undefined) throw lost(id, runId);
-    return event;
+    return events?.find((one) => one.id === eventId);
   }
 }
 

@@ -83,14 +83,20 @@ export class IndexedEvents {
     this.deliveryCount = (at - 4 - EVENT_BYTES * count) / EVENT_DELIVERY_BYTES;
   }
 
-  /** Calls `tell` for each delivery, in order, with the offsets of its id and its webhook's id in `bytes`, and the event's time. */
-  forEachDelivery(tell: (bytes: Uint8Array, idAt: number, webhookIdAt: number, timeUs: number) => void): void {
+  /**
+   * Calls `tell` for each delivery, in order, with the offsets of its id and its webhook's id in `bytes`, the event's time, and its name's place in
+   * EVENT_NAMES.
+   */
+  forEachDelivery(
+    tell: (bytes: Uint8Array, idAt: number, webhookIdAt: number, timeUs: number, eventName: number) => void,
+  ): void {
     for (const head of this.#heads) {
+      const eventName = this.#bytes[head + 16] as number;
       const timeUs = uint53(this.#view, head + 20);
       const count = this.#view.getUint32(head + 28, true);
       for (let nth = 0; nth < count; nth++) {
         const at = head + EVENT_BYTES + EVENT_DELIVERY_BYTES * nth;
-        tell(this.#bytes, at, at + 16, timeUs);
+        tell(this.#bytes, at, at + 16, timeUs, eventName);
       }
     }
   }

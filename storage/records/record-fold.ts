@@ -1,11 +1,13 @@
 import type { CellChange } from "../../core/link/change.js";
 import type { RunStatus } from "../../core/run/run-state.js";
+import type { Resend } from "../../core/webhook/resend.js";
 import type { LogRecord, RecordLocation } from "../log/committed-batch.js";
 import { decodeChanges } from "./change-record.js";
 import type { IndexedEvents } from "./event-index.js";
 import { IndexReader } from "./index-reader.js";
 import type { IndexedRun } from "./indexed-run.js";
 import { type CapturesIndex, isKnownRecordType, type Origin, RECORD_TYPE } from "./record-index.js";
+import { decodeResend } from "./resend-record.js";
 import { decodeWebhookIndex, type WebhookIndex } from "./webhook-record.js";
 
 /** What the index section of a run delta says. */
@@ -37,6 +39,7 @@ export interface FoldedState {
   webhook(shown: WebhookIndex, record: LogRecord): void;
   /** @param index the index section without the origin: webhook-record.ts */
   delivery(index: Uint8Array, location: RecordLocation): void;
+  resend(resend: Resend, record: LogRecord): void;
 }
 
 /**
@@ -79,6 +82,9 @@ export function foldRecord(record: LogRecord, location: RecordLocation, state: F
       return;
     case RECORD_TYPE.delivery:
       state.delivery(reader.rest(), location);
+      return;
+    case RECORD_TYPE.resend:
+      state.resend(decodeResend(reader.rest()), record);
       return;
   }
 }

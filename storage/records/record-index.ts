@@ -2,9 +2,11 @@
 import { readUuid } from "../../core/identifiers.js";
 import type { RunStatus, RunSummary } from "../../core/run/run-state.js";
 import type { Delivery } from "../../core/webhook/delivery.js";
+import type { Resend } from "../../core/webhook/resend.js";
 import type { IndexedEvents } from "./event-index.js";
 import { type CapturesIndex, type Origin, originBytes } from "./index-layout.js";
 import { IndexReader } from "./index-reader.js";
+import { decodeResend } from "./resend-record.js";
 import { decodeDelivery, decodeWebhookIndex, WEBHOOK_RECORD_TYPE, type WebhookIndex } from "./webhook-record.js";
 
 export type { CapturesIndex, Origin } from "./index-layout.js";
@@ -45,7 +47,8 @@ export type RecordIndex =
       events?: IndexedEvents;
     }
   | { type: typeof RECORD_TYPE.webhook; origin: Origin | null; shown: WebhookIndex }
-  | { type: typeof RECORD_TYPE.delivery; origin: Origin | null; delivery: Delivery };
+  | { type: typeof RECORD_TYPE.delivery; origin: Origin | null; delivery: Delivery }
+  | { type: typeof RECORD_TYPE.resend; origin: Origin | null; resend: Resend };
 
 /** The run that the index section names; null for a record of no run. */
 export function runOfIndex(index: RecordIndex): string | null {
@@ -64,11 +67,11 @@ export function runOfIndex(index: RecordIndex): string | null {
 
 /** True for the record types of this release. Other types are the log's own, or of a newer release. */
 export function isKnownRecordType(type: number): type is RecordType {
-  return type >= RECORD_TYPE.cellChanges && type <= RECORD_TYPE.delivery;
+  return type >= RECORD_TYPE.cellChanges && type <= RECORD_TYPE.resend;
 }
 
 /** True for the record types that hold changes or a refusal: all known ones except those of webhooks. */
-export function isChangeRecordType(type: number): type is Exclude<RecordType, 21 | 22> {
+export function isChangeRecordType(type: number): type is Exclude<RecordType, 21 | 22 | 23> {
   return type >= RECORD_TYPE.cellChanges && type <= RECORD_TYPE.refusal;
 }
 
@@ -131,5 +134,7 @@ function decodeRest(type: RecordType, origin: Origin | null, reader: IndexReader
       return { type, origin, shown: decodeWebhookIndex(reader.rest()) };
     case RECORD_TYPE.delivery:
       return { type, origin, delivery: decodeDelivery(reader.rest()) };
+    case RECORD_TYPE.resend:
+      return { type, origin, resend: decodeResend(reader.rest()) };
   }
 }

@@ -4,11 +4,17 @@
  *
  * | type | record | index section after the origin | body |
  * |---|---|---|---|
- * | 21 | webhook | JSON text `{"webhook":…}` of what is shown, or `{"deleted":{id,name}}` | MessagePack `{secret}` |
+ * | 21 | webhook | JSON text `{"webhook":…}` of what is shown, or `{"deleted":{id,name}}` | MessagePack `{secret, previousSecret, headers}` |
  * | 22 | delivery | below | MessagePack `{history, payload}` |
+ * | 23 | resend | resend-record.ts | resend-record.ts |
  *
- * The secret is apart, in the body. Answers, `inspect` and `export` use only the index section. Only the recorder reads
- * the secret; `check` decodes it and discards it.
+ * What is write-only is apart, in the body: the secrets, and custom headers as `[name, value]` in order. Answers, `inspect` and `export` use
+ * only the index section. Only the recorder reads the body; `check` decodes it and discards it.
+ *
+ * A delivery has its own payload in the body if no run's record has it: of a test, and of a missed event that no webhook subscribed to. Else it is null.
+ *
+ * Older records have only `secret` in the body, and neither `signing`, `previousSecretExpiresAtUs` nor `headerNames` in the text. They mean "hmac",
+ * no secret before, and no custom headers.
  *
  * A delivery:
  *
@@ -42,13 +48,21 @@ import {
   type DeliveryAttempt,
   type DeliveryFailure,
 } from "../../core/webhook/delivery.js";
-import { EVENT_NAMES, ON_FAILURE_MODES, type Webhook } from "../../core/webhook/webhook.js";
+import {
+  EVENT_NAMES,
+  NO_SECRETS,
+  ON_FAILURE_MODES,
+  WEBHOOK_DEFAULTS,
+  type Webhook,
+  type WebhookSecrets,
+} from "../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../core/webhook/webhook-change.js";
 import { NULL_LENGTH, named, setUint53, uint53 } from "./index-fields.js";
 import { decodeMap, encodeMessagePack } from "./message-pack.js";
 import { RecordDecodeError } from "./record-decode-error.js";
+import { encodeResend } from "./resend-record.js";
 
-export const WEBHOOK_RECORD_TYPE = { webhook: 21, delivery: 22 } as const;
+export const WEBHOOK_RECORD_TYPE = { webhook: 21, delivery: 22, resend: 23 } as const;
 
 const ORIGIN_BYTES = 9;
 const DELIVERY_BYTES = 120;
@@ -65,8 +79,14 @@ export interface DeliveryPlaces {
   readonly webhookIdAt: number;
   /** -1 for a delivery of no run. */
   readonly runIdAt: number;
+  /** Places in EVENT_NAMES and DELIVERY_STATUSES. */
+  readonly eventName: number;
   readonly status: number;
   readonly createdAtUs: number;
+  readonly updatedAtUs: number;
+  /** 0: never. */
+  readonly deliveredAtUs: number;
+  readonly firstFailedAtUs: number;
   /** True in the pause before the next attempt. */
   readonly isPaused: boolean;
 }
@@ -74,7 +94,12 @@ export interface DeliveryPlaces {
 const textEncoder = new TextEncoder();
 const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-export function encodeWebhookChange(change: WebhookChange): { type: 21 | 22; index: Uint8Array; body: Uint8Array } {
+export function encodeWebhookChange(change: WebhookChange): {
+  type: (typeof WEBHOOK_RECORD_TYPE)[keyof typeof WEBHOOK_RECORD_TYPE];
+  index: Uint8Array;
+  body: Uint8Array;
+} {
+  if (change.kind === "resend_put") return { type: 23, index: encodeResend(change.resend), body: change.items };
   if (change.kind === "delivery_put") {
     const { history, payload } = change;
     return { type: 22, index: encodeDelivery(change.delivery), body: encodeMessagePack({ history, payload }) };
@@ -83,8 +108,8 @@ export function encodeWebhookChange(change: WebhookChange): { type: 21 | 22; ind
   const text = textEncoder.encode(JSON.stringify(shown satisfies WebhookIndex));
   const index = new Uint8Array(ORIGIN_BYTES + text.length);
   index.set(text, ORIGIN_BYTES);
-  const secret = change.kind === "webhook_put" ? change.secret : null;
-  return { type: 21, index, body: encodeMessagePack({ secret }) };
+  const secrets = change.kind === "webhook_put" ? change.secrets : NO_SECRETS;
+  return { type: 21, index, body: encodeMessagePack(secrets) };
 }
 
 /** @throws RecordDecodeError */
@@ -104,14 +129,32 @@ export function decodeWebhookIndex(bytes: Uint8Array): WebhookIndex {
   if ((shown as WebhookIndex).webhook !== undefined && !(Array.isArray(subscribedEvents) && hasTimes)) {
     throw new RecordDecodeError("the webhook lacks its events or its times");
   }
-  return shown as WebhookIndex;
+  const { webhook, deleted } = shown as WebhookIndex;
+  return webhook === undefined ? { deleted } : { webhook: { ...OLDER_WEBHOOK, ...webhook } };
 }
 
+/** What an older record does not say. */
+const OLDER_WEBHOOK = { signing: WEBHOOK_DEFAULTS.signing, previousSecretExpiresAtUs: null, headerNames: [] } as const;
+
 /** Only for the recorder, and for `check`, which does not show it. @throws RecordDecodeError */
-export function decodeWebhookSecret(body: Uint8Array): string | null {
-  const { secret } = decodeMap(body);
-  if (secret !== null && typeof secret !== "string") throw new RecordDecodeError("the webhook's secret is not a text");
-  return secret;
+export function decodeWebhookSecrets(body: Uint8Array): WebhookSecrets {
+  const { secret, previousSecret = null, headers = [] } = decodeMap(body);
+  if (!isTextOrNull(secret) || !isTextOrNull(previousSecret)) {
+    throw new RecordDecodeError("a secret of the webhook is not a text");
+  }
+  const isHeader = (one: unknown): boolean => Array.isArray(one) && one.length === 2 && one.every(isText);
+  if (!Array.isArray(headers) || !headers.every(isHeader)) {
+    throw new RecordDecodeError("a header of the webhook is not a name and a value");
+  }
+  return { secret, previousSecret, headers: headers as WebhookSecrets["headers"] };
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string";
+}
+
+function isTextOrNull(value: unknown): value is string | null {
+  return value === null || isText(value);
 }
 
 /** @throws RecordDecodeError */
@@ -211,8 +254,17 @@ export function deliveryPlaces(bytes: Uint8Array): DeliveryPlaces {
   named(DELIVERY_STATUSES, status, "delivery status");
   const isOfNoRun = view.getUint32(32) === 0 && view.getUint32(36) === 0;
   const createdAtUs = uint53(view, 76);
-  const isPaused = uint53(view, 92) !== 0;
-  return { idAt: 0, webhookIdAt: 16, runIdAt: isOfNoRun ? -1 : 32, status, createdAtUs, isPaused };
+  return {
+    ...{ idAt: 0, webhookIdAt: 16, runIdAt: isOfNoRun ? -1 : 32, eventName: view.getUint8(64), status, createdAtUs },
+    ...{ updatedAtUs: uint53(view, 84), isPaused: uint53(view, 92) !== 0, deliveredAtUs: uint53(view, 100) },
+    firstFailedAtUs: uint53(view, 108),
+  };
+}
+
+/** How the delivery failed the last time, or the first time. @param bytes the index section without the origin @throws RecordDecodeError */
+export function deliveryError(bytes: Uint8Array, which: "last" | "first"): string | null {
+  const { lastError, firstFailure } = decodeDelivery(bytes);
+  return which === "last" ? lastError : (firstFailure?.error ?? null);
 }
 
 /** @param bytes the index section without the origin @throws RecordDecodeError */

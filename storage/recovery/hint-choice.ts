@@ -20,6 +20,7 @@ const NOTHING = new Uint8Array(0);
  * | cell changes | unless later records of the segment say all that it says | yes |
  * | webhook | always: the order in which webhooks came matters | yes |
  * | delivery | unless a later record of the delivery replaces it | no |
+ * | resend | unless a later record of the resend replaces it | while it is running |
  * | record of a newer release | always | yes |
  */
 export class HintChoice {
@@ -63,6 +64,9 @@ export class HintChoice {
         return;
       case RECORD_TYPE.delivery:
         this.#replace(`delivery ${index.delivery.id}`, this.#add(record, location, false));
+        return;
+      case RECORD_TYPE.resend:
+        this.#replace(`resend ${index.resend.id}`, this.#add(record, location, index.resend.state === "running"));
         return;
       case RECORD_TYPE.webhook:
         this.#add(record, location, true);

@@ -7,7 +7,8 @@ import { UuidTable } from "../columns/uuid-table.js";
 import type { LogRecord } from "../log/committed-batch.js";
 import { decodeChanges, decodeRefusal } from "../records/change-record.js";
 import { decodeIndex, isKnownRecordType, RECORD_TYPE, RecordDecodeError, runOfIndex } from "../records/record-index.js";
-import { decodeDeliveryBody, decodeWebhookSecret } from "../records/webhook-record.js";
+import { ResendItems } from "../records/resend-record.js";
+import { decodeDeliveryBody, decodeWebhookSecrets } from "../records/webhook-record.js";
 import type { NamedExtents } from "./check-store.js";
 
 const GOES_ON = 0;
@@ -49,11 +50,16 @@ export class RecordVerifier {
     const index = decodeIndex(type, record.index);
     const runId = runOfIndex(index);
     if (type === RECORD_TYPE.webhook) {
-      decodeWebhookSecret(body);
+      decodeWebhookSecrets(body);
       return [];
     }
     if (type === RECORD_TYPE.delivery) {
       decodeDeliveryBody(body);
+      return [];
+    }
+    if (type === RECORD_TYPE.resend) {
+      const items = new ResendItems(body);
+      for (let nth = 0; nth < items.count; nth++) items.item(nth);
       return [];
     }
     if (type === RECORD_TYPE.refusal) {

@@ -96,6 +96,10 @@ export async function readRun({
       return { delivery: stored?.delivery ?? newDelivery(emitted, event, runId), webhookName: webhookName ?? "" };
     }),
   );
+  const emitted = new Set(begun.map(({ delivery }) => delivery.id));
+  for (const { delivery } of deliveries.values()) {
+    if (!emitted.has(delivery.id)) begun.push({ delivery, webhookName: webhookNames.get(delivery.webhookId) ?? "" });
+  }
   const findings = builder.behind(whole.sequence);
   const places = unreadable.all.filter((place) => isBehind(place, whole, dataDirectory));
   const isWhole = findings.length + unusable.length + places.length === 0;

@@ -109,6 +109,13 @@ export class RunRecords {
     return this.#readBudget.run(run.location.length, async () => decodeEmitted((await this.#read(run)).body));
   }
 
+  /** The summaries of these runs, in their order; undefined for a damaged or missing record. */
+  async summaries(runs: readonly StoredRun[]): Promise<(RunSummary | undefined)[]> {
+    const bytes = runs.reduce((sum, { location }) => sum + location.length, 0);
+    const records = await this.#readBudget.run(bytes, () => this.#readRecords(runs));
+    return records.map((record) => record && decodeEndedSummary(record.index));
+  }
+
   /** The stored body of the run's record, in memory that the caller may transfer. */
   body(run: StoredRun): Promise<Uint8Array> {
     return this.#readBudget.run(run.location.length, async () => {
@@ -184,17 +191,7 @@ export class RunRecords {
     baseUrl: string,
     giveWay: GiveWay | undefined,
   ): Promise<(Uint8Array | undefined)[]> {
-    let records: (ReadRecord | undefined)[];
-    try {
-      records = await this.#reader.readMany(
-        runs.map(({ location }) => location),
-        (record, at) => checkIsOf(runs[at]!, record),
-      );
-    } catch (error) {
-      if (!isReadDamage(error)) throw error;
-      // Read one by one, so that a damaged record does not hide its neighbours.
-      records = await Promise.all(runs.map((run) => this.#readUnlessDamaged(run)));
-    }
+    const records = await this.#readRecords(runs);
     const jsons: (Uint8Array | undefined)[] = [];
     for (const [at, record] of records.entries()) {
       jsons.push(record && this.#entryJson(runs[at]!, record, baseUrl));
@@ -202,6 +199,20 @@ export class RunRecords {
       if (pause !== undefined) await pause;
     }
     return jsons;
+  }
+
+  /** Undefined for a damaged or missing record. */
+  async #readRecords(runs: readonly StoredRun[]): Promise<(ReadRecord | undefined)[]> {
+    try {
+      return await this.#reader.readMany(
+        runs.map(({ location }) => location),
+        (record, at) => checkIsOf(runs[at]!, record),
+      );
+    } catch (error) {
+      if (!isReadDamage(error)) throw error;
+      // Read one by one, so that a damaged record does not hide its neighbours.
+      return Promise.all(runs.map((run) => this.#readUnlessDamaged(run)));
+    }
   }
 
   #entryJson({ ordinal }: StoredRun, record: ReadRecord, baseUrl: string): Uint8Array {

@@ -12,8 +12,8 @@ import { type FoldedState, foldRecord, type IndexedDelta, type IndexedEnd } from
 import type { WebhookIndex } from "../records/webhook-record.js";
 import type { ActiveRuns } from "./active-runs.js";
 import type { CellState } from "./cell-state.js";
+import type { ViewDeliveries } from "./deliveries/view-deliveries.js";
 import type { RunRecords } from "./run-records.js";
-import type { ViewDeliveries } from "./view-deliveries.js";
 import type { ViewRuns } from "./view-runs.js";
 import type { ViewWebhooks } from "./view-webhooks.js";
 
@@ -187,6 +187,9 @@ export class ViewFold implements FoldedState {
     this.#segmentBase = segmentBase;
     this.#segments++;
   }
+
+  /** The recorder answers for resends. */
+  resend(): void {}
 
   #runChanged(): void {
     this.#runsVersion++;

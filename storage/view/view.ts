@@ -13,13 +13,16 @@ import type { ProgramState } from "../../core/run/program.js";
 import { isTerminal, RUN_STATUSES, type RunState, type RunStatus } from "../../core/run/run-state.js";
 import type { Delivery } from "../../core/webhook/delivery.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
+import type { ResendQuery } from "../../core/webhook/resend.js";
+import type { Webhook } from "../../core/webhook/webhook.js";
 import { type DeliveryContent, DeliveryRecords, type EmittingRun } from "../records/delivery-records.js";
 import { ActiveRuns } from "./active-runs.js";
 import { CellState } from "./cell-state.js";
 import { type RunChanges, type RunFollower, runChangesOf } from "./changes/run-changes.js";
+import { chooseDeliveries } from "./deliveries/choose-deliveries.js";
+import { type DeliveryRow, ViewDeliveries } from "./deliveries/view-deliveries.js";
 import { type RunPage, runPageOf } from "./run-page.js";
-import { RunRecords, type RunRecordsOptions, type StoredRun } from "./run-records.js";
-import { ViewDeliveries } from "./view-deliveries.js";
+import { type GiveWay, RunRecords, type RunRecordsOptions, type StoredRun } from "./run-records.js";
 import { ViewFold, type ViewTables } from "./view-fold.js";
 import { type RunListQuery, ViewRuns } from "./view-runs.js";
 import { ViewWebhooks } from "./view-webhooks.js";
@@ -174,22 +177,23 @@ export class View {
   }
 
   /**
-   * Deliveries to a webhook, deleted or not, newest first: as many as `limit` and `LIMITS.deliveriesPageBytes` allow, and at least one if there is one.
+   * A page of these deliveries, in their order: as many as `LIMITS.deliveriesPageBytes` allows, and at least one if there is one.
    *
-   * @param beforeUs only those created before this time; null means all
    * @param toBytes makes the bytes that are kept of each
    * @param throwIfCancelled ends the reading by throwing, when nobody waits for the page any more
    * @throws StorageError when the stored data of a delivery is damaged or missing
    */
   listDeliveries(
-    webhookId: string,
-    beforeUs: number | null,
-    limit: number,
+    rows: readonly DeliveryRow[],
     toBytes: (delivery: Delivery, payload: string) => Uint8Array,
     throwIfCancelled: () => void = () => {},
   ): Promise<Uint8Array[]> {
-    const rows = this.deliveries.ofWebhook(webhookId, beforeUs, limit);
     return this.#deliveryRecords.page(rows, toBytes, throwIfCancelled);
+  }
+
+  /** The deliveries that a resend is to attempt: choose-deliveries.ts. */
+  chooseDeliveries(webhook: Webhook, query: ResendQuery, most: number, giveWay: GiveWay) {
+    return chooseDeliveries(this.#tables, webhook, query, most, giveWay);
   }
 
   /** The deliveries of a run, in the order they began. */

@@ -261,7 +261,7 @@ async function changeWebhooks(
   await page.getByLabel("Secret").fill("a secret");
   await page.getByRole("button", { name: "Create" }).click();
   await page.getByRole("heading", { name: "SCADA" }).waitFor();
-  await page.getByText("yes", { exact: true }).waitFor();
+  await page.getByText("with a secret", { exact: true }).waitFor();
   await page.getByRole("button", { name: "Test" }).click();
   await page.locator("p.fault", { hasText: "answered 503" }).waitFor();
   await page.getByLabel("Event").selectOption("WebhookTest");
@@ -281,7 +281,7 @@ async function changeWebhooks(
   await page.getByRole("button", { name: "Delete" }).click();
   await page.locator("dialog :focus", { hasText: "Keep it" }).waitFor();
   await page.keyboard.press("Enter");
-  await page.locator("dialog").waitFor({ state: "hidden" });
+  await page.locator("dialog", { hasText: "Delete SCADA" }).waitFor({ state: "hidden" });
   t.equal((await cell.get<unknown[]>("/webhooks")).length, 2, "Enter keeps it");
   await page.getByRole("button", { name: "Delete" }).click();
   await page.getByRole("button", { name: "Delete it" }).click();

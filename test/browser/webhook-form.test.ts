@@ -14,6 +14,10 @@ const FIELDS = {
   "Pause between attempts in seconds": "2.5",
   Retries: "5",
 };
+const SETTINGS = [
+  ...["name", "url", "subscribed_events", "enabled", "on_failure_mode", "has_secret"],
+  ...["delivery_timeout_seconds", "retry_backoff_seconds", "max_retries"],
+];
 const BOXES = {
   ProgramStarted: true,
   ProgramCompleted: false,
@@ -114,6 +118,14 @@ t.test("webhook form: the secret is stored as it was typed", inBrowser, async (t
   await page.getByText("The receiver took the test event: it answered 204.").waitFor();
   const { headers, body } = receiver.requests[0] as ReceivedRequest;
   verifyWebhook({ secret, headers, body });
+  await page.getByRole("button", { name: "Edit" }).click();
+  await page.getByLabel("New secret").fill("another");
+  await save(page);
+  await page.getByText(/^with two secrets until /).waitFor();
+  await page.getByRole("button", { name: "Test", exact: true }).click();
+  await receiver.received(2);
+  const both = receiver.requests[1] as ReceivedRequest;
+  for (const one of [secret, "another"]) verifyWebhook({ secret: one, headers: both.headers, body: both.body });
   t.same(faults, []);
   await page.context().close();
 });
@@ -148,6 +160,35 @@ async function shown(page: Page): Promise<[Fields, Boxes]> {
 
 /** What the service says of the webhook, without its id and times. */
 async function settingsAt(cell: ConsoleCell, path: string): Promise<object> {
-  const { id: _, created_at: _made, updated_at: _changed, ...settings } = await cell.get<Record<string, unknown>>(path);
-  return settings;
+  const webhook = await cell.get<Record<string, unknown>>(path);
+  return Object.fromEntries(SETTINGS.map((name) => [name, webhook[name]]));
 }
+
+t.test("webhook page: what failed is sent again", inBrowser, async (t) => {
+  const browser = await startBrowser(t);
+  const service = await ServiceProcess.startFor(t);
+  const cell = await ConsoleCell.start(service);
+  t.teardown(() => cell.close());
+  let status = 503;
+  const receiver = await startReceiver((_, response) => response.writeHead(status).end());
+  t.teardown(() => receiver.close());
+  const { id } = await cell.post<{ id: string }>("/webhooks", {
+    ...{ name: "MES", url: receiver.url, subscribed_events: ["ProgramFailed"] },
+  });
+  await cell.post(`/webhooks/${id}/test`, {});
+  status = 204;
+  const url = `http://127.0.0.1:${service.port}/console/webhooks/${id}`;
+  const { page, faults } = await openPage(browser, url, {}, [/a status of 422 .*resend/]);
+  await page.getByText("0 delivered, 1 failed").waitFor();
+  await page.getByText("the receiver answered 503").first().waitFor();
+  await page.getByRole("button", { name: "Resend", exact: true }).click();
+  await page.getByLabel("Span").selectOption("the last day");
+  await page.getByRole("button", { name: "Send them" }).click();
+  await page.getByText("Resend done: 1 of 1 attempted, 1 delivered, 0 failed.").waitFor();
+  t.equal(receiver.requests.length, 2);
+  await page.getByRole("button", { name: "Resend", exact: true }).click();
+  await page.getByRole("button", { name: "Send them" }).click();
+  await page.getByText(/at least one delivery matches/).waitFor();
+  t.same(faults, []);
+  await page.context().close();
+});

@@ -227,6 +227,8 @@ class Reader {
   async #commands(words: string[]): Promise<void> {
     const [command = "", ...rest] = words.map((word) => this.#here(word));
     if (command === "serve" || command === "demo") this.#t.equal(faultOfService(command, rest), null, words.join(" "));
+    else if (command === "listen")
+      this.#t.equal(faultOfOptions(rest, commandOptions.LISTEN_OPTIONS), null, words.join(" "));
     else if (STORE_COMMANDS.includes(command)) this.#later.push([command, ...rest]);
     else {
       const { code, stdout, stderr } = await runCommand([command, ...rest], {}, process.execPath, this.#folder);

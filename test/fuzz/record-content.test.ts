@@ -4,7 +4,8 @@ import type { LogRecord } from "../../storage/log/committed-batch.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../storage/log/record-format.js";
 import { decodeChanges, decodeRefusal } from "../../storage/records/change-record.js";
 import { decodeIndex, isKnownRecordType, RECORD_TYPE, RecordDecodeError } from "../../storage/records/record-index.js";
-import { decodeDeliveryBody, decodeWebhookSecret } from "../../storage/records/webhook-record.js";
+import { ResendItems } from "../../storage/records/resend-record.js";
+import { decodeDeliveryBody, decodeWebhookSecrets } from "../../storage/records/webhook-record.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { View } from "../../storage/view/view.js";
 import { RecorderState } from "../../workers/recorder/recorder-state.js";
@@ -37,7 +38,14 @@ function decoded(decode: () => unknown): unknown {
 }
 
 function decodedBody({ type, body }: LogRecord): unknown {
-  if (type === RECORD_TYPE.webhook) return { hasSecret: decodeWebhookSecret(body) !== null };
+  if (type === RECORD_TYPE.webhook) {
+    const { secret, previousSecret, headers } = decodeWebhookSecrets(body);
+    return { hasSecret: secret !== null, hasPrevious: previousSecret !== null, headers: headers.length };
+  }
+  if (type === RECORD_TYPE.resend) {
+    const items = new ResendItems(body);
+    return Array.from({ length: items.count }, (_, nth) => items.item(nth));
+  }
   if (type === RECORD_TYPE.delivery) return decodeDeliveryBody(body);
   return type === RECORD_TYPE.refusal ? decodeRefusal(body) : decodeChanges(type, body);
 }

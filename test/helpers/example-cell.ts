@@ -8,7 +8,7 @@ import { runEventPayload } from "../../core/webhook/webhook-event.js";
 import { createdWebhook, type WebhookRequestBody } from "../../core/webhook/webhook-request.js";
 import { REQUEST_EXAMPLES } from "../../http/openapi/request-examples.js";
 import { RecordedCell } from "./captures/recorded-cell.js";
-import { EXAMPLE_SOURCE, ExampleWebhooks, exampleId } from "./webhooks/example-webhooks.js";
+import { EXAMPLE_RESEND, EXAMPLE_SOURCE, ExampleWebhooks, exampleId } from "./webhooks/example-webhooks.js";
 
 const T0_US = Date.UTC(2026, 0, 31, 12) * 1000;
 const us = (second: number) => T0_US + second * 1_000_000;
@@ -204,7 +204,11 @@ export const EXAMPLE_REQUESTS: Readonly<Record<string, ExampleRequest>> = {
   listWebhookDeliveries: get(`${webhook}/deliveries?limit=2`),
   getWebhookDelivery: get(`/webhook-deliveries/${EXAMPLE_DELIVERY}`),
   createWebhook: post("/webhooks", REQUEST_EXAMPLES.createWebhook),
+  getWebhookSigningKey: get("/webhooks/signing-key"),
   updateWebhook: { method: "PATCH", path: webhook, body: REQUEST_EXAMPLES.updateWebhook },
+  resendWebhookDeliveries: post(`${webhook}/resend`, REQUEST_EXAMPLES.resendWebhookDeliveries),
+  getWebhookResend: get(`${webhook}/resends/${EXAMPLE_RESEND}`),
+  rotateWebhookSecret: post(`${webhook}/rotate-secret`, REQUEST_EXAMPLES.rotateWebhookSecret),
   testWebhook: post(`${webhook}/test`),
   retryWebhookDelivery: post(`/webhook-deliveries/${FAILED_DELIVERY}/retry`),
 };

@@ -195,9 +195,11 @@ export function fileSystemBreaches(files: SourceFiles): string[] {
 const UWS_PACKAGES = ["uWebSockets.js", "@btc-vision/uwebsockets.js", "@trufflesuite/uws-js-unofficial"];
 
 /**
- * What only one file of the product may import. A client of node:http is not its server, and the demo's receivers are no server of the
+ * What only one file of the product may import. A client of node:http is not its server, and receivers of webhooks are no server of the
  * service.
  */
+const RECEIVERS = ["workers/demo-cell/demo-receiver.ts", "http/commands/listen-command.ts"];
+
 const SOLE_IMPORTS: Record<string, (reference: Reference, text: string) => boolean> = {
   "uWebSockets.js": ({ specifier }) => UWS_PACKAGES.includes(specifier),
   piscina: ({ specifier }) => specifier === "piscina",
@@ -213,7 +215,7 @@ export function soleImportBreaches(files: SourceFiles): string[] {
       .filter(
         ([path, text]) =>
           isProduct(path) &&
-          path !== "workers/demo-cell/demo-receiver.ts" &&
+          !RECEIVERS.includes(path) &&
           referencesOf(path, text).some((reference) => matches(reference, text)),
       )
       .map(([path]) => path);

@@ -2,7 +2,7 @@ import { Worker } from "node:worker_threads";
 import { type ErrorData, ServiceError } from "../../core/service-errors.js";
 import type { TaskAnswer } from "../artefacts/pool/artefact-thread.js";
 import { buffersOf } from "../artefacts/pool/task-buffers.js";
-import type { FoundDelivery } from "../webhooks/deliveries/tracked-delivery.js";
+import type { FoundDelivery, FoundRun } from "../webhooks/deliveries/tracked-delivery.js";
 import type { WebhookReply, WebhookRequest } from "../webhooks/webhook-requests.js";
 import type { RecorderCallbacks } from "./recorder-callbacks.js";
 import type {
@@ -167,6 +167,9 @@ export class RecorderHandle {
         // Reading it is not awaited, because batches need not wait for it.
         this.#taken = this.#taken.then(() => void this.#findDelivery(message.deliveryId));
         return;
+      case "run_wanted":
+        this.#taken = this.#taken.then(() => void this.#findRun(message));
+        return;
       case "deliveries_ended":
         callbacks.onDeliveriesEnded?.();
         return;
@@ -220,6 +223,17 @@ export class RecorderHandle {
       found = { kind: "unreadable", reason: messageOf(error) };
     }
     this.#post({ kind: "delivery_content", deliveryId, found });
+  }
+
+  async #findRun({ deliveryId, runId }: Message<"run_wanted">): Promise<void> {
+    let found: FoundRun;
+    try {
+      const body = await this.#callbacks.onRunRequested?.(runId);
+      found = body === undefined ? { kind: "none" } : { kind: "body", body };
+    } catch (error) {
+      found = { kind: "unreadable", reason: messageOf(error) };
+    }
+    this.#post({ kind: "run_content", deliveryId, found });
   }
 
   async #makeArtefact({ id, task }: Message<"artefact_wanted">): Promise<void> {

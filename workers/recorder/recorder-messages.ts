@@ -10,7 +10,7 @@ import type { Durability } from "../../storage/log/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery/recovery-report.js";
 import type { StorageErrorData } from "../../storage/storage-error.js";
 import type { TaskAnswer, TaskMessage } from "../artefacts/pool/artefact-thread.js";
-import type { FoundDelivery } from "../webhooks/deliveries/tracked-delivery.js";
+import type { FoundDelivery, FoundRun } from "../webhooks/deliveries/tracked-delivery.js";
 import type { WebhookReply, WebhookRequest } from "../webhooks/webhook-requests.js";
 import type { RecorderFigures } from "./status/recorder-figures.js";
 import type { DiskRoomOptions } from "./upkeep/disk-room.js";
@@ -116,6 +116,8 @@ export type RecorderToFront =
   | { kind: "reply"; id: number; reply: WebhookReply }
   /** Asks for the stored content of a delivery, which is needed to send it. The answer is `delivery_content`. */
   | { kind: "delivery_wanted"; deliveryId: string }
+  /** Asks for the record of a run, to make an event of it for this delivery. The answer is `run_content`. */
+  | { kind: "run_wanted"; deliveryId: string; runId: string }
   /** The dispatcher ended by itself: no delivery is attempted again before the next start. */
   | { kind: "deliveries_ended" }
   /** Asks the front's pool to compute this. The answer is `artefact_made`. */
@@ -146,6 +148,8 @@ export type FrontToRecorder =
   | { kind: "request_dropped"; id: number }
   /** The answer to `delivery_wanted`. */
   | { kind: "delivery_content"; deliveryId: string; found: FoundDelivery }
+  /** The answer to `run_wanted`; the body moves to the recorder. */
+  | { kind: "run_content"; deliveryId: string; found: FoundRun }
   /** The answer to `artefact_wanted`; its buffers move to the recorder. */
   | { kind: "artefact_made"; id: number; answer: TaskAnswer }
   /** Begin no more attempts, and let those under way end within this time. Everything else goes on. */

@@ -101,13 +101,16 @@ export class RecorderServices {
   receive(message: ServiceMessage): void {
     switch (message.kind) {
       case "serving":
-        this.webhooks.deliveries.serving(message.port);
+        this.webhooks.serving(message.port);
         return;
       case "request":
         this.webhooks.request(message.id, message.request);
         return;
       case "delivery_content":
         this.webhooks.deliveries.content(message.deliveryId, message.found);
+        return;
+      case "run_content":
+        this.webhooks.resends.runContent(message.deliveryId, message.found);
         return;
       case "request_dropped":
         this.webhooks.dropRequest(message.id);
@@ -206,10 +209,12 @@ export class RecorderServices {
   }
 
   #createWebhookService(): WebhookService {
-    const { options, environment, status, line, report } = this.#options;
-    const { timers, wallUs, startDispatcher, send } = environment;
+    const { options, environment, directory, status, line, report } = this.#options;
+    const { fileSystem, timers, wallUs, startDispatcher, send } = environment;
     return new WebhookService({
       state: this.state,
+      fileSystem,
+      directory: directory.path,
       timers,
       clock: this.#clock,
       startDispatcher,

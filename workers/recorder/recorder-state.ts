@@ -14,6 +14,7 @@
  * | components | `LIMITS.components` | some 300 each |
  * | webhooks | `LIMITS.webhooks` | their settings and secrets |
  * | deliveries that have not come to their end | what receivers do not take in time | some 500 each |
+ * | resends | the deliveries of those that are running: `LIMITS.resendDeliveries` each, one for each webhook | 80 a delivery |
  * | producers, instances, refusals | `LIMITS.producers`, `LIMITS.instances`, `LIMITS.refusalBytes` | see producer-table.ts |
  *
  * Ended run with a serial number of its own and one frame: some 80 bytes, 80 MB for a million.
@@ -31,6 +32,7 @@ import type { Refusal } from "../../core/link/refusal.js";
 import type { ProgramDocument } from "../../core/run/program.js";
 import { foldRun } from "../../core/run/run-fold.js";
 import type { RunState } from "../../core/run/run-state.js";
+import type { Resend } from "../../core/webhook/resend.js";
 import type { WebhookChange } from "../../core/webhook/webhook-change.js";
 import { CaptureIndex, keptCaptures } from "../../storage/captures/capture-index.js";
 import { TextTable } from "../../storage/columns/text-table.js";
@@ -364,6 +366,10 @@ export class RecorderState implements DecisionContext, FoldedState {
 
   delivery(index: Uint8Array): void {
     this.webhooks.putDelivery(decodeDelivery(index));
+  }
+
+  resend(resend: Resend, { body }: LogRecord): void {
+    this.webhooks.resends.put(resend, body.slice());
   }
 
   /** A segment begins at that time. It is less than before if the clock was reset (reset-clock.ts). */

@@ -216,7 +216,7 @@ export class Recorder {
       sockets && ((server) => sockets.listen(server)),
     );
     // Clients may take all descriptors. Then the dispatcher could not be loaded, and no event would be sent before the next start.
-    const loaded = services.webhooks.dispatcherLoaded;
+    const { loaded } = services.webhooks;
     if (loaded !== undefined) await loaded;
     send({ kind: "ready", recovery: log.recovery, ...listening, startedAtUs: wallUs() });
   }

@@ -7,21 +7,29 @@ import { ServiceError } from "../../core/service-errors.js";
 import type { Timers } from "../../core/timers.js";
 import { emitRunEvent } from "../../core/webhook/emit-run-event.js";
 import type { EmittedEvent } from "../../core/webhook/emitted-event.js";
-import type { RunEventName } from "../../core/webhook/webhook.js";
+import { type RunEventName, signingSecrets } from "../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../core/webhook/webhook-change.js";
 import type { EventSource } from "../../core/webhook/webhook-event.js";
+import type { Signers } from "../../core/webhook/webhook-signature.js";
 import { descriptorLimit } from "../../storage/disk/file-system.js";
+import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import type { ReceiverOptions, RecorderToFront } from "../recorder/recorder-messages.js";
 import type { RecorderState } from "../recorder/recorder-state.js";
 import { mostUnderWay } from "./deliveries/delivery-queue.js";
 import { DeliveryScheduler } from "./deliveries/delivery-scheduler.js";
 import type { InlineAnswer, InlineRequest } from "./deliveries/tracked-delivery.js";
+import type { KeptWebhook } from "./deliveries/webhook-state.js";
 import type { DispatcherCallbacks, DispatcherHandle, startDispatcher } from "./dispatcher/dispatcher-handle.js";
+import { ResendService } from "./resends/resend-service.js";
+import { SigningKey } from "./signing-key.js";
 import type { WebhookReply, WebhookRequest } from "./webhook-requests.js";
 import { WebhookWrites } from "./webhook-writes.js";
 
 export interface WebhookServiceOptions {
   state: RecorderState;
+  fileSystem: FileSystem;
+  /** The data directory, where the signing key is. */
+  directory: string;
   serviceVersion: string;
   receivers: ReceiverOptions | undefined;
   timers: Timers;
@@ -56,18 +64,21 @@ export class WebhookService {
   #lastSequence = 0;
   readonly #webhooks: WebhookWrites;
   readonly deliveries: DeliveryScheduler;
-  /** Resolves when the dispatcher has loaded its modules; undefined if there is nothing to wait for. */
-  readonly dispatcherLoaded: Promise<void> | undefined;
+  readonly resends: ResendService;
+  readonly #signingKey: SigningKey;
+  /** Resolves when the dispatcher has loaded its modules, and the signing key was read; undefined if there is nothing to wait for. */
+  readonly loaded: Promise<unknown> | undefined;
   #dispatcherFailure: string | null = null;
   /** Inline attempts whose result is awaited, by the id of the front's request. */
   readonly #requests = new Map<number, InlineRequest>();
 
   constructor(options: WebhookServiceOptions) {
     this.#options = options;
-    const { state, clock, timers, send, append, report } = options;
+    const { state, clock, timers, send, append, report, wallUs } = options;
     const tick = (): number => clock.tick();
     const newId = (timeUs: number): string => this.#newId(timeUs);
-    this.#webhooks = new WebhookWrites({ state: state.webhooks, tick, newId });
+    this.#webhooks = new WebhookWrites({ state: state.webhooks, tick, wallUs, newId });
+    this.#signingKey = this.#createSigningKey();
     const { allow, deny, extraCa } = options.receivers ?? { allow: [], deny: [], extraCa: null };
     const dispatcherOptions = { serviceVersion: options.serviceVersion, allow, deny, extraCa };
     const callbacks: DispatcherCallbacks = {
@@ -79,15 +90,30 @@ export class WebhookService {
       },
     };
     const dispatcher = options.startDispatcher?.(dispatcherOptions, callbacks, clock) ?? NO_DISPATCHER;
-    this.dispatcherLoaded = dispatcher.loaded;
+    const key = this.#usesSigningKey() ? this.#signingKey.ensure().catch(() => {}) : undefined;
+    this.loaded = key === undefined ? dispatcher.loaded : Promise.all([key, dispatcher.loaded]);
     this.deliveries = new DeliveryScheduler({
       ...{ state: state.webhooks, timers, tick, nowMs: monotonicMs, newId, append, report },
       onFaultChange: () => options.onDispatcherFault(),
       dispatcher,
       mostUnderWay: mostUnderWay(descriptorLimit()),
       source: () => this.#source(),
-      askForContent: (deliveryId) => send({ kind: "delivery_wanted", deliveryId }),
+      signers: (kept) => this.#signers(kept),
+      askForContent: (deliveryId) => {
+        if (!this.resends.wanted(deliveryId)) send({ kind: "delivery_wanted", deliveryId });
+      },
     });
+    this.resends = new ResendService({
+      ...{ state, deliveries: this.deliveries, timers, tick, newId, append, report },
+      source: () => this.#source(),
+      askForRun: (deliveryId, runId) => send({ kind: "run_wanted", deliveryId, runId }),
+    });
+  }
+
+  /** The service listens on this port, and its view has everything in the log: deliveries and resends go on. */
+  serving(port: number): void {
+    this.deliveries.serving(port);
+    this.resends.serving();
   }
 
   /** What ended the dispatcher, and since when; null while it works. */
@@ -98,6 +124,30 @@ export class WebhookService {
   /** Why some deliveries wait although the dispatcher works; null if none does. */
   get dispatcherFault(): string | null {
     return this.deliveries.fault;
+  }
+
+  #createSigningKey(): SigningKey {
+    const { fileSystem, directory, report } = this.#options;
+    const onMade = (): void => {
+      if (!this.#usesSigningKey()) return;
+      report("the signing key was missing", new Error("a new one was made: receivers need its public key"));
+    };
+    return new SigningKey({ fileSystem, directory, onMade });
+  }
+
+  #usesSigningKey(): boolean {
+    for (const { signing } of this.#options.state.webhooks.webhooks()) if (signing === "ed25519") return true;
+    return false;
+  }
+
+  #signers({ webhook, secrets }: KeptWebhook): Signers | { lacking: string } {
+    const hmac = signingSecrets(webhook, secrets, this.#options.wallUs());
+    if (webhook.signing === "hmac") return { secrets: hmac, privateKey: null };
+    const { privateKey, fault } = this.#signingKey;
+    if (privateKey !== null) return { secrets: hmac, privateKey };
+    // The delivery is tried again later. The key may be readable by then.
+    void this.#signingKey.ensure().catch(() => {});
+    return { lacking: fault };
   }
 
   #source(): EventSource {
@@ -126,6 +176,11 @@ export class WebhookService {
       refuse(new ServiceError("unavailable", unavailable, {}));
       return;
     }
+    if (needsSigningKey(request) && this.#signingKey.publicKey === null) {
+      const ready = (): void => this.request(id, request);
+      void this.#signingKey.ensure().then(ready, refuse);
+      return;
+    }
     const inline: InlineAnswer = (outcome) => {
       this.#requests.delete(id);
       if ("error" in outcome) refuse(outcome.error);
@@ -143,6 +198,30 @@ export class WebhookService {
           return;
         case "delete":
           this.#record(request.webhookId, this.#webhooks.delete(request.webhookId), reply);
+          this.resends.webhookDeleted(request.webhookId);
+          return;
+        case "rotate_secret":
+          this.#record(request.webhookId, this.#webhooks.rotateSecret(request.webhookId, request.rotation), reply);
+          return;
+        case "resend": {
+          const created = this.resends.create(request.webhookId, request.perSecond, request.items);
+          this.#replyWhenCommitted(created.sequence, { ok: true, id: created.id }, (answer) => {
+            if (answer.ok) this.resends.committed(created.id);
+            reply(answer);
+          });
+          return;
+        }
+        case "resend_figures": {
+          const figures = this.resends.figures(request.webhookId, request.resendId);
+          reply({ ok: true, id: JSON.stringify(figures) });
+          return;
+        }
+        case "cancel_resend":
+          this.resends.cancel(request.webhookId, request.resendId);
+          reply({ ok: true, id: request.resendId });
+          return;
+        case "signing_key":
+          reply({ ok: true, id: this.#signingKey.publicKey as string });
           return;
         case "test":
           this.#waitsFor(id, this.deliveries.test(request.webhookId, inline));
@@ -195,5 +274,18 @@ export class WebhookService {
       const error = new ServiceError("unavailable", "recording has ended: health says why", {});
       reply(isCommitted ? done : { ok: false, error: error.data });
     });
+  }
+}
+
+function needsSigningKey(request: WebhookRequest): boolean {
+  switch (request.op) {
+    case "signing_key":
+      return true;
+    case "create":
+      return request.webhook.settings.signing === "ed25519";
+    case "update":
+      return request.change.settings.signing === "ed25519";
+    default:
+      return false;
   }
 }

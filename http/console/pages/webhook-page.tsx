@@ -6,11 +6,13 @@ import { liveState } from "../data/live.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { type Resource, useResource } from "../data/resource.js";
 import { isReadOnly } from "../data/session.js";
+import { localTime } from "../data/times.js";
 import { go, pageHref } from "../router.js";
 import { Loaded, sentence } from "../ui/states.js";
 import { Section, Text, Time } from "../ui/values.js";
 import { DeliveryList } from "./webhooks/delivery-list.js";
 import { ReadOnlyNote } from "./webhooks/read-only-note.js";
+import { ResendPanel } from "./webhooks/resend-panel.js";
 import { WebhookForm } from "./webhooks/webhook-form.js";
 
 export function WebhookPage({ webhookId }: { webhookId: string }) {
@@ -53,13 +55,22 @@ function Settings({ webhook, resource, tested }: SettingsProps) {
         <dl class="fact-list">
           <Fact word="Address" fact={webhook.url} />
           <Fact word="Events" fact={webhook.subscribed_events.join(", ")} />
-          <Fact word="Signed" fact={webhook.has_secret ? "yes" : "no"} />
+          <Fact word="Signed" fact={signedBy(webhook)} />
           <Fact word="Attempts" fact={`${webhook.max_retries + 1} at most, ${webhook.retry_backoff_seconds} s apart`} />
           <Fact word="Timeout" fact={`${webhook.delivery_timeout_seconds} s`} />
           <Fact
             word="A failure"
             fact={webhook.on_failure_mode === "WARN" ? "is noted in the run's event log" : "shows in the delivery only"}
           />
+          <Fact word="Last 24 hours" fact={dayOf(webhook)} />
+          {webhook.last_failure_at !== null && (
+            <div>
+              <dt>Last failure</dt>
+              <dd>
+                <Time at={webhook.last_failure_at} /> <Text of={webhook.last_error} none="" />
+              </dd>
+            </div>
+          )}
           <div>
             <dt>Changed</dt>
             <dd>
@@ -68,6 +79,7 @@ function Settings({ webhook, resource, tested }: SettingsProps) {
           </div>
         </dl>
         <Actions webhook={webhook} edit={() => setIsEditing(true)} tested={tested} />
+        <ResendPanel webhook={webhook} changed={tested} />
       </header>
       {isEditing && (
         <Section title="Settings">
@@ -76,6 +88,17 @@ function Settings({ webhook, resource, tested }: SettingsProps) {
       )}
     </>
   );
+}
+
+function signedBy(webhook: Webhook): string {
+  const { has_secret: hasSecret, previous_secret_expires_at: endsAt, signing } = webhook;
+  const hmac = hasSecret ? (endsAt === null ? "with a secret" : `with two secrets until ${localTime(endsAt)}`) : "no";
+  if (signing === "hmac") return hmac;
+  return hasSecret ? `with Ed25519 and ${hmac}` : "with Ed25519";
+}
+
+function dayOf({ deliveries_24h: { delivered, failed } }: Webhook): string {
+  return `${delivered} delivered, ${failed} failed`;
 }
 
 function Fact({ word, fact }: { word: string; fact: string }) {

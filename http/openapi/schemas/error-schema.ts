@@ -47,6 +47,8 @@ const PARAMS = {
   available_formats: list({ type: "string" }, "Formats that are available now."),
   size_in_bytes: integer("For a range outside the file: the size of the file in bytes."),
   webhook_id: uuid("The webhook that was deleted."),
+  previous_secret_expires_at: text("Until when two secrets of the webhook overlap."),
+  resend_id: uuid("The resend that is running."),
   scope: text("The scope of the API key."),
   needed: text("The scope that the operation needs."),
   retry_after_seconds: integer("After how many seconds to try again; the same as the header Retry-After."),

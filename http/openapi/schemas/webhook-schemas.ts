@@ -1,8 +1,10 @@
 import {
+  constant,
   count,
   flag,
   freeForm,
   integer,
+  list,
   nullable,
   object,
   oneOf,
@@ -13,6 +15,7 @@ import {
 } from "../../../core/json/described-schema.js";
 import { LIMITS } from "../../../core/limits.js";
 import { DELIVERY_STATUS_MEANINGS } from "../../../core/webhook/delivery.js";
+import { RESEND_STATE_MEANINGS } from "../../../core/webhook/resend.js";
 import { EVENT_MEANINGS, ON_FAILURE_MODE_MEANINGS } from "../../../core/webhook/webhook.js";
 import { WEBHOOK_SETTINGS } from "../../../core/webhook/webhook-request.js";
 import { listOf } from "./component-reference.js";
@@ -77,11 +80,54 @@ export const WEBHOOK_SCHEMAS = {
       id: uuid("Id of the webhook."),
       ...WEBHOOK_SETTINGS,
       has_secret: flag("Whether deliveries are signed with a secret. The secret itself is never shown."),
+      previous_secret_expires_at: nullable(
+        time("Until then, deliveries are signed with the secret before the present one too."),
+        "unless two secrets overlap",
+      ),
+      header_names: list(text("Name of a header."), "Names of the custom headers. Their values are never shown."),
+      deliveries_24h: {
+        ...object({
+          delivered: count("Those that the receiver has accepted."),
+          failed: count("Those that have failed."),
+        }),
+        description: "Deliveries that were created in the last 24 hours, counted by what they are now.",
+      },
+      last_success_at: nullable(time("When the receiver last accepted a delivery."), "if it never did"),
+      last_failure_at: nullable(time("When a delivery last failed."), "if none ever did"),
+      last_error: nullable(text("Why the delivery failed that failed last, for people."), "if none ever did"),
       created_at: time("When the webhook was registered."),
       updated_at: time("When its settings last changed."),
     },
     {},
     "A receiver of events.",
+  ),
+  ResendResponse: object(
+    {
+      resend_id: uuid("Id of the resend."),
+      deliveries: ordinal("How many deliveries it has chosen."),
+    },
+    {},
+    "A resend that has begun.",
+  ),
+  ResendStateResponse: object(
+    {
+      deliveries: ordinal("How many deliveries it has chosen."),
+      attempted: count("How many of them had their attempt."),
+      delivered: count("How many of these the receiver has accepted, by the latest attempt of each."),
+      failed: count("How many failed; also those whose stored data cannot be read, without an attempt."),
+      state: oneOf(RESEND_STATE_MEANINGS, "Where it stands."),
+    },
+    {},
+    "What came of a resend.",
+  ),
+  SigningKeyResponse: object(
+    {
+      algorithm: constant("ed25519", "The algorithm of the key (RFC 8032)."),
+      public_key: text("The key as Standard Webhooks writes it: `whpk_`, then the base64 of its 32 bytes."),
+      public_key_pem: text("The same key in PEM (SPKI, RFC 8410), for OpenSSL and most libraries."),
+    },
+    {},
+    "The public key of the service.",
   ),
   WebhookResponseList: listOf("WebhookResponse", "All webhooks, oldest first."),
   WebhookDeliveryResponse: object(DELIVERY, {}, "One delivery of an event to a webhook."),

@@ -9,6 +9,8 @@ import {
 } from "../../../core/webhook/verify-webhook.js";
 import { isUsableSecret, signatureHeaders } from "../../../core/webhook/webhook-signature.js";
 
+import { signedBy } from "../../helpers/webhooks/webhook-fixtures.js";
+
 const ID = "019b0a5e-7c00-7000-8000-000000000001";
 const AT = 1_800_000_000;
 const SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
@@ -16,7 +18,7 @@ const BODY = Buffer.from('{"hello":"Wörld ✓"}');
 const README = readFileSync("workers/webhooks/README.md", "utf8");
 
 function signed(overrides: Partial<VerifyWebhookOptions> = {}, header?: string): VerifyWebhookOptions {
-  const headers = signatureHeaders(SECRET, ID, AT, BODY);
+  const headers = signatureHeaders(signedBy(SECRET), ID, AT, BODY);
   const value = header ?? headers["X-Service-Signature"];
   return { secret: SECRET, headers: { "x-service-signature": value }, body: BODY, nowSeconds: AT, ...overrides };
 }
@@ -36,7 +38,7 @@ t.test("the vectors of the documentation", async (t) => {
   const rows = [...README.matchAll(/^\| `([^`]+)` \| `(t=[^`]+)` \| `(v1,[^`]+)` \|$/gm)];
   t.equal(rows.length, 2, "two vectors");
   for (const [, secret, service, standard] of rows) {
-    const headers = signatureHeaders(secret as string, ID, AT, BODY);
+    const headers = signatureHeaders(signedBy(secret as string), ID, AT, BODY);
     t.equal(headers["X-Service-Signature"], service);
     t.equal(headers["webhook-signature"], standard);
     t.equal(headers["webhook-timestamp"], String(AT));
@@ -47,7 +49,7 @@ t.test("the vectors of the documentation", async (t) => {
 });
 
 t.test("accepts what was signed, however headers and body are held", async (t) => {
-  const value = signatureHeaders(SECRET, ID, AT, BODY)["X-Service-Signature"] as string;
+  const value = signatureHeaders(signedBy(SECRET), ID, AT, BODY)["X-Service-Signature"] as string;
   t.equal(faultOf(signed()), undefined);
   t.equal(faultOf(signed({ headers: new Headers({ "X-Service-Signature": value }) })), undefined, "Headers");
   t.equal(faultOf(signed({ headers: { "x-service-signature": [value] } })), undefined, "a list of one");
@@ -56,7 +58,7 @@ t.test("accepts what was signed, however headers and body are held", async (t) =
 });
 
 t.test("says which check failed", async (t) => {
-  const good = signatureHeaders(SECRET, ID, AT, BODY)["X-Service-Signature"] as string;
+  const good = signatureHeaders(signedBy(SECRET), ID, AT, BODY)["X-Service-Signature"] as string;
   t.equal(faultOf(signed({ headers: {} })), "signature_missing");
   t.equal(faultOf(signed({ headers: new Headers() })), "signature_missing");
   for (const header of ["", "v1=ab", `${good}0`, good.toUpperCase(), `t=-1,${good.split(",")[1]}`, ` ${good}`]) {
@@ -69,6 +71,19 @@ t.test("says which check failed", async (t) => {
   const flipped = good.replace(/.$/, (digit) => (digit === "0" ? "1" : "0"));
   t.equal(faultOf(signed({}, flipped)), "signature_mismatch", "one digit");
   t.throws(() => verifyWebhook(signed({ secret: "" })), TypeError);
+});
+
+t.test("any of several signatures may be of the receiver's secret, while two secrets overlap", async (t) => {
+  const both = signatureHeaders({ secrets: [SECRET, "the old one"], privateKey: null }, ID, AT, BODY);
+  const header = both["X-Service-Signature"] as string;
+  t.match(header, /^t=1800000000,v1=[0-9a-f]{64},v1=[0-9a-f]{64}$/);
+  t.match(both["webhook-signature"], /^v1,\S{44} v1,\S{44}$/);
+  for (const secret of [SECRET, "the old one"]) {
+    t.equal(faultOf(signed({ secret }, header)), undefined);
+    t.equal(faultOf(signed({ secret, body: "x" }, header)), "signature_mismatch");
+  }
+  t.equal(faultOf(signed({ secret: "a third" }, header)), "signature_mismatch");
+  t.equal(faultOf(signed({}, `${header}${`,v1=${"0".repeat(64)}`.repeat(15)}`)), "signature_malformed", "17 of them");
 });
 
 t.test("the tolerance holds in both directions, to the second", async (t) => {

@@ -13,6 +13,8 @@ import { RequestBodyParser } from "../../../http/requests/request-body.js";
 
 const MINIMAL = { name: "mes", url: "https://mes.factory:8443/hook?x=1", subscribed_events: ["ProgramCompleted"] };
 
+const manyHeaders = (count: number) => Array.from({ length: count }, (_, nth) => [`X-${nth}`, "1"]);
+
 /** Values that a field takes, and values that it does not, written down from the contract. */
 const FIELDS: Record<string, { good: unknown[]; bad: unknown[] }> = {
   name: { good: ["a", "ü".repeat(255)], bad: ["", "x".repeat(256), 1, {}, [], "\ud800"] },
@@ -42,6 +44,23 @@ const FIELDS: Record<string, { good: unknown[]; bad: unknown[] }> = {
   delivery_timeout_seconds: { good: [1, 1.5, 300], bad: [0, 0.999, 300.001, -1, "3", 1e300, []] },
   retry_backoff_seconds: { good: [0, 0.25, 30], bad: [-0.1, 30.1, "1", true] },
   max_retries: { good: [0, 10], bad: [-1, 11, 1.5, "3", false] },
+  signing: { good: ["hmac", "ed25519"], bad: ["v1", "", 1, []] },
+  headers: {
+    good: [{}, { "X-Key": "a b", "x_y.~z": "" }, { A: "\u00ff\t!" }, Object.fromEntries(manyHeaders(20))],
+    bad: [
+      1,
+      "x",
+      [],
+      { A: 1 },
+      { A: null },
+      { "": "x" },
+      { "a b": "x" },
+      { "a:": "x" },
+      { A: " x" },
+      { A: "x " },
+      { A: "\u0100" },
+    ],
+  },
   secret: { good: ["x", "whsec_YWJj", "ü".repeat(512)], bad: ["", "whsec_?", "x".repeat(513), 1, {}, "\ud800"] },
 };
 const REQUIRED = ["name", "url", "subscribed_events"];
@@ -85,13 +104,14 @@ t.test("defaults, and every field as it came", async (t) => {
         onFailureMode: "IGNORE",
         enabled: true,
       },
-      ...{ deliveryTimeoutSeconds: 3, retryBackoffSeconds: 1, maxRetries: 3 },
+      ...{ deliveryTimeoutSeconds: 3, retryBackoffSeconds: 1, maxRetries: 3, signing: "hmac" },
     },
-    secret: null,
+    ...{ secret: null, headers: [] },
   });
   const all = {
     ...{ ...MINIMAL, on_failure_mode: "WARN", enabled: false, delivery_timeout_seconds: 1.5, retry_backoff_seconds: 0 },
-    ...{ max_retries: 0, secret: "s", subscribed_events: ["ProgramFailed", "ProgramStarted", "ProgramFailed"] },
+    ...{ max_retries: 0, secret: "s", headers: { "X-Key": "1" }, signing: "ed25519" },
+    ...{ subscribed_events: ["ProgramFailed", "ProgramStarted", "ProgramFailed"] },
   };
   t.same(parseCreateWebhook(all), {
     settings: {
@@ -101,19 +121,19 @@ t.test("defaults, and every field as it came", async (t) => {
         subscribedEvents: ["ProgramFailed", "ProgramStarted"],
         onFailureMode: "WARN",
       },
-      ...{ enabled: false, deliveryTimeoutSeconds: 1.5, retryBackoffSeconds: 0, maxRetries: 0 },
+      ...{ enabled: false, deliveryTimeoutSeconds: 1.5, retryBackoffSeconds: 0, maxRetries: 0, signing: "ed25519" },
     },
-    secret: "s",
+    ...{ secret: "s", headers: [["X-Key", "1"]] },
   });
 });
 
 t.test("an update changes what it gives; null leaves a field and removes the secret", async (t) => {
-  t.same(parseUpdateWebhook({}), { settings: {}, secret: undefined });
+  t.same(parseUpdateWebhook({}), { settings: {}, secret: undefined, headers: undefined });
   const nulls = Object.fromEntries(Object.keys(FIELDS).map((field) => [field, null]));
-  t.same(parseUpdateWebhook(nulls), { settings: {}, secret: null });
+  t.same(parseUpdateWebhook(nulls), { settings: {}, secret: null, headers: undefined });
   t.same(parseUpdateWebhook({ max_retries: 0, enabled: false, secret: "x" }), {
     settings: { maxRetries: 0, enabled: false },
-    secret: "x",
+    ...{ secret: "x", headers: undefined },
   });
 });
 
@@ -139,7 +159,7 @@ t.test("every field takes what it may, and a wrong one is named", async (t) => {
 
 t.test("null for an optional field of a new webhook is the same as leaving it out", async (t) => {
   const optional = Object.keys(FIELDS).filter((field) => !REQUIRED.includes(field));
-  t.equal(optional.length, 6);
+  t.equal(optional.length, 8);
   for (const field of optional) {
     t.same(parseCreateWebhook({ ...MINIMAL, [field]: null }), parseCreateWebhook(MINIMAL), field);
   }
@@ -159,7 +179,7 @@ t.test("an update ignores what only answers have, whatever it is; other fields a
   }
   const error = errorOf(parseUpdateWebhook, { id: "x", hassecret: true, created: 1 });
   t.match(error?.message, /hassecret must be absent/);
-  t.match(error?.message, /created must be absent: the fields are name, url, [a-z_, ]+, secret(;|$)/);
+  t.match(error?.message, /created must be absent: the fields are name, url, [a-z_, ]+(;|$)/);
   t.notMatch(error?.message, /updated_at/);
 });
 
@@ -273,3 +293,41 @@ t.test("no error shows a secret or a password", async (t) => {
     t.notMatch(JSON.stringify(error), /hush/, JSON.stringify(error));
   }
 });
+
+t.test("a custom header that is not allowed is named, and no value is shown", async (t) => {
+  const refused: [name: string, value: unknown, why: RegExp][] = [
+    ...["Content-Type", "content-length", "HOST", "User-Agent", "Expect", "X-Service-Event", "x-service-new"].map(own),
+    ...["webhook-id", "Webhook-Signature", "webhook-later", "Content-Encoding", "Date"].map(own),
+    ...["Connection", "keep-alive", "TE", "Trailer", "Transfer-Encoding", "Upgrade", "Proxy-Authorization"].map(hop),
+    ...["a\rb", "a\nb", "a\r\nX-B: c", "a\0", "\u007f", "hush\u2028"].map((value): [string, string, RegExp] => [
+      "X-Key",
+      value,
+      /line break/,
+    ]),
+    ["X-Key", "v".repeat(4097), /at most 4096 characters/],
+    ["x".repeat(129), "1", /at most 128 characters/],
+    ["X\r\nY", "1", /no name of a header/],
+    ["Grüße", "1", /no name of a header/],
+    ["X-Key", 5, /of type string/],
+  ];
+  for (const [name, value, why] of refused) {
+    for (const parse of [parseCreateWebhook, parseUpdateWebhook]) {
+      const error = errorOf(parse, { ...MINIMAL, headers: { "X-Fine": "hush", [name]: value } });
+      t.match(error, { code: "invalid_parameter", params: { in: "body", value: null, allowed: why } }, name);
+      t.equal(error?.params.field, `headers/${name.slice(0, 128)}`);
+      t.notMatch(JSON.stringify(error), /hush/);
+    }
+  }
+  const twice = errorOf(parseCreateWebhook, { ...MINIMAL, headers: { "X-Key": "1", "x-key": "2" } });
+  t.match(twice?.params, { field: "headers/x-key", allowed: /given once/ });
+  const many = errorOf(parseCreateWebhook, { ...MINIMAL, headers: Object.fromEntries(manyHeaders(21)) });
+  t.match(many?.params, { field: "headers", allowed: "at most 20 entries" });
+});
+
+function own(name: string): [string, string, RegExp] {
+  return [name, "hush", /sets this header itself/];
+}
+
+function hop(name: string): [string, string, RegExp] {
+  return [name, "hush", /hop-by-hop/];
+}

@@ -15,7 +15,7 @@ import type { ApiKeys } from "../../../http/requests/api-keys.js";
 import type { CrossOrigin } from "../../../http/requests/cross-origin.js";
 import { RequestPipeline } from "../../../http/requests/request-pipeline.js";
 import { serviceRoutes } from "../../../http/routes/service-routes.js";
-import type { WriteWebhook } from "../../../http/routes/webhook-routes.js";
+import type { WriteWebhook } from "../../../http/routes/webhooks/webhook-routes.js";
 import { startFront } from "../../../http/server/choose-server.js";
 import type { FrontChoice } from "../../../http/server/server-name.js";
 import type { HttpServer } from "../../../http/server/server-options.js";

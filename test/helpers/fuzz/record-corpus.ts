@@ -2,10 +2,11 @@
 import type { Change, RunChange } from "../../../core/link/change.js";
 import { foldRun } from "../../../core/run/run-fold.js";
 import type { RunState } from "../../../core/run/run-state.js";
+import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import { type EncodedRecord, encodeChanges, encodeRefusal } from "../../../storage/records/change-record.js";
 import { encodeWebhookChange } from "../../../storage/records/webhook-record.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
-import { EVENT, webhookChanges } from "../webhooks/webhook-fixtures.js";
+import { EVENT, resendChanges, webhookChanges } from "../webhooks/webhook-fixtures.js";
 import { type CorpusEntry, corpusEntry } from "./fuzz-corpus.js";
 
 const PROGRAM_ID = "019bb000-0000-7000-8000-000000000001";
@@ -128,6 +129,9 @@ export function recordCorpus(): CorpusEntry[] {
   add("run_started_event", "a run_started that webhooks are told of", encodeChanges(null, [started], run));
   add("run_ended_events", "a consolidated record with events", endOf({ ...ended, emitted: [EVENT, EVENT] }));
   for (const change of webhookChanges(RUN_ID)) add(change.kind, `a ${change.kind}`, encodeWebhookChange(change));
+  const [begun, over] = resendChanges(RUN_ID) as [WebhookChange, WebhookChange];
+  add("resend_begun", "a resend that begins", encodeWebhookChange(begun));
+  add("resend_done", "a resend that is done", encodeWebhookChange(over));
   add("refusal", "a refusal", encodeRefusal(ORIGIN, { code: "not_found", message: "no run", params: { path: "/id" } }));
   const opening = new RecorderState();
   opening.apply(ORIGIN, [CREATED], TIME_US);

@@ -2,6 +2,7 @@ import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import { endRun } from "../../../core/run/run-end.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import type { Delivery } from "../../../core/webhook/delivery.js";
+import { NO_SECRETS } from "../../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import type { RecordLocation } from "../../../storage/log/committed-batch.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../../storage/log/record-format.js";
@@ -31,7 +32,7 @@ export const recordOfEnd = (run: RunState): Encoded =>
 /** A page as it is shown: each delivery with its payload. */
 export async function listed(view: View, beforeUs: number | null, limit: number): Promise<[Delivery, string][]> {
   const toBytes = (delivery: Delivery, payload: string) => Buffer.from(JSON.stringify([delivery, payload]));
-  const items = await view.listDeliveries(WEBHOOK_ID, beforeUs, limit, toBytes);
+  const items = await view.listDeliveries(view.deliveries.ofWebhook(WEBHOOK_ID, beforeUs, limit), toBytes);
   return items.map((item) => JSON.parse(Buffer.from(item).toString()));
 }
 
@@ -54,7 +55,8 @@ export class RecordsInMemory {
       this.#openReads--;
       const record = this.#records.get(offset);
       if (record === undefined) throw new Error(`no record at ${offset}`);
-      if (this.misplaces) check?.(encodeWebhookChange({ kind: "webhook_put", webhook: WEBHOOK, secret: null }), 0);
+      if (this.misplaces)
+        check?.(encodeWebhookChange({ kind: "webhook_put", webhook: WEBHOOK, secrets: NO_SECRETS }), 0);
       return record as Encoded & { flags: number; sequence: number; timeUs: number };
     };
     const readMany = (locations: readonly RecordLocation[], check?: () => void) =>

@@ -7,6 +7,7 @@ import type {
   DeliveryReport,
   DispatcherOptions,
 } from "../../../workers/webhooks/dispatcher/dispatcher-messages.js";
+import { NO_SIGNERS } from "./webhook-fixtures.js";
 
 const OPTIONS: DispatcherOptions = { serviceVersion: "1.2.3", allow: [], deny: [], extraCa: null };
 export const PAYLOAD = Buffer.from('{"event_id":"e","hello":"Wörld"}');
@@ -39,7 +40,14 @@ export function startTestDispatcher(
       {
         ...{
           deliveryId,
-          ...{ eventId: `e${made}`, eventName: "ProgramFailed", url, secret: null, payload: PAYLOAD },
+          ...{
+            eventId: `e${made}`,
+            eventName: "ProgramFailed",
+            url,
+            signers: NO_SIGNERS,
+            headers: [],
+            payload: PAYLOAD,
+          },
         },
         ...{ attemptNumber: 1, timeoutMs: 3000, windowLeftMs: 10_000, ...more },
       },

@@ -17,6 +17,10 @@ export const EXAMPLE_SOURCE: EventSource = {
   serviceVersion: FIXTURE_VERSION,
   cell: { kioskSerialNumber: "K-7", unitSystem: "metric" },
 };
+export const EXAMPLE_RESEND = "01976ea2-0000-7000-8000-000000000030";
+/** The public key of RFC 8032, section 7.1, test 1. */
+const EXAMPLE_PUBLIC_KEY =
+  "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n-----END PUBLIC KEY-----\n";
 const TAKEN = { statusCode: 204, responseHeaders: { server: "mes/4.2" } };
 const REFUSED = {
   statusCode: 503,
@@ -58,7 +62,7 @@ export class ExampleWebhooks {
     const newId = (timeUs: number): string => this.#newId(timeUs);
     const append = (change: WebhookChange, timeUs: number): number => this.#append(change, timeUs);
     this.#harness = new SchedulerHarness([], { tick, newId, append, source: () => EXAMPLE_SOURCE });
-    this.#webhooks = new WebhookWrites({ state: this.#harness.state, tick, newId });
+    this.#webhooks = new WebhookWrites({ state: this.#harness.state, tick, wallUs: () => this.timeUs, newId });
     this.#harness.scheduler.serving(1);
     cell.request = (request) => this.request(request);
   }
@@ -94,6 +98,24 @@ export class ExampleWebhooks {
           resolve(id);
           break;
         }
+        case "rotate_secret": {
+          const change = this.#webhooks.rotateSecret(request.webhookId, request.rotation);
+          this.#append(change, this.timeUs);
+          resolve(request.webhookId);
+          break;
+        }
+        case "resend":
+          resolve(EXAMPLE_RESEND);
+          break;
+        case "resend_figures":
+          resolve(JSON.stringify({ deliveries: 1, attempted: 1, delivered: 1, failed: 0, state: "done" }));
+          break;
+        case "cancel_resend":
+          resolve(request.resendId);
+          break;
+        case "signing_key":
+          resolve(EXAMPLE_PUBLIC_KEY);
+          break;
         case "test":
           this.#harness.scheduler.test(request.webhookId, answer);
           break;

@@ -2,7 +2,7 @@ import type { Random } from "../../../core/random.js";
 import type { DeliveryAttempt } from "../../../core/webhook/delivery.js";
 import { newDelivery } from "../../../core/webhook/emit-run-event.js";
 import type { EmittedEvent } from "../../../core/webhook/emitted-event.js";
-import type { Webhook } from "../../../core/webhook/webhook.js";
+import { NO_SECRETS, signingSecrets, type Webhook } from "../../../core/webhook/webhook.js";
 import type { DeliveryPut, WebhookChange } from "../../../core/webhook/webhook-change.js";
 import type { DeliveryContent } from "../../../storage/records/delivery-records.js";
 import { DeliveryScheduler } from "../../../workers/webhooks/deliveries/delivery-scheduler.js";
@@ -86,6 +86,7 @@ export class SchedulerHarness {
       ...{ state: this.state, dispatcher, timers: this.timers, nowMs: () => this.timers.nowMs(), tick: this.tick },
       newId: () => countedId(this.#ids++),
       source: () => ({ serviceVersion: "1", cell: { kioskSerialNumber: null, unitSystem: "metric" } }),
+      signers: ({ webhook, secrets }) => ({ secrets: signingSecrets(webhook, secrets, 0), privateKey: null }),
       append: (change) => {
         if (this.isFull) throw new Error("the log is full");
         return this.put(change);
@@ -110,7 +111,7 @@ export class SchedulerHarness {
   }
 
   putWebhook(webhook: Webhook, secret: string | null = null): void {
-    this.put({ kind: "webhook_put", webhook, secret });
+    this.put({ kind: "webhook_put", webhook, secrets: { ...NO_SECRETS, secret } });
   }
 
   emit(webhooks: readonly Webhook[], padding = ""): EmittedEvent {
@@ -158,11 +159,17 @@ export class SchedulerHarness {
         payloads.set(event.id, event.payload);
         const begun = event.deliveries.find(({ id }) => id === deliveryId);
         if (begun !== undefined) {
-          content = { delivery: newDelivery(begun, event, runId), history: [], payload: event.payload };
+          content = {
+            delivery: newDelivery(begun, event, runId),
+            history: [],
+            payload: event.payload,
+            isOwnPayload: false,
+          };
         }
       } else if (record.change.kind === "delivery_put" && record.change.delivery.id === deliveryId) {
         const { delivery, history, payload } = record.change as DeliveryPut;
-        content = { delivery, history: [...history], payload: payload ?? (payloads.get(delivery.eventId) as string) };
+        const known = payload ?? (payloads.get(delivery.eventId) as string);
+        content = { delivery, history: [...history], payload: known, isOwnPayload: payload !== null };
       }
     }
     return content;

@@ -20,7 +20,9 @@ function readView(runBytes: number) {
     deliveries: {
       version: 0,
       row: () => row,
-      ofWebhook: (_: string, __: unknown, limit: number) => new Array(limit).fill(row),
+      search: (_: string, __: unknown, limit: number) => ({
+        next: () => ({ done: true, value: new Array(limit).fill(row) }),
+      }),
     },
     documentBytes: () => runBytes,
     delivery: (id: string) =>
@@ -29,7 +31,7 @@ function readView(runBytes: number) {
         payload: "{}",
         history: [],
       }),
-    listDeliveries: (id: string) => read(id, [Buffer.from(`"${id}"`), Buffer.from("2")]),
+    listDeliveries: () => read("w", [Buffer.from('"w"'), Buffer.from("2")]),
   };
   const next = async () => {
     while (reads.length === 0) await new Promise((resolve) => setImmediate(resolve));
@@ -42,7 +44,7 @@ function readView(runBytes: number) {
 t.test("answers that need a large record are made one after the other, each once for all who ask", async (t) => {
   const { view, begun, next, documents } = readView(LARGE_BYTES);
   const [a, b] = [documents.detail("a", PATIENT), documents.detail("a", PATIENT)];
-  const c = documents.page("w", null, 50, PATIENT);
+  const c = documents.page("w", {}, 50, PATIENT);
   const gone = new AbortController();
   const left = documents.detail("left", { gone: () => gone.signal });
   gone.abort();
@@ -65,8 +67,8 @@ t.test("answers that need a large record are made one after the other, each once
 t.test("answers beyond the bound are refused; a page counts as what it may have at most", async (t) => {
   const { next, documents } = readView(LARGE_BYTES);
   const pages = 256 / (LIMITS.deliveriesPageBytes / 1024 / 1024);
-  const asked = Array.from({ length: pages }, (_, at) => documents.page(`w${at}`, null, 200, PATIENT));
-  await t.rejects(documents.page("one more", null, 200, PATIENT), /too many large answers/);
+  const asked = Array.from({ length: pages }, (_, at) => documents.page(`w${at}`, {}, 200, PATIENT));
+  await t.rejects(documents.page("one more", {}, 200, PATIENT), /too many large answers/);
   for (const page of asked) {
     await next();
     t.equal((await page).status, 200);
@@ -86,7 +88,7 @@ t.test("the answer after a retry does not wait, and is not refused, when there i
 
 t.test("small answers do not wait for large ones", async (t) => {
   const { begun, next, documents } = readView(2_000);
-  const asked = [documents.detail("a", PATIENT), documents.page("w", null, 50, PATIENT)];
+  const asked = [documents.detail("a", PATIENT), documents.page("w", {}, 50, PATIENT)];
   t.same(begun, ["a", "w"]);
   await next();
   await next();

@@ -13,7 +13,7 @@ import { newWork, PATIENT } from "../../helpers/http/patient-client.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { PROGRAM_ID } from "../../helpers/link/link-messages.js";
 import { randomText, randomValue } from "../../helpers/random-values.js";
-import { EVENT, WEBHOOK } from "../../helpers/webhooks/webhook-fixtures.js";
+import { EVENT, SECRETS, WEBHOOK } from "../../helpers/webhooks/webhook-fixtures.js";
 
 /** Refused, or dropped. */
 const UNAVAILABLE = /too many large answers|nobody waits/;
@@ -88,7 +88,7 @@ t.test(`JSON in slices is what JSON.stringify writes (seed ${seed})`, async (t) 
 
 t.test(`every large document is what the run's state says, before its end and after (seed ${seed})`, async (t) => {
   const cell = new RecordedCell();
-  cell.applyWebhook(timeUs, { kind: "webhook_put", webhook: WEBHOOK, secret: null });
+  cell.applyWebhook(timeUs, { kind: "webhook_put", webhook: WEBHOOK, secrets: SECRETS });
   const { large } = largeDocuments(cell);
   t.teardown(() => large.close());
   const id = createRun(cell, 400_000);
@@ -149,15 +149,18 @@ t.test("documents of many runs are refused beyond the bound, and those whose cli
 
 t.test("a page of deliveries for which nobody waits any more is not read further", async (t) => {
   const cell = new RecordedCell();
-  cell.applyWebhook(timeUs, { kind: "webhook_put", webhook: WEBHOOK, secret: null });
+  cell.applyWebhook(timeUs, { kind: "webhook_put", webhook: WEBHOOK, secrets: SECRETS });
   for (let nth = 0; nth < 9; nth++) end(cell, createRun(cell, 0));
   const toBytes = () => new Uint8Array(1);
-  t.equal((await cell.view.listDeliveries(WEBHOOK.id, null, 9, toBytes)).length, 9);
+  t.equal((await cell.view.listDeliveries(cell.view.deliveries.ofWebhook(WEBHOOK.id, null, 9), toBytes)).length, 9);
   cell.reads = 0;
   const throwIfCancelled = (): void => {
     if (cell.reads > 0) throw new Error("nobody waits");
   };
-  await t.rejects(cell.view.listDeliveries(WEBHOOK.id, null, 9, toBytes, throwIfCancelled), /nobody waits/);
+  await t.rejects(
+    cell.view.listDeliveries(cell.view.deliveries.ofWebhook(WEBHOOK.id, null, 9), toBytes, throwIfCancelled),
+    /nobody waits/,
+  );
   t.equal(cell.reads, 4, "those that are read together");
 });
 

@@ -11,7 +11,7 @@ import { RecordedCell } from "../../helpers/captures/recorded-cell.js";
 import { PATIENT } from "../../helpers/http/patient-client.js";
 import { PROGRAM_ID } from "../../helpers/link/link-messages.js";
 import { heldBytes } from "../../helpers/process/held-memory.js";
-import { EVENT, failedDelivery, WEBHOOK } from "../../helpers/webhooks/webhook-fixtures.js";
+import { EVENT, failedDelivery, SECRETS, WEBHOOK } from "../../helpers/webhooks/webhook-fixtures.js";
 
 const BASE_URL = "http://cell:8000";
 const CREATED_US = 1_780_000_000_000_000;
@@ -87,7 +87,7 @@ t.test(`documents that are kept are those that would be made anew, for any addre
       cell.end(timeUs, id, { status: "cancelled", errorMessage: null, notes: [] });
     } else if (random.chance(0.3)) {
       const webhook = { ...WEBHOOK, name: random.pick(["MES", "PLC", "ERP"]), updatedAtUs: timeUs };
-      cell.applyWebhook(timeUs, { kind: "webhook_put", webhook, secret: null });
+      cell.applyWebhook(timeUs, { kind: "webhook_put", webhook, secrets: SECRETS });
     } else cell.applyWebhook(timeUs, deliveryPut(id, timeUs));
   };
   const emitted = (timeUs: number): EmittedEvent => {
@@ -106,7 +106,7 @@ t.test(`documents that are kept are those that would be made anew, for any addre
     };
     return { kind: "delivery_put", delivery: attempted, history: [], payload: null };
   };
-  cell.applyWebhook(timeUs, { kind: "webhook_put", webhook: WEBHOOK, secret: null });
+  cell.applyWebhook(timeUs, { kind: "webhook_put", webhook: WEBHOOK, secrets: SECRETS });
   change();
   let kept = 0;
   for (let round = 0; round < 2_000; round++) {

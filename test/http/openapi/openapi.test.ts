@@ -61,6 +61,11 @@ const PATHS: Record<string, string> = {
   "PATCH /webhooks/{webhook_id}": "200 400 401 403 404 411 412 413 415 421 422 500 503",
   "DELETE /webhooks/{webhook_id}": "204 400 401 403 404 411 412 413 421 500 503",
   "POST /webhooks/{webhook_id}/test": "200 400 401 403 404 411 413 421 500 503",
+  "POST /webhooks/{webhook_id}/rotate-secret": "200 400 401 403 404 409 411 413 415 421 422 500 503",
+  "/webhooks/signing-key": "200 304 400 401 411 412 413 421 500 503",
+  "POST /webhooks/{webhook_id}/resend": "202 400 401 403 404 409 411 413 415 421 422 500 503",
+  "/webhooks/{webhook_id}/resends/{resend_id}": "200 304 400 401 404 411 412 413 421 500 503",
+  "DELETE /webhooks/{webhook_id}/resends/{resend_id}": "204 400 401 403 404 411 413 421 500 503",
   "/webhooks/{webhook_id}/deliveries": "200 304 400 401 404 411 412 413 421 422 500 503",
   "/webhook-deliveries/{delivery_id}": "200 304 400 401 404 411 412 413 421 500 503",
   "POST /webhook-deliveries/{delivery_id}/retry": "200 400 401 403 404 409 411 413 421 500 503",
@@ -91,6 +96,10 @@ const ANSWERS: Record<string, string> = {
   "/webhooks/{webhook_id}": "WebhookResponse",
   "PATCH /webhooks/{webhook_id}": "WebhookResponse",
   "POST /webhooks/{webhook_id}/test": "TestWebhookResponse",
+  "POST /webhooks/{webhook_id}/rotate-secret": "WebhookResponse",
+  "/webhooks/signing-key": "SigningKeyResponse",
+  "POST /webhooks/{webhook_id}/resend": "ResendResponse",
+  "/webhooks/{webhook_id}/resends/{resend_id}": "ResendStateResponse",
   "/webhooks/{webhook_id}/deliveries": "WebhookDeliveryResponseList",
   "/webhook-deliveries/{delivery_id}": "WebhookDeliveryDetailResponse",
   "POST /webhook-deliveries/{delivery_id}/retry": "WebhookDeliveryDetailResponse",
@@ -137,7 +146,8 @@ t.test("the served document describes every route", async (t) => {
       `${path}: path parameters`,
     );
     for (const { headers } of Object.values(operation.responses)) t.hasProp(headers, "X-Trace-ID");
-    const json = (operation.responses[200] ?? operation.responses[201])?.content?.["application/json"];
+    const { 200: ok, 201: created, 202: begun } = operation.responses;
+    const json = (ok ?? created ?? begun)?.content?.["application/json"];
     const schema = ANSWERS[path] === undefined ? undefined : `#/components/schemas/${ANSWERS[path]}`;
     t.equal(json?.schema.$ref, schema, `${path}: what it answers`);
   }

@@ -1,5 +1,5 @@
 import t from "tap";
-import { deliveryRoutes } from "../../../http/routes/delivery-routes.js";
+import { deliveryRoutes } from "../../../http/routes/webhooks/delivery-routes.js";
 
 /** What a retry of a delivery in this status does, in order. */
 async function retried(status: string) {

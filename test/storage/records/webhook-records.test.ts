@@ -2,13 +2,16 @@ import t from "tap";
 import { readUuid } from "../../../core/identifiers.js";
 import { DELIVERY_STATUSES, type Delivery } from "../../../core/webhook/delivery.js";
 import { newDelivery } from "../../../core/webhook/emit-run-event.js";
+import { EVENT_NAMES, NO_SECRETS } from "../../../core/webhook/webhook.js";
 import { failureNote } from "../../../core/webhook/webhook-response.js";
 import { encodeEvents, IndexedEvents } from "../../../storage/records/event-index.js";
+import { encodeMessagePack } from "../../../storage/records/message-pack.js";
 import { decodeIndex, RecordDecodeError } from "../../../storage/records/record-index.js";
+import { ResendItems } from "../../../storage/records/resend-record.js";
 import {
   decodeDelivery,
   decodeDeliveryBody,
-  decodeWebhookSecret,
+  decodeWebhookSecrets,
   deliveryPlaces,
   encodeWebhookChange,
 } from "../../../storage/records/webhook-record.js";
@@ -18,8 +21,12 @@ import {
   ATTEMPT,
   DELIVERY_ID,
   EVENT,
+  EVENT_ID,
   failedDelivery,
+  RESEND,
+  resendChanges,
   SECRET,
+  SECRETS,
   WEBHOOK,
   WEBHOOK_ID,
   webhookChanges,
@@ -28,17 +35,30 @@ import {
 t.test("index sections and bodies come back as they were", async (t) => {
   const [put, deleted, delivery] = webhookChanges(RUN_ID).map(encodeWebhookChange) as [Encoded, Encoded, Encoded];
   t.strictSame(decodeIndex(21, put.index), { type: 21, origin: null, shown: { webhook: WEBHOOK } });
-  t.equal(decodeWebhookSecret(put.body), SECRET);
-  t.notOk(Buffer.from(put.index).includes(SECRET), "the secret is not in what answers are made of");
+  t.strictSame(decodeWebhookSecrets(put.body), SECRETS);
+  for (const hidden of [SECRET, "the old one", "k 1"]) {
+    t.notOk(Buffer.from(put.index).includes(hidden), "what is write-only is not in what answers are made of");
+  }
   t.strictSame(decodeIndex(21, deleted.index), {
     ...{ type: 21, origin: null, shown: { deleted: { id: WEBHOOK_ID, name: WEBHOOK.name } } },
   });
-  t.equal(decodeWebhookSecret(deleted.body), null);
+  t.strictSame(decodeWebhookSecrets(deleted.body), NO_SECRETS);
   t.strictSame(decodeIndex(22, delivery.index), { type: 22, origin: null, delivery: failedDelivery(RUN_ID) });
   t.strictSame(decodeDeliveryBody(delivery.body), { history: [ATTEMPT], payload: null });
   const fresh = newDelivery({ id: DELIVERY_ID, webhookId: WEBHOOK_ID, onFailureMode: "IGNORE" }, EVENT, null);
   const alone = encodeWebhookChange({ kind: "delivery_put", delivery: fresh, history: [], payload: "{}" });
   t.strictSame(decodeIndex(22, alone.index), { type: 22, origin: null, delivery: fresh });
+});
+
+t.test("a webhook's record of a release without rotation, headers and Ed25519", async (t) => {
+  const { signing, previousSecretExpiresAtUs, headerNames, ...older } = WEBHOOK;
+  const index = Buffer.concat([Buffer.alloc(9), Buffer.from(JSON.stringify({ webhook: older }))]);
+  const webhook = { ...WEBHOOK, signing: "hmac", previousSecretExpiresAtUs: null, headerNames: [] };
+  t.strictSame(decodeIndex(21, index), { type: 21, origin: null, shown: { webhook } });
+  t.strictSame(decodeWebhookSecrets(encodeMessagePack({ secret: SECRET })), { ...NO_SECRETS, secret: SECRET });
+  for (const wrong of [{ secret: 1 }, { secret: null, previousSecret: 1 }, { secret: null, headers: [["X-A"]] }]) {
+    t.throws(() => decodeWebhookSecrets(encodeMessagePack(wrong)), RecordDecodeError);
+  }
 });
 
 t.test("golden bytes of a delivery and of events, little-endian", async (t) => {
@@ -107,7 +127,12 @@ t.test("what the view takes of deliveries, without making texts of ids, is what 
     test,
   ]) {
     const bytes = stored(delivery);
-    const { idAt, webhookIdAt, runIdAt, status, createdAtUs, isPaused } = deliveryPlaces(bytes);
+    const places = deliveryPlaces(bytes);
+    const { idAt, webhookIdAt, runIdAt, status, createdAtUs, isPaused } = places;
+    t.equal(EVENT_NAMES[places.eventName], delivery.eventName);
+    t.equal(places.updatedAtUs, delivery.updatedAtUs);
+    t.equal(places.deliveredAtUs || null, delivery.deliveredAtUs);
+    t.equal(places.firstFailedAtUs || null, delivery.firstFailure?.atUs ?? null);
     t.equal(readUuid(bytes, idAt), delivery.id);
     t.equal(readUuid(bytes, webhookIdAt), delivery.webhookId);
     t.equal(runIdAt < 0 ? null : readUuid(bytes, runIdAt), delivery.runId);
@@ -133,4 +158,26 @@ t.test("what the view takes of deliveries, without making texts of ids, is what 
   const unknown = encodeEvents([EVENT]);
   unknown[4 + 32 + 32] = 9;
   t.throws(() => new IndexedEvents(unknown), RecordDecodeError, "no failure mode");
+});
+
+t.test("a resend and its deliveries come back as they were, in these bytes", async (t) => {
+  const [begun, done] = resendChanges(RUN_ID).map(encodeWebhookChange) as [Encoded, Encoded];
+  t.strictSame(decodeIndex(23, begun.index), { type: 23, origin: null, resend: RESEND });
+  const items = new ResendItems(begun.body);
+  t.strictSame(
+    [0, 1].map((nth) => items.item(nth)),
+    [
+      { deliveryId: DELIVERY_ID, missed: null },
+      { deliveryId: EVENT_ID, missed: { runId: RUN_ID, eventName: "ProgramFailed" } },
+    ],
+  );
+  t.equal(done.body.length, 0);
+  const uuid = (id: string): string => id.replaceAll("-", "");
+  const head = ["00".repeat(9), uuid(RESEND.id), uuid(WEBHOOK_ID), "01000000"];
+  const counts = ["14000000", "02000000", "02000000", "01000000", "01000000"];
+  t.equal(Buffer.from(done.index).toString("hex"), [...head, ...counts].join(""));
+  const second = [uuid(EVENT_ID), uuid(RUN_ID), "02"];
+  t.equal(Buffer.from(begun.body).toString("hex"), [uuid(DELIVERY_ID), "00".repeat(17), ...second].join(""));
+  t.throws(() => new ResendItems(begun.body.subarray(1)), RecordDecodeError);
+  t.throws(() => decodeIndex(23, begun.index.subarray(0, -1)), RecordDecodeError);
 });

@@ -7,7 +7,7 @@ import { encodeChanges, encodeRefusal } from "../../../storage/records/change-re
 import { encodeWebhookChange } from "../../../storage/records/webhook-record.js";
 import { HintChoice } from "../../../storage/recovery/hint-choice.js";
 import { idOf, PROGRAM, RUN_ID, stateWithRun } from "../../helpers/link/cell-messages.js";
-import { failedDelivery, WEBHOOK } from "../../helpers/webhooks/webhook-fixtures.js";
+import { failedDelivery, SECRETS, WEBHOOK } from "../../helpers/webhooks/webhook-fixtures.js";
 
 type Encoded = { type: number; index: Uint8Array; body: Uint8Array };
 
@@ -29,7 +29,7 @@ const row = (key: string): CellChange => ({
   kind: "component_put",
   row: { key, status: "healthy", id: null, detail: null, enabled: null, required: true },
 });
-const webhook = (): Encoded => encodeWebhookChange({ kind: "webhook_put", webhook: WEBHOOK, secret: "secret" });
+const webhook = (): Encoded => encodeWebhookChange({ kind: "webhook_put", webhook: WEBHOOK, secrets: SECRETS });
 const delivery = (id = idOf(7)): Encoded =>
   encodeWebhookChange({ kind: "delivery_put", delivery: { ...failedDelivery(null), id }, history: [], payload: "{}" });
 

@@ -9,7 +9,14 @@ import { encodeWebhookChange } from "../../../storage/records/webhook-record.js"
 import { RecordConsistency } from "../../helpers/consistency/record-consistency.js";
 import { endOf, recordedRun, recordOf } from "../../helpers/consistency/recorded-run.js";
 import { listOf } from "../../helpers/list-of.js";
-import { EVENT, EVENT_ID, failedDelivery, WEBHOOK, WEBHOOK_ID } from "../../helpers/webhooks/webhook-fixtures.js";
+import {
+  EVENT,
+  EVENT_ID,
+  failedDelivery,
+  SECRETS,
+  WEBHOOK,
+  WEBHOOK_ID,
+} from "../../helpers/webhooks/webhook-fixtures.js";
 
 const PLACE: RecordLocation = { segmentBase: 1, offset: 64, length: 200 };
 const { records, end, run } = recordedRun();
@@ -55,7 +62,7 @@ t.test("an index section that says something else than its body is found, in a d
 
 const webhookRecord = (change: WebhookChange): LogRecord => recordOf({ ...encodeWebhookChange(change), timeUs: 1 });
 const putWebhook = (id: string): LogRecord =>
-  webhookRecord({ kind: "webhook_put", webhook: { ...WEBHOOK, id }, secret: null });
+  webhookRecord({ kind: "webhook_put", webhook: { ...WEBHOOK, id }, secrets: SECRETS });
 const deliveryOf = (change: Partial<Delivery> = {}, payload: string | null = null): LogRecord =>
   webhookRecord({ kind: "delivery_put", delivery: { ...failedDelivery(run.id), ...change }, history: [], payload });
 

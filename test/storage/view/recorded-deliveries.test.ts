@@ -6,8 +6,8 @@ import { summarizeRun } from "../../../core/run/run-state.js";
 import type { Delivery } from "../../../core/webhook/delivery.js";
 import { newDelivery } from "../../../core/webhook/emit-run-event.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
+import { ViewDeliveries } from "../../../storage/view/deliveries/view-deliveries.js";
 import { RunRecords } from "../../../storage/view/run-records.js";
-import { ViewDeliveries } from "../../../storage/view/view-deliveries.js";
 import { idOf, RUN_ID } from "../../helpers/link/cell-messages.js";
 import { listRuns } from "../../helpers/store/view-comparison.js";
 import { endedRun, listed, RecordsInMemory, recordOfEnd, stored } from "../../helpers/webhooks/delivery-records.js";
@@ -16,20 +16,25 @@ import {
   DELIVERY_ID,
   EVENT,
   failedDelivery,
-  SECRET,
+  SECRETS,
   WEBHOOK,
   WEBHOOK_ID,
 } from "../../helpers/webhooks/webhook-fixtures.js";
 
 t.test("a delivery begins in its run's record, and is read from there until it has its own", async (t) => {
   const log = new RecordsInMemory();
-  log.put({ kind: "webhook_put", webhook: WEBHOOK, secret: SECRET });
+  log.put({ kind: "webhook_put", webhook: WEBHOOK, secrets: SECRETS });
   log.add(recordOfEnd(endedRun([EVENT])));
   const begun = newDelivery(EVENT.deliveries[0]!, EVENT, RUN_ID);
-  t.strictSame(await log.view.delivery(DELIVERY_ID), { delivery: begun, history: [], payload: EVENT.payload });
+  t.strictSame(await log.view.delivery(DELIVERY_ID), {
+    delivery: begun,
+    history: [],
+    payload: EVENT.payload,
+    isOwnPayload: false,
+  });
   t.strictSame([...log.state.webhooks.pending()], [begun], "the settled one is not made again");
   log.put({ kind: "delivery_put", delivery: failedDelivery(RUN_ID), history: [ATTEMPT], payload: null });
-  const content = { delivery: failedDelivery(RUN_ID), history: [ATTEMPT], payload: EVENT.payload };
+  const content = { delivery: failedDelivery(RUN_ID), history: [ATTEMPT], payload: EVENT.payload, isOwnPayload: false };
   t.strictSame(await log.view.delivery(DELIVERY_ID), content);
   t.strictSame([...log.state.webhooks.pending()], []);
   t.strictSame(await listed(log.view, null, 10), [[content.delivery, content.payload]]);
@@ -46,7 +51,7 @@ t.test("the pause of a delivery that the store held when it was opened is over; 
   const log = new RecordsInMemory();
   const nextRetryAtUs = EVENT.timeUs + 1_000_000;
   const paused = { ...failedDelivery(RUN_ID), status: "pending" as const, firstFailure: null, nextRetryAtUs };
-  log.put({ kind: "webhook_put", webhook: WEBHOOK, secret: SECRET });
+  log.put({ kind: "webhook_put", webhook: WEBHOOK, secrets: SECRETS });
   log.add(recordOfEnd(endedRun([EVENT])));
   const put = (delivery = paused) =>
     log.put({ kind: "delivery_put", delivery, history: [ATTEMPT], payload: EVENT.payload });
@@ -98,7 +103,7 @@ t.test(
   "a page of deliveries reads a few records at a time, holds no more than it may, and leaves none out",
   async (t) => {
     const log = new RecordsInMemory();
-    log.put({ kind: "webhook_put", webhook: WEBHOOK, secret: SECRET });
+    log.put({ kind: "webhook_put", webhook: WEBHOOK, secrets: SECRETS });
     const [begun] = EVENT.deliveries;
     const ids: string[] = [];
     for (let nth = 0; nth < 70; nth++) {

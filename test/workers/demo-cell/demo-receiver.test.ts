@@ -3,6 +3,7 @@ import { connect } from "node:net";
 import t from "tap";
 import { signatureHeaders } from "../../../core/webhook/webhook-signature.js";
 import { startDemoReceiver } from "../../../workers/demo-cell/demo-receiver.js";
+import { signedBy } from "../../helpers/webhooks/webhook-fixtures.js";
 
 t.test("closing ends what is open", async (t) => {
   const receiver = await startDemoReceiver();
@@ -21,7 +22,8 @@ t.test("a wrong signature is refused; busy takes the second attempt of an event,
   t.teardown(() => receiver.close());
   const post = async (url: string, headers: Record<string, string>) =>
     (await fetch(url, { method: "POST", body: "{}", headers })).status;
-  const signed = (secret: string) => signatureHeaders(secret, "one", Math.floor(Date.now() / 1000), Buffer.from("{}"));
+  const signed = (secret: string) =>
+    signatureHeaders(signedBy(secret), "one", Math.floor(Date.now() / 1000), Buffer.from("{}"));
   t.equal(await post(receiver.signed.url, signed(String(receiver.signed.secret))), 204);
   t.equal(await post(receiver.signed.url, signed("another")), 401);
   t.equal(await post(receiver.signed.url, {}), 401);

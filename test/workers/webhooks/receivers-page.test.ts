@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
 import t from "tap";
 import { LIMITS } from "../../../core/limits.js";
 import { addressFault, parseAddressRange } from "../../../core/webhook/address-policy.js";
@@ -6,6 +7,7 @@ import { DELIVERY_STATUSES } from "../../../core/webhook/delivery.js";
 import { WEBHOOK_DEFAULTS } from "../../../core/webhook/webhook.js";
 import { signatureHeaders } from "../../../core/webhook/webhook-signature.js";
 import { MarkdownPage, tableRows } from "../../helpers/documents/markdown-page.js";
+import { signedBy } from "../../helpers/webhooks/webhook-fixtures.js";
 
 const PAGE = new MarkdownPage("workers/webhooks/README.md");
 const BODY = '{"hello":"Wörld ✓"}';
@@ -14,7 +16,7 @@ const SECRET = "a plain secret";
 /** What each of these requests is taken for: a good one, another body, an old one, none. */
 const [NOW, OLD] = [0, -301].map(
   (ageSeconds) =>
-    signatureHeaders(SECRET, "id", Math.floor(Date.now() / 1000) + ageSeconds, Buffer.from(BODY))[
+    signatureHeaders(signedBy(SECRET), "id", Math.floor(Date.now() / 1000) + ageSeconds, Buffer.from(BODY))[
       "X-Service-Signature"
     ] as string,
 ) as [string, string];
@@ -35,6 +37,25 @@ t.test("verifying in TypeScript, as the page says", async (t) => {
   const script = `${code}\nconsole.log(${calls.join(", ")});`;
   const env = { ...process.env, WEBHOOK_SECRET: SECRET };
   const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], { env });
+  t.equal(stdout.toString().trim(), EXPECTED, stderr.toString());
+});
+
+t.test("verifying an Ed25519 signature, as the page says", async (t) => {
+  const [code = ""] = PAGE.blocks("## Sign with a key pair", "js");
+  const { privateKey, publicKey } = generateKeyPairSync("ed25519");
+  const signers = { secrets: [], privateKey: privateKey.export({ type: "pkcs8", format: "pem" }).toString() };
+  const nowSeconds = Math.floor(Date.now() / 1000);
+  const headersAt = (seconds: number) => JSON.stringify(signatureHeaders(signers, "id", seconds, Buffer.from(BODY)));
+  const [now, old] = [headersAt(nowSeconds), headersAt(nowSeconds - 302)];
+  const pem = JSON.stringify(publicKey.export({ type: "spki", format: "pem" }));
+  const calls = [
+    [now, BODY],
+    [now, `${BODY} `],
+    [old, BODY],
+    ["{}", BODY],
+  ].map(([headers, body]) => `isSigned(${headers}, Buffer.from(${JSON.stringify(body)}), ${pem})`);
+  const script = `${code}\nconsole.log(${calls.join(", ")});`;
+  const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script]);
   t.equal(stdout.toString().trim(), EXPECTED, stderr.toString());
 });
 

@@ -4,6 +4,7 @@ import type { Delivery } from "../../../core/webhook/delivery.js";
 import { newDelivery } from "../../../core/webhook/emit-run-event.js";
 import type { Webhook } from "../../../core/webhook/webhook.js";
 import { type EventSource, testEventPayload } from "../../../core/webhook/webhook-event.js";
+import type { Signers } from "../../../core/webhook/webhook-signature.js";
 import type { DeliveryJob } from "../dispatcher/dispatcher-messages.js";
 import type { TrackedDelivery } from "./tracked-delivery.js";
 import type { KeptWebhook } from "./webhook-state.js";
@@ -28,7 +29,8 @@ export function nextAction(tracked: TrackedDelivery, kept: KeptWebhook | undefin
   const { delivery, payload, windowEndMs } = tracked;
   const isInline = tracked.place === "inline";
   if (delivery === null || payload === null) return { kind: "load" };
-  if (isInline && delivery.status === "delivered") return { kind: "delivered" };
+  const isWantedAgain = tracked.requests.at(0)?.isResend === true;
+  if (isInline && delivery.status === "delivered" && !isWantedAgain) return { kind: "delivered" };
   if (kept === undefined) return { kind: "give_up", lastError: "the webhook was deleted" };
   if (!isInline && stopsDelivery(tracked, kept)) {
     return { kind: "give_up", lastError: "the webhook was disabled" };
@@ -46,7 +48,12 @@ export function stopsDelivery({ delivery }: TrackedDelivery, kept: KeptWebhook |
 }
 
 /** The dispatcher's job for the next attempt. */
-export function jobOf(tracked: TrackedDelivery, { webhook, secret }: KeptWebhook, windowLeftMs: number): DeliveryJob {
+export function jobOf(
+  tracked: TrackedDelivery,
+  { webhook, secrets }: KeptWebhook,
+  signers: Signers,
+  windowLeftMs: number,
+): DeliveryJob {
   const { delivery, payload } = tracked as { delivery: Delivery; payload: Uint8Array };
   return {
     deliveryId: tracked.id,
@@ -54,7 +61,8 @@ export function jobOf(tracked: TrackedDelivery, { webhook, secret }: KeptWebhook
     eventId: delivery.eventId,
     eventName: delivery.eventName,
     url: webhook.url,
-    secret,
+    signers,
+    headers: secrets.headers,
     timeoutMs: webhook.deliveryTimeoutSeconds * 1000,
     windowLeftMs,
     payload,

@@ -83,9 +83,9 @@ export class DeliveryRecords {
 
   /** Appends the whole delivery. So the next record makes up for one that could not be appended. */
   #record(tracked: ReadDelivery, timeUs: number): void {
-    const { delivery, history, testPayload } = tracked;
+    const { delivery, history, ownPayload } = tracked;
     try {
-      const change: DeliveryPut = { kind: "delivery_put", delivery, history, payload: testPayload };
+      const change: DeliveryPut = { kind: "delivery_put", delivery, history, payload: ownPayload };
       tracked.sequence = this.#options.append(change, timeUs);
       tracked.isRecorded = true;
     } catch (error) {

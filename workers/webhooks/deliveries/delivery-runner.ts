@@ -72,7 +72,7 @@ export class DeliveryRunner {
     const again = (id: string): void => this.#happensLater(this.#tracked.get(id), { event: "again" });
     const postponed = { timers, tick, report, onChange: onFaultChange, again };
     this.#unreadable = new PostponedDeliveries("stored data cannot be read", postponed);
-    this.#unsent = new PostponedDeliveries("no connection can be made", postponed);
+    this.#unsent = new PostponedDeliveries("they cannot be sent", postponed);
   }
 
   /** Which deliveries are postponed, and why, for people; null while there is none. */
@@ -180,7 +180,7 @@ export class DeliveryRunner {
       this.happens(tracked, { event: "not_read", reason: found.kind === "unknown" ? null : found.reason });
       return;
     }
-    const { delivery, history, payload } = found.content;
+    const { delivery, history, payload, isOwnPayload } = found.content;
     let bytes: Uint8Array;
     try {
       bytes = payloadBytes(payload);
@@ -193,8 +193,8 @@ export class DeliveryRunner {
       return;
     }
     this.#unreadable.remove(deliveryId);
-    const testPayload = delivery.runId === null ? payload : null;
-    Object.assign(tracked, { delivery, history, testPayload, payload: bytes });
+    const ownPayload = isOwnPayload ? payload : null;
+    Object.assign(tracked, { delivery, history, ownPayload, payload: bytes });
     this.happens(tracked, { event: "loaded" });
   }
 
@@ -249,14 +249,20 @@ export class DeliveryRunner {
       case "load":
         this.#load(tracked);
         return;
-      case "attempt":
+      case "attempt": {
+        const signers = this.#options.signers(action.kept);
+        if ("lacking" in signers) {
+          this.#postponeUnsent(tracked, signers.lacking);
+          return;
+        }
         if (isInline) this.requests.begin(tracked);
         else tracked.windowEndMs = action.windowEndMs;
         tracked.state = "attempting";
-        this.#jobs.push(jobOf(tracked, action.kept, action.windowEndMs - nowMs));
+        this.#jobs.push(jobOf(tracked, action.kept, signers, action.windowEndMs - nowMs));
         return;
+      }
       case "delivered":
-        for (const request of tracked.requests.splice(0)) this.requests.answerRecorded(request, tracked);
+        this.requests.answerDelivered(tracked);
         this.#rest(tracked);
         return;
       case "give_up":
@@ -318,7 +324,7 @@ export class DeliveryRunner {
     }
   }
 
-  /** The machine lacked what the attempt needed. Nothing was sent, and it does not count. */
+  /** The machine or the signing key lacked what the attempt needed. Nothing was sent, and it does not count. */
   #postponeUnsent(tracked: TrackedDelivery, reason: string): void {
     const { current } = tracked;
     tracked.current = null;
@@ -333,7 +339,7 @@ export class DeliveryRunner {
     }
     // So many may wait that their events would take much memory. What is not kept for all is read again.
     if (tracked.isRecorded) {
-      Object.assign(tracked, { payload: this.#keptPayload(tracked.delivery), testPayload: null, history: [] });
+      Object.assign(tracked, { payload: this.#keptPayload(tracked.delivery), ownPayload: null, history: [] });
     }
     tracked.state = "postponed";
     this.#unsent.add(tracked.id, reason);

@@ -23,6 +23,8 @@ export class DeliveryScheduler {
   /** What waits for a record to be in the front's view. */
   readonly #views = new RecordWaits();
   #isServing = false;
+  /** Called when no further attempt is made. */
+  onHalt: () => void = () => {};
   #stopping: Promise<void> | undefined;
 
   constructor(options: DeliverySchedulerOptions) {
@@ -79,7 +81,7 @@ export class DeliveryScheduler {
     const sequence = append({ kind: "delivery_put", delivery, history: [], payload }, timeUs);
     this.#runner.lastSequence = sequence;
     const tracked = this.#runner.track(delivery.id, webhookId, "unseen", delivery);
-    Object.assign(tracked, { sequence, testPayload: payload, payload: bytes });
+    Object.assign(tracked, { sequence, ownPayload: payload, payload: bytes });
     // The client knows the webhook, not the delivery. If the webhook is deleted meanwhile, it is not found.
     const request = requests.add(tracked, (outcome) => {
       const isDeleted = "error" in outcome && outcome.error.data.code === "webhook_deleted";
@@ -98,6 +100,16 @@ export class DeliveryScheduler {
     runner.happens(tracked, { event: "requested" });
     runner.pump();
     return request;
+  }
+
+  /** Makes one attempt of a delivery for a resend, after whatever is under way, even if the receiver has taken the delivery. */
+  resend(deliveryId: string, webhookId: string, answer: InlineAnswer): void {
+    const runner = this.#runner;
+    if (runner.requests.isStopped) return;
+    const tracked = runner.get(deliveryId) ?? runner.takeOut(deliveryId, webhookId);
+    runner.requests.add(tracked, answer, true);
+    runner.happens(tracked, { event: "requested" });
+    runner.pump();
   }
 
   /** Nobody waits for the request any more. An attempt under way goes on and is recorded; one that has not begun is not made. */
@@ -160,6 +172,7 @@ export class DeliveryScheduler {
 
   /** Makes no further attempt, and refuses whoever waits for one. What is on its way to the log is still committed and answered. */
   abandonAttempts(): void {
+    this.onHalt();
     this.#runner.halt();
     this.#runner.requests.abandon(this.#runner.all());
   }
@@ -175,6 +188,7 @@ export class DeliveryScheduler {
 
   async #stop(graceMs: number): Promise<void> {
     const { requests } = this.#runner;
+    this.onHalt();
     this.#runner.halt();
     requests.stop(this.#runner.all());
     await this.#options.dispatcher.stop(graceMs);

@@ -45,12 +45,13 @@ export class InlineRequests {
     return new ServiceError("unavailable", why, { retry_after_seconds: RETRY_AFTER_SECONDS });
   }
 
-  add(tracked: TrackedDelivery, answer: InlineAnswer): InlineRequest {
+  /** @param isResend nobody waits: it has no time-out, and was not admitted */
+  add(tracked: TrackedDelivery, answer: InlineAnswer, isResend = false): InlineRequest {
     const { webhookId } = tracked;
     this.#counts.set(webhookId, (this.#counts.get(webhookId) ?? 0) + 1);
     this.#count++;
-    const request: InlineRequest = { tracked, answer, timer: null, isAnswered: false };
-    request.timer = this.#timers.set(() => this.#onOverdue(request), LIMITS.inlineWaitMs);
+    const request: InlineRequest = { tracked, isResend, answer, timer: null, isAnswered: false };
+    if (!isResend) request.timer = this.#timers.set(() => this.#onOverdue(request), LIMITS.inlineWaitMs);
     tracked.requests.push(request);
     return request;
   }
@@ -73,6 +74,18 @@ export class InlineRequests {
     if (left > 0) this.#counts.set(webhookId, left);
     else this.#counts.delete(webhookId);
     request.answer(outcome);
+  }
+
+  /** Answers the clients who wait for a delivery that the receiver has taken. */
+  answerDelivered(tracked: TrackedDelivery): void {
+    const waiting = tracked.requests.filter(({ isResend }) => !isResend);
+    tracked.requests = tracked.requests.filter(({ isResend }) => isResend);
+    for (const request of waiting) this.answerRecorded(request, tracked);
+  }
+
+  /** Whether attempts can still be asked for. */
+  get isStopped(): boolean {
+    return this.#isStopped;
   }
 
   /** Refuses all requests of the delivery whose attempts have not begun. */

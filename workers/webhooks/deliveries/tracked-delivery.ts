@@ -10,12 +10,22 @@ export type FoundDelivery =
   /** It may be readable again later. */
   | { kind: "unreadable"; reason: string };
 
+/** What the front found of a run. Plain data, since it crosses threads. */
+export type FoundRun =
+  /** The body of its consolidated record. */
+  | { kind: "body"; body: Uint8Array }
+  /** It is unknown, or has not ended. */
+  | { kind: "none" }
+  | { kind: "unreadable"; reason: string };
+
 /** Answers a request for an inline attempt, once: with the delivery when its outcome is committed, or with the reason why there is none. */
 export type InlineAnswer = (outcome: { deliveryId: string } | { error: ServiceError }) => void;
 
-/** One inline attempt, a test or a manual retry, that somebody waits for. */
+/** One inline attempt, a test or a manual retry, that somebody waits for, or one of a resend. */
 export interface InlineRequest {
   readonly tracked: TrackedDelivery;
+  /** It waits for as long as it takes, and is made even if the receiver has taken the delivery. */
+  readonly isResend: boolean;
   readonly answer: InlineAnswer;
   /** The timer that ends its wait; null once its attempt has begun. */
   timer: unknown;
@@ -36,8 +46,8 @@ export class TrackedDelivery {
   history: readonly DeliveryAttempt[] = [];
   /** Null while it must be read by the front. */
   payload: Uint8Array | null = null;
-  /** The payload's text, for a test. */
-  testPayload: string | null = null;
+  /** The payload's text, if only records of the delivery have it. */
+  ownPayload: string | null = null;
   /** The places that it takes one of. */
   place: "automatic" | "inline" | null = null;
   /** Requests for inline attempts that have not begun, in order. */

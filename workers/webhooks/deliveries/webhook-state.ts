@@ -1,14 +1,16 @@
 import type { Delivery } from "../../../core/webhook/delivery.js";
 import { BegunDelivery } from "../../../core/webhook/emit-run-event.js";
-import type { Webhook } from "../../../core/webhook/webhook.js";
+import type { Webhook, WebhookSecrets } from "../../../core/webhook/webhook.js";
 import type { WebhookChange } from "../../../core/webhook/webhook-change.js";
 import type { IndexedEvent } from "../../../storage/records/event-index.js";
-import { decodeWebhookSecret, type WebhookIndex } from "../../../storage/records/webhook-record.js";
+import { decodeWebhookSecrets, type WebhookIndex } from "../../../storage/records/webhook-record.js";
 
-/** A webhook with its secret. Only the dispatcher may get the secret. */
+import { ResendStates } from "../resends/resend-states.js";
+
+/** A webhook with what is write-only of it. Only the dispatcher may get that. */
 export interface KeptWebhook {
   readonly webhook: Webhook;
-  readonly secret: string | null;
+  readonly secrets: WebhookSecrets;
 }
 
 /**
@@ -19,6 +21,7 @@ export class WebhookState {
   readonly #webhooks = new Map<string, KeptWebhook>();
   readonly #deleted = new Set<string>();
   #pending = new Map<string, Delivery | BegunDelivery>();
+  readonly resends = new ResendStates();
 
   get(id: string): KeptWebhook | undefined {
     return this.#webhooks.get(id);
@@ -58,13 +61,16 @@ export class WebhookState {
   apply(change: WebhookChange): void {
     switch (change.kind) {
       case "webhook_put":
-        this.#put(change.webhook, change.secret);
+        this.#put(change.webhook, change.secrets);
         return;
       case "webhook_deleted":
         this.#delete(change.webhook.id);
         return;
       case "delivery_put":
         this.putDelivery(change.delivery);
+        return;
+      case "resend_put":
+        this.resends.put(change.resend, change.items);
         return;
     }
   }
@@ -83,7 +89,7 @@ export class WebhookState {
 
   /** Applies a webhook's record that was read from the log. @throws RecordDecodeError */
   replay({ webhook, deleted }: WebhookIndex, body: Uint8Array): void {
-    if (webhook !== undefined) this.#put(webhook, decodeWebhookSecret(body));
+    if (webhook !== undefined) this.#put(webhook, decodeWebhookSecrets(body));
     else this.#delete(deleted.id);
   }
 
@@ -92,8 +98,8 @@ export class WebhookState {
     this.#pending = new Map([...this.#pending].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  #put(webhook: Webhook, secret: string | null): void {
-    this.#webhooks.set(webhook.id, { webhook, secret });
+  #put(webhook: Webhook, secrets: WebhookSecrets): void {
+    this.#webhooks.set(webhook.id, { webhook, secrets });
   }
 
   #delete(id: string): void {
@@ -104,5 +110,6 @@ export class WebhookState {
   putDelivery(delivery: Delivery): void {
     if (delivery.status === "pending") this.#pending.set(delivery.id, delivery);
     else this.#pending.delete(delivery.id);
+    this.resends.noted(delivery);
   }
 }

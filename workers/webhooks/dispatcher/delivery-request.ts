@@ -8,7 +8,8 @@ import type { DeliveryJob } from "./dispatcher-messages.js";
 import { ReceiverAnswer } from "./receiver-answer.js";
 import type { ReceiverConnection, ReceiverConnections } from "./receiver-connections.js";
 
-export interface DeliveryRequest extends Pick<DeliveryJob, "url" | "secret" | "eventId" | "eventName" | "payload"> {
+export interface DeliveryRequest
+  extends Pick<DeliveryJob, "url" | "signers" | "headers" | "eventId" | "eventName" | "payload"> {
   userAgent: string;
   /** Time of the attempt, in seconds since the Unix epoch. */
   timestampSeconds: number;
@@ -138,12 +139,17 @@ class SentDelivery implements SentRequest {
   }
 }
 
-function headersOf({ payload, secret, eventId, eventName, timestampSeconds, userAgent }: DeliveryRequest) {
-  const headers = secret === null ? {} : signatureHeaders(secret, eventId, timestampSeconds, payload);
-  headers["Content-Type"] = "application/json";
-  headers["User-Agent"] = userAgent;
-  headers["X-Service-Event"] = eventName;
-  headers["webhook-id"] = eventId;
+/** Names and values in turn. Custom headers come last; none of them has a name of those before. */
+function headersOf(request: DeliveryRequest): string[] {
+  const { payload, signers, eventId, eventName, timestampSeconds, userAgent } = request;
+  const headers = [
+    ...["Content-Type", "application/json", "User-Agent", userAgent],
+    ...["X-Service-Event", eventName, "webhook-id", eventId],
+  ];
+  for (const [name, value] of Object.entries(signatureHeaders(signers, eventId, timestampSeconds, payload))) {
+    if (name !== "webhook-id") headers.push(name, value);
+  }
+  for (const [name, value] of request.headers) headers.push(name, value);
   return headers;
 }
 

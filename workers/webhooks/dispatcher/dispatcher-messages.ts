@@ -2,7 +2,8 @@
 
 import type { ClockMoment } from "../../../core/service-clock.js";
 import type { DeliveryAttempt } from "../../../core/webhook/delivery.js";
-import type { EventName } from "../../../core/webhook/webhook.js";
+import type { CustomHeader, EventName } from "../../../core/webhook/webhook.js";
+import type { Signers } from "../../../core/webhook/webhook-signature.js";
 import type { ReceiverOptions } from "../../recorder/recorder-messages.js";
 
 /** Given to the thread when it starts (workerData). */
@@ -18,8 +19,8 @@ export interface DeliveryJob {
   eventName: EventName;
   /** The webhook's present address. */
   url: string;
-  /** Null: the delivery is not signed. */
-  secret: string | null;
+  signers: Signers;
+  headers: readonly CustomHeader[];
   timeoutMs: number;
   /** The attempt ends by then too. */
   windowLeftMs: number;

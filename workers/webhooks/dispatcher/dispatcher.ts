@@ -29,12 +29,13 @@ export class Dispatcher {
 
   deliver(job: DeliveryJob): void {
     const { timers, tick, wallUs, userAgent, send, report } = this.#environment;
-    const { deliveryId, attemptNumber, eventId, eventName, url, secret, payload } = job;
+    const { deliveryId, attemptNumber, eventId, eventName, url, signers, headers, payload } = job;
+    const said = { url, signers, headers, eventId, eventName, payload };
     const startedAtUs = tick();
     const timestampSeconds = Math.floor(wallUs() / 1_000_000);
     // It may end before `send` returns.
     this.#timers.set(deliveryId, null);
-    const sent = send({ url, secret, eventId, eventName, payload, userAgent, timestampSeconds }, (outcome) => {
+    const sent = send({ ...said, userAgent, timestampSeconds }, (outcome) => {
       // `stop` has cut it short.
       if (!this.#timers.has(deliveryId)) return;
       this.#clear(deliveryId);

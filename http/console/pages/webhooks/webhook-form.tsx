@@ -50,6 +50,17 @@ function changesOf(request: WebhookRequest, webhook: Webhook): Partial<WebhookRe
   );
 }
 
+/** A new secret takes the place of another without a gap: for a day, both sign. */
+async function saved(webhook: Webhook, request: WebhookRequest): Promise<Webhook> {
+  const { secret, ...others } = changesOf(request, webhook);
+  const path = `/webhooks/${webhook.id}`;
+  if (!webhook.has_secret || !secret) {
+    return sendJson<Webhook>("PATCH", path, secret === undefined ? others : { ...others, secret });
+  }
+  await sendJson("PATCH", path, others);
+  return sendJson<Webhook>("POST", `${path}/rotate-secret`, { secret });
+}
+
 export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps) {
   // When the settings are read again, the form stays as it was opened: a field must not change unseen.
   const [webhook] = useState(latest);
@@ -61,10 +72,8 @@ export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps)
     const body = requestOf(new FormData(event.currentTarget as HTMLFormElement), isNew);
     setIsSending(true);
     try {
-      const saved = isNew
-        ? await sendJson<Webhook>("POST", "/webhooks", body)
-        : await sendJson<Webhook>("PATCH", `/webhooks/${webhook.id}`, changesOf(body, webhook));
-      done(saved);
+      if (isNew) done(await sendJson<Webhook>("POST", "/webhooks", body));
+      else done(await saved(webhook, body));
     } catch (error) {
       setFaults(faultsOf(error));
       setIsSending(false);
@@ -105,10 +114,16 @@ export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps)
         })}
         {field("max_retries", "Retries", { type: "number", defaultValue: webhook?.max_retries ?? 3 })}
       </div>
-      {field("secret", webhook?.has_secret ? "New secret (empty: stays as it is)" : "Secret (empty: not signed)", {
-        type: "password",
-        autocomplete: "new-password",
-      })}
+      {field(
+        "secret",
+        webhook?.has_secret
+          ? "New secret (empty: stays as it is; the old one signs too for a day)"
+          : "Secret (empty: not signed)",
+        {
+          type: "password",
+          autocomplete: "new-password",
+        },
+      )}
       <Settings webhook={webhook} />
       <Fault name="" faults={faults} />
       <p class="buttons">

@@ -1,10 +1,11 @@
 import t from "tap";
 import { createRandom } from "../../../../core/random.js";
+import { NO_SECRETS } from "../../../../core/webhook/webhook.js";
 import { jobOf, nextAction } from "../../../../workers/webhooks/deliveries/delivery-action.js";
 import { pauseEndMs } from "../../../../workers/webhooks/deliveries/retry-pause.js";
 import { TrackedDelivery } from "../../../../workers/webhooks/deliveries/tracked-delivery.js";
 import { countedId, webhookOf } from "../../../helpers/webhooks/scheduler-harness.js";
-import { failedDelivery } from "../../../helpers/webhooks/webhook-fixtures.js";
+import { failedDelivery, NO_SIGNERS } from "../../../helpers/webhooks/webhook-fixtures.js";
 
 const WINDOW_MS = 10_000;
 
@@ -28,10 +29,10 @@ function play(plan: Plan, lastsMs: (limitMs: number, at: number) => number, take
   tracked.payload = Buffer.from("{}");
   const events: string[] = [];
   for (let at = 0; ; at++) {
-    const action = nextAction(tracked, { webhook, secret: null }, nowMs);
+    const action = nextAction(tracked, { webhook, secrets: NO_SECRETS }, nowMs);
     if (action.kind !== "attempt") return [...events, `${nowMs - startMs} failed`];
     tracked.windowEndMs = action.windowEndMs;
-    const job = jobOf(tracked, action.kept, action.windowEndMs - nowMs);
+    const job = jobOf(tracked, action.kept, NO_SIGNERS, action.windowEndMs - nowMs);
     const limitMs = Math.min(job.timeoutMs, job.windowLeftMs);
     events.push(`${nowMs - startMs} attempt ${limitMs}`);
     nowMs += lastsMs(limitMs, at);

@@ -177,7 +177,12 @@ t.test("a webhook that changes between two attempts", async (t) => {
     t.equal(one.jobs.size, 0);
     one.timers.advance(1);
     const { jobs } = one;
-    t.match(jobs.get(id), { url: "http://elsewhere/", secret: "new", attemptNumber: 2, windowLeftMs: 8_000 });
+    t.match(jobs.get(id), {
+      url: "http://elsewhere/",
+      signers: { secrets: listOf("new") },
+      attemptNumber: 2,
+      windowLeftMs: 8_000,
+    });
     one.attempt(id, true);
     t.match(one.stored(id)?.delivery, { status: "delivered", attempts: 2 });
   });
@@ -295,7 +300,7 @@ t.test(
     t.match(harness.stored(lacking), { delivery: { status: "pending", attempts: 0 }, history: listOf() });
     t.match(
       faults.at(-1),
-      /^since \d{4}-.* 2 deliveries wait, because no connection can be made: the process has no file descriptor left$/,
+      /^since \d{4}-.* 2 deliveries wait, because they cannot be sent: the process has no file descriptor left$/,
     );
     const answers: string[] = [];
     harness.retry(lacking, (answer) => answers.push("error" in answer ? `${answer.error}` : answer.deliveryId));
@@ -356,7 +361,7 @@ t.test("health tells apart what cannot be read and what cannot be connected, eac
   harness.lack(lacking);
   t.match(
     harness.scheduler.fault,
-    /1 delivery waits, because stored data cannot be read: EIO; since .* no connection can be made/,
+    /1 delivery waits, because stored data cannot be read: EIO; since .* they cannot be sent/,
   );
   t.equal(harness.scheduler.figures.postponed, 2);
   harness.timers.advance(5_000);

@@ -16,7 +16,7 @@ function attempting(failures: number) {
 t.test("a delivery that lacked a connection, and now cannot be read, waits for one cause only", async (t) => {
   const { harness, id } = attempting(1);
   harness.lack(id);
-  t.match(harness.scheduler.fault, /no connection can be made/);
+  t.match(harness.scheduler.fault, /they cannot be sent/);
   harness.isUnreadable = () => true;
   harness.timers.advance(5_000);
   harness.answerAllContent();

@@ -4,6 +4,7 @@ import { Dispatcher } from "../../../../workers/webhooks/dispatcher/dispatcher.j
 import type { DeliveryJob, DeliveryReport } from "../../../../workers/webhooks/dispatcher/dispatcher-messages.js";
 import { listOf } from "../../../helpers/list-of.js";
 import { ManualTimers } from "../../../helpers/recorder/manual-timers.js";
+import { signedBy } from "../../../helpers/webhooks/webhook-fixtures.js";
 
 const OK: DeliveryOutcome = {
   ...{ statusCode: 204, responseHeaders: {}, responseBody: "", responseTruncated: false, error: null },
@@ -11,7 +12,15 @@ const OK: DeliveryOutcome = {
 const START_US = 1_800_000_000_000_000;
 
 const JOB: DeliveryJob = {
-  ...{ deliveryId: "d1", attemptNumber: 5, eventId: "e1", eventName: "ProgramFailed", url: "http://h/", secret: "s" },
+  ...{
+    deliveryId: "d1",
+    attemptNumber: 5,
+    eventId: "e1",
+    eventName: "ProgramFailed",
+    url: "http://h/",
+    signers: signedBy("s"),
+    headers: [],
+  },
   ...{ timeoutMs: 3000, windowLeftMs: 10_000, payload: Buffer.from("{}") },
 };
 
@@ -48,7 +57,8 @@ t.test(
     dispatcher.deliver(JOB);
     t.match(sent[0]?.request, {
       eventId: "e1",
-      secret: "s",
+      signers: signedBy("s"),
+      headers: listOf(),
       timestampSeconds: START_US / 1e6 + 1,
       userAgent: "test/1",
     });

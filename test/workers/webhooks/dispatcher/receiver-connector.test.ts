@@ -12,6 +12,7 @@ import {
 } from "../../../../workers/webhooks/dispatcher/receiver-connector.js";
 import { RECEIVER_CERTIFICATE, RECEIVER_PRIVATE_KEY, TEST_AUTHORITY } from "../../../helpers/http/test-authority.js";
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from "../../../helpers/http/test-certificate.js";
+import { NO_SIGNERS } from "../../../helpers/webhooks/webhook-fixtures.js";
 
 type Addresses = { address: string; family: number }[];
 
@@ -142,7 +143,8 @@ t.test("a name with the root's dot: TLS asks without it, look-up and Host header
       const event = { eventId: "e", eventName: "WebhookTest", payload: Buffer.from("{}") } as const;
       const request = {
         url: `https://${host}:${port}/`,
-        secret: null,
+        signers: NO_SIGNERS,
+        headers: [],
         ...event,
         userAgent: "test",
         timestampSeconds: 1,
@@ -193,7 +195,13 @@ t.test("what the machine lacks for a connection is told as such, and is no attem
   for (const [error, expected] of ends) {
     const connections = new ReceiverConnections((_, callback) => callback(error, null));
     t.teardown(() => connections.destroy());
-    const request = { url: "http://10.0.0.7/", secret: null, eventId: "e", eventName: "WebhookTest" } as const;
+    const request = {
+      url: "http://10.0.0.7/",
+      signers: NO_SIGNERS,
+      headers: [],
+      eventId: "e",
+      eventName: "WebhookTest" as const,
+    };
     const outcome = await new Promise((resolve) => {
       const more = { payload: Buffer.from("{}"), userAgent: "test", timestampSeconds: 1 };
       sendDelivery(connections, { ...request, ...more }, resolve);
@@ -222,7 +230,13 @@ t.test("once the request was written, the lack of something is a failed attempt:
     await connections.destroy();
     server.close();
   });
-  const request = { url: `http://127.0.0.1:${port}/`, secret: null, eventId: "e", eventName: "WebhookTest" } as const;
+  const request = {
+    url: `http://127.0.0.1:${port}/`,
+    signers: NO_SIGNERS,
+    headers: [],
+    eventId: "e",
+    eventName: "WebhookTest" as const,
+  };
   const more = { payload: Buffer.from("{}"), userAgent: "test", timestampSeconds: 1 };
   const outcome = await new Promise((resolve) => sendDelivery(connections, { ...request, ...more }, resolve));
   t.match(outcome, { statusCode: null, error: /ENOMEM/ });
@@ -247,7 +261,13 @@ t.test("a repetition that lacks a connection is a failed attempt: the first requ
     await connections.destroy();
     server.close();
   });
-  const request = { url: `http://127.0.0.1:${port}/`, secret: null, eventId: "e", eventName: "WebhookTest" } as const;
+  const request = {
+    url: `http://127.0.0.1:${port}/`,
+    signers: NO_SIGNERS,
+    headers: [],
+    eventId: "e",
+    eventName: "WebhookTest" as const,
+  };
   const more = { payload: Buffer.from("{}"), userAgent: "test", timestampSeconds: 1 };
   const post = () => new Promise((resolve) => sendDelivery(connections, { ...request, ...more }, resolve));
   t.match(await post(), { statusCode: 204, error: null });
@@ -276,7 +296,8 @@ t.test("so many connections are kept for further requests, whatever the receiver
   for (let nth = 0; nth < 8; nth++) {
     const request = {
       url: `http://receiver-${nth}:${port}/`,
-      secret: null,
+      signers: NO_SIGNERS,
+      headers: [],
       eventId: "e",
       eventName: "WebhookTest",
     } as const;

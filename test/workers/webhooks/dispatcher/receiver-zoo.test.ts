@@ -7,6 +7,7 @@ import { resetConnection } from "../../../helpers/http/reset-connection.js";
 import { PAYLOAD, startTestDispatcher } from "../../../helpers/webhooks/dispatcher-harness.js";
 import { rawReceiver } from "../../../helpers/webhooks/raw-receiver.js";
 import { type Receiver, startReceiver } from "../../../helpers/webhooks/receiver.js";
+import { signedBy } from "../../../helpers/webhooks/webhook-fixtures.js";
 
 async function receiver(t: Test, ...args: Parameters<typeof startReceiver>): Promise<Receiver> {
   const one = await startReceiver(...args);
@@ -22,7 +23,7 @@ function answering(t: Test, text: string): Promise<string> {
 t.test("a receiver that takes it gets the frozen bytes with every header", async (t) => {
   const { deliver, end } = startTestDispatcher(t);
   const fine = await receiver(t, (_, response) => response.writeHead(202, { "X-Answer": "yes" }).end("thänks"));
-  const id = deliver(`${fine.url}/hook/a%20b?x=1&y=`, { secret: "whsec_YWJjZA==", eventId: "event-7" });
+  const id = deliver(`${fine.url}/hook/a%20b?x=1&y=`, { signers: signedBy("whsec_YWJjZA=="), eventId: "event-7" });
   const attempt = await end(id);
   t.match(attempt, { attemptNumber: 1, statusCode: 202, responseBody: "thänks", error: null });
   t.equal(attempt.responseHeaders?.["x-answer"], "yes");
@@ -191,7 +192,7 @@ t.test(
     let lastUs = 0;
     for (let nth = 0; nth < 3; nth++) {
       const emittedUs = clock.tick();
-      const attempt = await end(deliver(fine.url, { secret: "s" }));
+      const attempt = await end(deliver(fine.url, { signers: signedBy("s") }));
       const { startedAtUs, completedAtUs } = attempt;
       t.ok(startedAtUs > emittedUs && completedAtUs > startedAtUs && startedAtUs > lastUs);
       t.ok(completedAtUs < wallUs + 60_000_000, "of that clock");

@@ -1,21 +1,22 @@
-import { unknownId } from "../../core/service-errors.js";
-import type { AddressPolicy } from "../../core/webhook/address-policy.js";
-import type { Webhook } from "../../core/webhook/webhook.js";
+import { wallClockUs } from "../../../core/service-clock.js";
+import { unknownId } from "../../../core/service-errors.js";
+import type { AddressPolicy } from "../../../core/webhook/address-policy.js";
+import type { Webhook } from "../../../core/webhook/webhook.js";
 import {
   createdWebhook,
   updatedWebhook,
   WEBHOOK_REQUEST_SCHEMAS,
   type WebhookRequestBody,
   webhookRequestFaults,
-} from "../../core/webhook/webhook-request.js";
-import { validators } from "../../core/webhook/webhook-request-validators.js";
-import { testResponse, webhookResponse } from "../../core/webhook/webhook-response.js";
-import type { View } from "../../storage/view/view.js";
-import type { WebhookRequest } from "../../workers/webhooks/webhook-requests.js";
-import { checkWriteCondition } from "../replies/conditional-reply.js";
-import { jsonReply } from "../replies/reply.js";
-import { defineRoute, type RequestBodyDeclaration, type Route } from "../requests/route.js";
-import { jsonResponse, WEBHOOK_ID } from "./declared-parameters.js";
+} from "../../../core/webhook/webhook-request.js";
+import { validators } from "../../../core/webhook/webhook-request-validators.js";
+import { testResponse, webhookResponse } from "../../../core/webhook/webhook-response.js";
+import type { View } from "../../../storage/view/view.js";
+import type { WebhookRequest } from "../../../workers/webhooks/webhook-requests.js";
+import { checkWriteCondition } from "../../replies/conditional-reply.js";
+import { jsonReply } from "../../replies/reply.js";
+import { defineRoute, type RequestBodyDeclaration, type Route } from "../../requests/route.js";
+import { jsonResponse, WEBHOOK_ID } from "../declared-parameters.js";
 
 export const WEBHOOK_TAG = "webhooks";
 
@@ -26,7 +27,7 @@ export const WEBHOOK_TAG = "webhooks";
 export type WriteWebhook = (request: WebhookRequest, gone?: AbortSignal) => Promise<string>;
 
 /** Which addresses webhooks may be delivered to at a port. */
-type ReceiverPolicy = (port: number) => AddressPolicy;
+export type ReceiverPolicy = (port: number) => AddressPolicy;
 
 export function webhookRoutes(view: View, write: WriteWebhook, receiverPolicy: ReceiverPolicy): Route[] {
   return [
@@ -46,7 +47,7 @@ function webhookListRoute(view: View): Route {
     tag: WEBHOOK_TAG,
     summary: "Lists the webhooks, oldest first.",
     responses: { 200: jsonResponse("WebhookResponseList", "All webhooks.") },
-    handle: () => jsonReply(view.webhooks.list().map(webhookResponse)),
+    handle: () => jsonReply(view.webhooks.list().map((webhook) => answerOf(view, webhook))),
   });
 }
 
@@ -61,7 +62,7 @@ function createRoute(view: View, write: WriteWebhook, receiverPolicy: ReceiverPo
     responses: { 201: jsonResponse("WebhookResponse", "The webhook.") },
     async handle({ body }) {
       const id = await write({ op: "create", webhook: createdWebhook(body as WebhookRequestBody) });
-      return jsonReply(webhookResponse(requireWebhook(view, id)), 201);
+      return jsonReply(answerOf(view, requireWebhook(view, id)), 201);
     },
   });
 }
@@ -74,7 +75,7 @@ function webhookRoute(view: View): Route {
     summary: "One webhook.",
     pathParameters: { webhook_id: WEBHOOK_ID },
     responses: { 200: jsonResponse("WebhookResponse", "The webhook.") },
-    handle: ({ params }) => jsonReply(webhookResponse(requireWebhook(view, params.webhook_id as string))),
+    handle: ({ params }) => jsonReply(answerOf(view, requireWebhook(view, params.webhook_id as string))),
   });
 }
 
@@ -99,7 +100,7 @@ function updateRoute(view: View, write: WriteWebhook, receiverPolicy: ReceiverPo
       requireWebhook(view, webhookId);
       checkWriteCondition(asked.header("if-match"));
       await write({ op: "update", webhookId, change: updatedWebhook(body as WebhookRequestBody) });
-      return jsonReply(webhookResponse(requireWebhook(view, webhookId)));
+      return jsonReply(answerOf(view, requireWebhook(view, webhookId)));
     },
   });
 }
@@ -144,7 +145,7 @@ function testRoute(view: View, write: WriteWebhook): Route {
   });
 }
 
-function bodyDeclaration(
+export function bodyDeclaration(
   receiverPolicy: ReceiverPolicy,
   name: keyof typeof WEBHOOK_REQUEST_SCHEMAS,
   description: string,
@@ -158,8 +159,14 @@ function bodyDeclaration(
   };
 }
 
+/** A WebhookResponse as it is now. */
+export function answerOf(view: View, webhook: Webhook) {
+  const wallUs = wallClockUs();
+  return webhookResponse(webhook, view.deliveries.figuresOf(webhook.id, wallUs), wallUs);
+}
+
 /** @throws ServiceError webhook_not_found */
-function requireWebhook(view: View, id: string): Webhook {
+export function requireWebhook(view: View, id: string): Webhook {
   const webhook = view.webhooks.get(id);
   if (webhook === undefined) throw unknownId("webhook", id);
   return webhook;

@@ -1,0 +1,99 @@
+import { LIMITS } from "../../../core/limits.js";
+import { ServiceError, unknownId } from "../../../core/service-errors.js";
+import {
+  type ResendBody,
+  resendQuery,
+  resendRequestFaults,
+  WEBHOOK_REQUEST_SCHEMAS,
+} from "../../../core/webhook/webhook-request.js";
+import { validators } from "../../../core/webhook/webhook-request-validators.js";
+import type { View } from "../../../storage/view/view.js";
+import type { ThreadSlices } from "../../documents/thread-slices.js";
+import { jsonReply } from "../../replies/reply.js";
+import { defineRoute, type Route } from "../../requests/route.js";
+import { jsonResponse, RESEND_ID, WEBHOOK_ID } from "../declared-parameters.js";
+import { requireWebhook, WEBHOOK_TAG, type WriteWebhook } from "./webhook-routes.js";
+
+/** One more attempt of many deliveries. */
+export function resendRoutes(view: View, write: WriteWebhook, slices: ThreadSlices): Route[] {
+  return [beginRoute(view, write, slices), figuresRoute(view, write), cancelRoute(view, write)];
+}
+
+function beginRoute(view: View, write: WriteWebhook, slices: ThreadSlices): Route {
+  return defineRoute({
+    method: "POST",
+    path: "/webhooks/{webhook_id}/resend",
+    operationId: "resendWebhookDeliveries",
+    tag: WEBHOOK_TAG,
+    summary: "Makes one more attempt of each delivery that matches, oldest first.",
+    description:
+      "It is the manual retry for many: each matching delivery gets one attempt with the same event, at the webhook's present URL, also if the webhook is " +
+      "disabled. The deliveries are chosen now, and the attempts go on behind the answer, also after a restart of the service. A delivery then has the " +
+      "state of its latest attempt. One resend of a webhook runs at a time.",
+    pathParameters: { webhook_id: WEBHOOK_ID },
+    body: {
+      name: "ResendRequest",
+      description: "Which deliveries.",
+      schema: WEBHOOK_REQUEST_SCHEMAS.ResendRequest,
+      validate: validators.ResendRequest,
+      furtherFaults: resendRequestFaults,
+    },
+    responses: { 202: jsonResponse("ResendResponse", "The resend, which has begun.") },
+    errors: ["resend_in_progress"],
+    async handle(asked) {
+      const webhook = requireWebhook(view, asked.params.webhook_id as string);
+      const body = asked.body as ResendBody;
+      const most = LIMITS.resendDeliveries;
+      const gone = asked.gone();
+      const giveWay = (): Promise<void> | undefined => {
+        if (gone.aborted) throw new ServiceError("unavailable", "nobody waits for the answer", {});
+        return slices.giveWay();
+      };
+      const { count, items } = await view.chooseDeliveries(webhook, resendQuery(body), most, giveWay);
+      if (count === 0) throw nothingMatches(body.since, "chosen so that at least one delivery matches");
+      if (count > most) throw nothingMatches(body.since, `chosen so that at most ${most} deliveries match`);
+      const perSecond = body.per_second ?? LIMITS.resendPerSecond.default;
+      const id = await write({ op: "resend", webhookId: webhook.id, perSecond, items });
+      return jsonReply({ resend_id: id, deliveries: count }, 202);
+    },
+  });
+}
+
+function nothingMatches(since: string, allowed: string): ServiceError {
+  const message = `since, until, statuses and event_names must be ${allowed}`;
+  return new ServiceError("invalid_parameter", message, { field: "since", in: "body", value: since, allowed });
+}
+
+function figuresRoute(view: View, write: WriteWebhook): Route {
+  return defineRoute({
+    path: "/webhooks/{webhook_id}/resends/{resend_id}",
+    operationId: "getWebhookResend",
+    tag: WEBHOOK_TAG,
+    summary: "What came of a resend until now.",
+    pathParameters: { webhook_id: WEBHOOK_ID, resend_id: RESEND_ID },
+    responses: { 200: jsonResponse("ResendStateResponse", "The resend.") },
+    async handle({ params }) {
+      const [webhookId, resendId] = [params.webhook_id as string, params.resend_id as string];
+      if (!view.webhooks.everExisted(webhookId)) throw unknownId("webhook", webhookId);
+      return jsonReply(JSON.parse(await write({ op: "resend_figures", webhookId, resendId })));
+    },
+  });
+}
+
+function cancelRoute(view: View, write: WriteWebhook): Route {
+  return defineRoute({
+    method: "DELETE",
+    path: "/webhooks/{webhook_id}/resends/{resend_id}",
+    operationId: "cancelWebhookResend",
+    tag: WEBHOOK_TAG,
+    summary: "Ends a resend: no further attempt of it begins.",
+    pathParameters: { webhook_id: WEBHOOK_ID, resend_id: RESEND_ID },
+    responses: { 204: { description: "The resend has ended. One that had ended before stays as it was." } },
+    async handle({ params }) {
+      const [webhookId, resendId] = [params.webhook_id as string, params.resend_id as string];
+      if (!view.webhooks.everExisted(webhookId)) throw unknownId("webhook", webhookId);
+      await write({ op: "cancel_resend", webhookId, resendId });
+      return { status: 204, body: null };
+    },
+  });
+}
