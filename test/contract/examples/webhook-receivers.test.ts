@@ -115,7 +115,8 @@ function signed(secret: string, ageSeconds = 0, eventId = EVENT_ID, updatedAt = 
   const data = { run_id: "019b0a5e-7c00-7000-8000-0000000000aa", updated_at: updatedAt };
   const body = Buffer.from(JSON.stringify({ event_id: eventId, event_name: "ProgramStarted", data }));
   const seconds = Math.floor(Date.now() / 1000) - ageSeconds;
-  const headers = { ...signatureHeaders(secret, eventId, seconds, body), "X-Service-Event": "ProgramStarted" };
+  const signers = { secrets: [secret], privateKey: null };
+  const headers = { ...signatureHeaders(signers, eventId, seconds, body), "X-Service-Event": "ProgramStarted" };
   return { body, headers };
 }
 
