@@ -28,9 +28,9 @@ const MOST_RESIDENT_BYTES = 1_024 * MIB;
 const MOST_LOG_BYTES_A_SECOND = 20 * 1024;
 /** All is as before within a minute of their end. */
 const CALM_MS = 60_000;
-/** V8 and the allocator keep room for the next load: some 250 MiB on Node 20, 400 on Node 26, 530 on Node 24. */
+/** V8 and the allocator keep room for the next load: some 330 MiB on Node 20, 310 on Node 22, 380 on Node 26, 530 on Node 24. */
 const MOST_RESIDENT_MORE = 640 * MIB;
-/** What the front holds. Up to 128 MiB of it may be young garbage, with the buffers that belong to it. */
+/** What the front may hold more than before. Up to 128 MiB of it is young garbage, and there are the buffers that this garbage names. */
 const MOST_HELD_MORE = 256 * MIB;
 const MOST_SOCKETS_MORE = 12;
 

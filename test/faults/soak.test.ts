@@ -88,7 +88,7 @@ class Soak {
   readonly #serials = new Map<string, string>();
   isOver = false;
   readonly #random: Random;
-  /** Only with a timeout of its own does Node's agent heed the service's `Keep-Alive: timeout=5`. */
+  /** Node's agent obeys the service's `Keep-Alive: timeout=5` only if it has a timeout too. */
   readonly #agent = new Agent({ keepAlive: true, maxSockets: READERS, timeout: 60_000 });
 
   constructor(service: ServiceProcess, random: Random) {

@@ -18,7 +18,7 @@ const LINES = 200;
 const READER_CONNECTIONS = 8;
 /** A read that takes longer counts as failed. */
 const READ_DEADLINE_MS = 10_000;
-/** Only with a timeout of its own does Node's agent heed `Keep-Alive: timeout=5`. Without it, it would ask on connections that the service is closing. */
+/** Node's agent obeys `Keep-Alive: timeout=5` only if it has a timeout too. Else it also uses connections that the service is just closing. */
 const AGENT_OPTIONS = { keepAlive: true, maxSockets: READER_CONNECTIONS, timeout: READ_DEADLINE_MS };
 
 interface HonestAnswer {

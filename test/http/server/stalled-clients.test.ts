@@ -57,8 +57,8 @@ async function waiting(port: number, { socket }: RawConnection): Promise<number 
 }
 
 /**
- * Waits until the waiting bytes stay the same for so long that no acknowledgement is on its way any more. It does not count looks: each takes 0.1 s
- * while the system has many closed connections, and uWebSockets.js closes a connection that sends nothing for 8 s of the system's time.
+ * Waits until the waiting bytes stay the same for so long that no acknowledgement is on its way any more. It does not count looks: a look is slow
+ * while the system has many closed connections. After 8 s in which nothing is sent, uWebSockets.js closes the connection itself.
  */
 async function settled(port: number, client: RawConnection): Promise<void> {
   let last = await waiting(port, client);
