@@ -108,7 +108,8 @@ t.test("a Started that comes late does not undo a Completed, by the rule of the 
       if (stdout.includes('"resend_id"')) names.RESEND = String(JSON.parse(stdout).resend_id);
     }
   };
-  for (const heading of ["## Change the secret", "## Sign with a key pair", "## Headers of your own"]) await run(heading);
+  for (const heading of ["## Change the secret", "## Sign with a key pair", "## Headers of your own"])
+    await run(heading);
   for (const heading of ["## What is promised", "## Deliveries"]) await run(heading);
   follower.isOut = true;
   t.match(await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: webhookId } }), { delivered: false });
