@@ -96,10 +96,9 @@ t.test("webhook form: what somebody else changed meanwhile stays", inBrowser, as
   await page.getByLabel("Retries").fill("7");
   await cell.patch(path, { url: "http://127.0.0.1:9/new", enabled: false, subscribed_events: ["ProgramCancelled"] });
   await save(page);
-  t.match(await settingsAt(cell, path), {
-    ...{ name: "MES", url: "http://127.0.0.1:9/new", enabled: false, max_retries: 7 },
-    subscribed_events: ["ProgramCancelled"],
-  });
+  const settings = await settingsAt(cell, path);
+  t.match(settings, { name: "MES", url: "http://127.0.0.1:9/new", enabled: false, max_retries: 7 });
+  t.same(settings.subscribed_events, ["ProgramCancelled"]);
   t.same(faults, []);
   await page.context().close();
 });
@@ -159,7 +158,7 @@ async function shown(page: Page): Promise<[Fields, Boxes]> {
 }
 
 /** What the service says of the webhook, without its id and times. */
-async function settingsAt(cell: ConsoleCell, path: string): Promise<object> {
+async function settingsAt(cell: ConsoleCell, path: string): Promise<Record<string, unknown>> {
   const webhook = await cell.get<Record<string, unknown>>(path);
   return Object.fromEntries(SETTINGS.map((name) => [name, webhook[name]]));
 }

@@ -794,7 +794,7 @@ export const STORE_MUTANTS: readonly Mutant[] = [
   {
     name: "what stands in a data directory is not looked at before it is changed",
     file: "storage/disk/data-directory.js",
-    find: "await requireUsable(fileSystem, path, creates);",
+    find: 'await requireUsable(fileSystem, path, { forCaptures: creates, access: "change" });',
     replace: "",
     killer: "contract/start/bad-data-directory",
   },

@@ -48,6 +48,7 @@ t.test("the defaults are those of the contract", async (t) => {
     "webhook-deny": [],
     "webhook-ca": null,
     "cell-socket": null,
+    "cell-socket-access": "owner",
     "cell-listen": null,
     "cell-token-file": null,
     "log-level": "info",
