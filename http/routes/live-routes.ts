@@ -20,7 +20,7 @@ const LAST_EVENT_ID = "last-event-id";
  * Time for all live clients together in one turn of the event loop. It is apart from that of other long work: a list of runs must not wait until
  * hundreds of clients have been told of a change.
  */
-const LIVE_SLICE_MS = 0.5;
+const LIVE_SLICE_MS = 0.1;
 
 export interface LiveRouteOptions {
   view: View;
