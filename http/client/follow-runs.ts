@@ -1,6 +1,7 @@
 import { EventParser } from "./event-parser.js";
 import type { components, operations } from "./interface-types.js";
 import { isPassing, pause, refusalOf, ServiceRequestError } from "./service-request-error.js";
+import { SilenceWatch } from "./silence-watch.js";
 
 type Schemas = components["schemas"];
 
@@ -34,8 +35,6 @@ export interface Connection {
 /** Pause before the next attempt, if the service has said nothing. It doubles with each attempt that fails, up to the longest. */
 const RETRY_MS = 2_000;
 const LONGEST_RETRY_MS = 10_000;
-/** The service says something every 15 s. After so long a silence the connection is dead. */
-const SILENCE_MS = 45_000;
 
 /** Does what `ServiceClient.changes` says. */
 export async function* followRuns(
@@ -83,16 +82,11 @@ function address(baseUrl: string, filter: Record<string, string | undefined>, ma
 
 /** One attempt to connect, and its stream. */
 class Attempt {
-  readonly #abort = new AbortController();
-  readonly #signal: AbortSignal | undefined;
-  readonly #onAbort = () => this.#abort.abort();
+  readonly #watch: SilenceWatch;
   readonly #parser = new EventParser();
-  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(signal: AbortSignal | undefined) {
-    this.#signal = signal;
-    signal?.addEventListener("abort", this.#onAbort, { once: true });
-    this.#watch();
+    this.#watch = new SilenceWatch(signal);
   }
 
   get retryMs(): number | undefined {
@@ -103,7 +97,7 @@ class Attempt {
   async open({ headers, fetch }: Connection, url: string, mark: string | undefined): Promise<Response | number> {
     const response = await fetch(url, {
       headers: { ...headers, Accept: "text/event-stream", ...(mark !== undefined && { "Last-Event-ID": mark }) },
-      signal: this.#abort.signal,
+      signal: this.#watch.signal,
     });
     if (response.ok) return response;
     const refusal = await refusalOf(response);
@@ -118,7 +112,7 @@ class Attempt {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
-      this.#watch();
+      this.#watch.begin();
       for (const { id, name, data } of this.#parser.push(decoder.decode(value, { stream: true }))) {
         const event = runEvent(name, id, data);
         if (event !== undefined) yield event;
@@ -127,14 +121,7 @@ class Attempt {
   }
 
   close(): void {
-    clearTimeout(this.#timer);
-    this.#signal?.removeEventListener("abort", this.#onAbort);
-    this.#abort.abort();
-  }
-
-  #watch(): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(this.#onAbort, SILENCE_MS);
+    this.#watch.close();
   }
 }
 

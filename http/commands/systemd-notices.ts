@@ -13,6 +13,9 @@ export interface SystemdNotices {
  */
 const SENDER = 'while read -r line; do systemd-notify "$line"; done';
 
+/** Pause before a sender that ended is started again; well below any WatchdogSec=. */
+const RESTART_MS = 1_000;
+
 /**
  * The watchdog is fed by the timers of this thread, the front's. If it hangs, nothing is answered, and a restart helps. A disk that hangs is
  * none of the watchdog's business: reads go on then.
@@ -23,15 +26,30 @@ const SENDER = 'while read -r line; do systemd-notify "$line"; done';
 export function systemdNotices(environment: NodeJS.ProcessEnv, complain: (line: string) => void): SystemdNotices {
   const { NOTIFY_SOCKET: socket, WATCHDOG_USEC: watchdogUs, WATCHDOG_PID: watchdogPid } = environment;
   if (socket === undefined || socket === "") return { ready() {}, stopping() {} };
-  const sender = spawn("/bin/sh", ["-c", SENDER], { stdio: ["pipe", "ignore", "pipe"] });
-  sender.on("error", (error) => complain(`systemd cannot be told anything: ${error.message}`));
-  sender.stderr.on("data", (said: Buffer) =>
-    complain(`systemd could not be told something: ${said.toString().trim()}`),
-  );
-  // It ends with the service, which also ends while it is there.
-  sender.stdin.on("error", () => {});
-  sender.unref();
-  for (const pipe of [sender.stdin, sender.stderr]) (pipe as unknown as { unref(): void }).unref();
+  let sender = startSender(onEnd);
+  function onEnd(how: string): void {
+    complain(`systemd cannot be told anything: ${how}; it is tried again`);
+    // Without notices systemd would end a service that answers.
+    setTimeout(() => {
+      sender = startSender(onEnd);
+    }, RESTART_MS).unref();
+  }
+  function startSender(onEnd: (how: string) => void) {
+    const started = spawn("/bin/sh", ["-c", SENDER], { stdio: ["pipe", "ignore", "pipe"] });
+    let failure = "";
+    started.on("error", ({ message }) => {
+      failure = message;
+    });
+    started.on("close", (code, signal) => onEnd(failure || `the shell that tells it ended with ${signal ?? code}`));
+    started.stderr.on("data", (said: Buffer) =>
+      complain(`systemd could not be told something: ${said.toString().trim()}`),
+    );
+    // It ends with the service, which also ends while it is there.
+    started.stdin.on("error", () => {});
+    started.unref();
+    for (const pipe of [started.stdin, started.stderr]) (pipe as unknown as { unref(): void }).unref();
+    return started;
+  }
   const tell = (line: string): void => void sender.stdin.write(`${line}\n`);
   return {
     ready(status) {

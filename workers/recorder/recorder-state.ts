@@ -1,6 +1,5 @@
 /**
- * What the recorder knows, all of it: enough to decide every message without a look at the disk. It is a fold of the
- * log, the same at open (from the index sections, MessagePack only for runs that have not ended) and live.
+ * All that the recorder knows, a fold of the log: enough to decide every message without a look at the disk.
  *
  * | part | bounded by | bytes |
  * |---|---|---|
@@ -20,9 +19,8 @@
  * Ended run with a serial number of its own and one frame: some 80 bytes, 80 MB for a million.
  *
  * A segment's opening state carries what no later record says again: producers with their refusals, the clock, the last
- * run id. Last revisions are not in it: every run keeps one record for ever (its creation until it ends, then the
- * consolidated one), and its index section names serial number and revision. A million serial numbers in each opening
- * state would be 30 MB for each 64 MB.
+ * run id. Last revisions are not in it: a million would be 30 MB in each 64 MB. Every run keeps one record for ever,
+ * and its index section names serial number and revision.
  */
 import { isProcessingOpen } from "../../core/capture/artefact.js";
 import { readUuid, uuidToBytes } from "../../core/identifiers.js";

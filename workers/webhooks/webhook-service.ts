@@ -211,11 +211,9 @@ export class WebhookService {
           });
           return;
         }
-        case "resend_figures": {
-          const figures = this.resends.figures(request.webhookId, request.resendId);
-          reply({ ok: true, id: JSON.stringify(figures) });
+        case "resend_figures":
+          reply({ ok: true, id: JSON.stringify(this.resends.figures(request.webhookId, request.resendId)) });
           return;
-        }
         case "cancel_resend":
           this.resends.cancel(request.webhookId, request.resendId);
           reply({ ok: true, id: request.resendId });

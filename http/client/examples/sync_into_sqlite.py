@@ -12,7 +12,7 @@ ENDED = {"completed", "failed", "cancelled"}
 SCHEMA = """
     CREATE TABLE IF NOT EXISTS runs (id TEXT PRIMARY KEY, serial_number TEXT, program_name TEXT, status TEXT,
         quality_status TEXT, created_at TEXT, updated_at TEXT);
-    CREATE TABLE IF NOT EXISTS checks (run_id TEXT, name TEXT, status TEXT, value REAL, unit TEXT);
+    CREATE TABLE IF NOT EXISTS checks (run_id TEXT, name TEXT, status TEXT, value REAL, canonical_units TEXT);
     CREATE INDEX IF NOT EXISTS checks_of_run ON checks (run_id);
     CREATE TABLE IF NOT EXISTS sync (base TEXT PRIMARY KEY, mark TEXT);
 """
@@ -33,7 +33,7 @@ def get(path, **query):
 
 def checks_of(run):
     report = get(f"/runs/{run['id']}/quality-report")["quality_report"] if run["status"] in ENDED else None
-    return [(run["id"], check["name"], check["status"], check.get("value"), check.get("unit"))
+    return [(run["id"], check["name"], check["status"], check.get("value"), check.get("canonical_units"))
             for check in (report or {}).get("checks", [])]
 
 

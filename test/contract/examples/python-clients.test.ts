@@ -70,7 +70,7 @@ import json, sqlite3, sys
 store = sqlite3.connect(sys.argv[1])
 read = lambda query: [list(row) for row in store.execute(query)]
 print(json.dumps([read("SELECT id, status, quality_status, updated_at FROM runs ORDER BY created_at"),
-    read("SELECT serial_number, name, value FROM checks JOIN runs ON runs.id = run_id ORDER BY value")]))
+    read("SELECT serial_number, name, value, canonical_units FROM checks JOIN runs ON runs.id = run_id ORDER BY value")]))
 `;
 
 t.test(
@@ -117,7 +117,7 @@ t.test(
     );
     t.same(
       checks,
-      [0, 1, 2].map((n) => [`SN-${n}`, "gap", n]),
+      [0, 1, 2].map((n) => [`SN-${n}`, "gap", n, "mm"]),
     );
     t.equal(await sync(), "0 runs");
     await producer.deliver({ type: "run.finish", id: ids[4] });

@@ -35,6 +35,10 @@ const settled = (client: ContractClient, webhookId: string, count: number): Prom
     { path: { webhook_id: webhookId } },
   );
 
+/** Bodies by the id of their event. */
+const bodiesOf = (requests: readonly ReceivedRequest[]): Map<string, string> =>
+  new Map(requests.map(({ headers, body }) => [String(headers["webhook-id"]), body.toString()]));
+
 t.test("failed deliveries go out again, oldest first, with the same bytes", async (t) => {
   const { service, client } = await start(t);
   let status = 503;
@@ -57,14 +61,9 @@ t.test("failed deliveries go out again, oldest first, with the same bytes", asyn
     failed.map(({ payload }) => payload.event_id),
     "oldest first",
   );
-  const bodyOf = new Map(first.map((one) => [String(one.headers["webhook-id"]), one.body.toString()]));
+  const bodyOf = bodiesOf(first);
   for (const { headers, body } of target.requests) t.equal(body.toString(), bodyOf.get(String(headers["webhook-id"])));
   t.ok((await settled(client, id, 6)).every((one) => one.status === "delivered" && one.attempts === 2));
-  const nothing = await client.refusal("post", "/webhooks/{webhook_id}/resend", 422, "invalid_parameter", {
-    path,
-    body: { since: LONG_AGO },
-  });
-  t.match(nothing.message, /at least one delivery matches/);
 
   status = 503;
   const some = await resent(client, id, { statuses: ["delivered"], event_names: ["ProgramCompleted"] });
@@ -81,6 +80,23 @@ t.test("failed deliveries go out again, oldest first, with the same bytes", asyn
   const since = await resent(client, id, { since: String(second?.created_at) });
   t.equal(since.deliveries, 2, "from that time on");
 
+  t.same(
+    await client.get("/webhooks/{webhook_id}/resends/{resend_id}", { path: { ...path, resend_id: all.resend_id } }),
+    all.done,
+  );
+});
+
+t.test("a resend of nothing, with wrong fields, or of unknown ids is refused", async (t) => {
+  const { client } = await start(t);
+  const { id } = await client.post("/webhooks", {
+    body: { name: "mes", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramFailed"] },
+  });
+  const path = { webhook_id: id };
+  const nothing = await client.refusal("post", "/webhooks/{webhook_id}/resend", 422, "invalid_parameter", {
+    path,
+    body: { since: LONG_AGO },
+  });
+  t.match(nothing.message, /at least one delivery matches/);
   const wrong: [object, string][] = [
     [{}, "since"],
     [{ since: "yesterday" }, "since"],
@@ -102,13 +118,9 @@ t.test("failed deliveries go out again, oldest first, with the same bytes", asyn
   });
   for (const method of ["get", "delete"] as const) {
     const resends = "/webhooks/{webhook_id}/resends/{resend_id}";
-    await client.refusal(method, resends, 404, "webhook_not_found", { path: { ...unknown, resend_id: all.resend_id } });
+    await client.refusal(method, resends, 404, "webhook_not_found", { path: { ...unknown, resend_id: UNKNOWN_ID } });
     await client.refusal(method, resends, 404, "resend_not_found", { path: { ...path, resend_id: UNKNOWN_ID } });
   }
-  t.same(
-    await client.get("/webhooks/{webhook_id}/resends/{resend_id}", { path: { ...path, resend_id: all.resend_id } }),
-    all.done,
-  );
 });
 
 t.test("one at a time; a cancelled one stops, and so does that of a deleted webhook", async (t) => {
@@ -180,11 +192,9 @@ t.test("missed events: of a webhook that is new or was disabled, from the runs t
     ["ProgramStarted", running],
   ];
   t.same(events.map(({ event_name, data }) => [event_name, data.run_id]).sort(), expected.sort());
-  const same = new Map(early.requests.map((one) => [String(one.headers["webhook-id"]), one.body.toString()]));
-  for (const { headers, body } of late.requests) {
-    const known = same.get(String(headers["webhook-id"]));
-    if (known !== undefined) t.equal(body.toString(), known, "the event that another webhook was told of");
-  }
+  const same = bodiesOf(early.requests);
+  for (const [id, body] of bodiesOf(late.requests))
+    if (same.has(id)) t.equal(body, same.get(id), "the event that another webhook was told of");
   t.equal(idsOf(late.requests).filter((id) => same.has(id)).length, 4);
   const made = events.find(({ event_name, data }) => event_name === "ProgramStarted" && data.run_id === untold);
   t.match(made, { schema_version: 3, data: { status: "running", completed_at: null, quality_status: null } });
@@ -199,10 +209,8 @@ t.test("missed events: of a webhook that is new or was disabled, from the runs t
   await client.until("/runs/{run_id}", ({ status }) => status === "completed", { path: { run_id: running } });
   await client.patch("/webhooks/{webhook_id}", { path, body: { enabled: true } });
   t.match((await resent(client, fresh.id, { statuses: ["missed"] })).done, { deliveries: 1, delivered: 1 });
-  t.match(JSON.parse(String(late.requests.at(-1)?.body)), {
-    event_name: "ProgramCompleted",
-    data: { run_id: running },
-  });
+  const last = JSON.parse(String(late.requests.at(-1)?.body));
+  t.match(last, { event_name: "ProgramCompleted", data: { run_id: running } });
 
   const listed = await settled(client, fresh.id, 8);
   await producer.close();
@@ -213,11 +221,7 @@ t.test("missed events: of a webhook that is new or was disabled, from the runs t
   t.same(again.webhook_deliveries, run.webhook_deliveries);
   const sent = late.requests.length;
   t.match((await resent(second.client, fresh.id, { statuses: ["delivered"] })).done, { delivered: 8 });
-  const bodyOf = new Map(
-    late.requests.slice(0, sent).map((one) => [String(one.headers["webhook-id"]), one.body.toString()]),
-  );
-  for (const { headers, body } of late.requests.slice(sent)) {
-    t.equal(body.toString(), bodyOf.get(String(headers["webhook-id"])), "byte for byte");
-  }
+  const bodies = bodiesOf(late.requests.slice(0, sent));
+  for (const [id, body] of bodiesOf(late.requests.slice(sent))) t.equal(body, bodies.get(id), "byte for byte");
   await second.client.refusal("post", "/webhooks/{webhook_id}/resend", 422, "invalid_parameter", none);
 });

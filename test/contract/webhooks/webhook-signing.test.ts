@@ -2,7 +2,7 @@ import { createPublicKey, verify } from "node:crypto";
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
-import t from "tap";
+import t, { type Test } from "tap";
 import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
 import type { ContractClient } from "../../helpers/http/contract-client.js";
 import { runCommand } from "../../helpers/process/service-process.js";
@@ -20,6 +20,35 @@ function isSignedBy(publicKeyPem: string, { headers, body }: ReceivedRequest): b
   return version === "v1a" && verify(null, signed, key, Buffer.from(signature, "base64"));
 }
 
+const NEW = "whsec_bmV3bmV3bmV3";
+const THIRD = "whsec_dGhpcmQ=";
+
+const passes = (check: () => unknown): boolean => {
+  try {
+    check();
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** The secrets that the request is signed with, by both schemes. */
+const signersOf = (t: Test, { headers, body }: ReceivedRequest): string[] =>
+  [SECRET, NEW, THIRD].filter((secret) => {
+    const ours = passes(() => verifyWebhook({ secret, headers, body }));
+    const standard = passes(() => new Webhook(secret).verify(body.toString(), headers as Record<string, string>));
+    t.equal(standard, ours, "the public package judges as ours does");
+    return ours;
+  });
+
+async function badRotations(t: Test, client: ContractClient, id: string): Promise<void> {
+  const rotate = (body: object) => client.rawJson("POST", `/webhooks/${id}/rotate-secret`, body);
+  const bodies = [{}, { secret: "" }, { secret: null }, { secret: "whsec_?" }, { secret: "x", overlap_seconds: -1 }];
+  for (const body of bodies) t.equal((await rotate(body)).status, 422, JSON.stringify(body));
+  const long = await rotate({ secret: "x", overlap_seconds: 604_801 });
+  t.match(long.json(), { params: { field: "overlap_seconds", allowed: "<= 604800" } });
+}
+
 t.test("rotation: both secrets sign until the overlap is ended, also over a restart", async (t) => {
   const directory = temporaryDirectory(t);
   const first = await start(t, [], directory);
@@ -32,23 +61,7 @@ t.test("rotation: both secrets sign until the overlap is ended, also over a rest
     t.match(await client.post("/webhooks/{webhook_id}/test", { path }), { delivered: true });
     return target.requests.at(-1) as ReceivedRequest;
   };
-  /** The secrets of these that the request is signed with, by both schemes. */
-  const signers = ({ headers, body }: ReceivedRequest): string[] =>
-    [SECRET, NEW, "whsec_dGhpcmQ="].filter((secret) => {
-      const isOf = (check: () => unknown): boolean => {
-        try {
-          check();
-          return true;
-        } catch {
-          return false;
-        }
-      };
-      const ours = isOf(() => verifyWebhook({ secret, headers, body }));
-      const standard = isOf(() => new Webhook(secret).verify(body.toString(), headers as Record<string, string>));
-      t.equal(standard, ours, "the public package judges as ours does");
-      return ours;
-    });
-  const NEW = "whsec_bmV3bmV3bmV3";
+  const signers = (request: ReceivedRequest) => signersOf(t, request);
   t.same(signers(await send(first.client)), [SECRET]);
   const rotated = await first.client.post("/webhooks/{webhook_id}/rotate-secret", { path, body: { secret: NEW } });
   const endsInMs = Date.parse(String(rotated.previous_secret_expires_at)) - Date.now();
@@ -57,7 +70,7 @@ t.test("rotation: both secrets sign until the overlap is ended, also over a rest
   const both = await send(first.client);
   t.same(signers(both), [SECRET, NEW]);
   t.match(both.headers["x-service-signature"], /^t=\d+,v1=[0-9a-f]{64},v1=[0-9a-f]{64}$/);
-  const again = { path, body: { secret: "whsec_dGhpcmQ=" } };
+  const again = { path, body: { secret: THIRD } };
   const refused = await first.client.refusal(
     "post",
     "/webhooks/{webhook_id}/rotate-secret",
@@ -70,21 +83,7 @@ t.test("rotation: both secrets sign until the overlap is ended, also over a rest
     path: { webhook_id: UNKNOWN_ID },
     body: { secret: "x" },
   });
-  for (const body of [
-    {},
-    { secret: "" },
-    { secret: null },
-    { secret: "whsec_?" },
-    { secret: "x", overlap_seconds: -1 },
-  ]) {
-    const bad = await first.client.rawJson("POST", `/webhooks/${id}/rotate-secret`, body);
-    t.equal(bad.status, 422, JSON.stringify(body));
-  }
-  const long = await first.client.rawJson("POST", `/webhooks/${id}/rotate-secret`, {
-    secret: "x",
-    overlap_seconds: 604_801,
-  });
-  t.match(long.json(), { params: { field: "overlap_seconds", allowed: "<= 604800" } });
+  await badRotations(t, first.client, id);
   t.equal((await first.service.end("SIGKILL")).signal, "SIGKILL");
 
   const second = await start(t, [], directory);
@@ -93,12 +92,12 @@ t.test("rotation: both secrets sign until the overlap is ended, also over a rest
   t.equal(endsAt, rotated.previous_secret_expires_at);
   const forced = await second.client.post("/webhooks/{webhook_id}/rotate-secret", {
     path,
-    body: { secret: "whsec_dGhpcmQ=", overlap_seconds: 1, force: true },
+    body: { secret: THIRD, overlap_seconds: 1, force: true },
   });
   t.type(forced.previous_secret_expires_at, "string");
-  t.same(signers(await send(second.client)), [NEW, "whsec_dGhpcmQ="], "by force the oldest ends");
+  t.same(signers(await send(second.client)), [NEW, THIRD], "by force the oldest ends");
   await second.client.until("/webhooks/{webhook_id}", (now) => now.previous_secret_expires_at === null, { path });
-  t.same(signers(await send(second.client)), ["whsec_dGhpcmQ="], "the overlap is over");
+  t.same(signers(await send(second.client)), [THIRD], "the overlap is over");
   await second.client.post("/webhooks/{webhook_id}/rotate-secret", { path, body: { secret: NEW } });
   t.match(await second.client.patch("/webhooks/{webhook_id}", { path, body: { secret: SECRET } }), {
     ...{ has_secret: true, previous_secret_expires_at: null },

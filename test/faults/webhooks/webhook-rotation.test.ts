@@ -1,4 +1,4 @@
-import t from "tap";
+import t, { type Test } from "tap";
 import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
@@ -46,6 +46,23 @@ class SigningReceiver {
   }
 }
 
+const EVENTS = ["ProgramStarted" as const, "ProgramCompleted" as const];
+
+/** Checks that all deliveries of the webhook arrived. @returns how many there are */
+async function allDelivered(t: Test, client: ContractClient, id: string, { taken }: SigningReceiver): Promise<number> {
+  const isSettled = (page: readonly { status: string }[]) => page.every(({ status }) => status !== "pending");
+  let deliveries = 0;
+  for await (const page of deliveryPages(client, id, 200, isSettled)) {
+    deliveries += page.length;
+    t.same(
+      page.filter(({ status }) => status !== "delivered"),
+      [],
+    );
+    for (const { payload } of page) t.ok(taken.has(String(payload.event_id)));
+  }
+  return deliveries;
+}
+
 t.test("a receiver with the old secret, the new one, or both loses nothing while the secret changes", async (t) => {
   const directory = temporaryDirectory(t);
   let service = await ServiceProcess.start({ args: ["serve"], dataDirectory: directory });
@@ -58,13 +75,7 @@ t.test("a receiver with the old secret, the new one, or both loses nothing while
     const url = await receiver.start();
     t.teardown(() => receiver.close());
     const { id } = await client.post("/webhooks", {
-      body: {
-        name,
-        url,
-        secret: OLD,
-        subscribed_events: ["ProgramStarted", "ProgramCompleted"],
-        retry_backoff_seconds: 0.2,
-      },
+      body: { name, url, secret: OLD, ...{ subscribed_events: EVENTS, retry_backoff_seconds: 0.2 } },
     });
     hooks.push(id);
   }
@@ -112,17 +123,7 @@ t.test("a receiver with the old secret, the new one, or both loses nothing while
   await working;
   await producer.close();
   for (const [nth, id] of hooks.entries()) {
-    const isSettled = (page: readonly { status: string }[]) => page.every(({ status }) => status !== "pending");
-    let deliveries = 0;
-    for await (const page of deliveryPages(client, id, 200, isSettled)) {
-      deliveries += page.length;
-      t.same(
-        page.filter(({ status }) => status !== "delivered"),
-        [],
-      );
-      for (const { payload } of page) t.ok(all[nth]?.taken.has(String(payload.event_id)));
-    }
-    t.equal(deliveries, 2 * runs, "each event of each run");
+    t.equal(await allDelivered(t, client, id, all[nth]!), 2 * runs, "each event of each run");
   }
   t.comment(
     `${runs} runs to ${hooks.length} receivers; refused attempts, all made up for: ${all.map((one) => one.refused)}`,

@@ -55,6 +55,12 @@ export interface ListenOptions {
   pingTimers?: Timers;
 }
 
+const NO_POLICY = () => ({ allow: null, deny: [], own: [], ownPort: null });
+
+function thrown(error: Error): void {
+  throw error;
+}
+
 /**
  * The front over a view, fed with changes as the recorder would write them, at times that the test chooses, and without a disk: every
  * state of the interface can be put before a client, also those that only time or retention brings about.
@@ -175,11 +181,8 @@ export class RecordedCell {
     const capturePathOf = (runId: string): string => `${this.folder}${runId}/capture`;
     const make: MakeArtefact = (name, input, request) => this.make(name, input, request);
     const { work, slices } = newWork();
-    const onStrayError = (error: Error): void => {
-      throw error;
-    };
     const kept = { keptBytes: LARGE_DOCUMENT_BYTES, keptRunBytes: LARGE_DOCUMENT_BYTES };
-    const large = new LargeDocuments({ view: this.view, work, ...kept, onStrayError });
+    const large = new LargeDocuments({ view: this.view, work, ...kept, onStrayError: thrown });
     this.#large.push(large);
     const routes = serviceRoutes({
       metrics,
@@ -200,7 +203,7 @@ export class RecordedCell {
       health: () => [...this.healthRows, ...this.view.components()],
       serviceVersion: FIXTURE_VERSION,
       baseUrl: options.baseUrl,
-      receiverPolicy: () => ({ allow: null, deny: [], own: [], ownPort: null }),
+      receiverPolicy: NO_POLICY,
       request: (request, gone) => this.request(request, gone),
     });
     const { baseUrl, apiKeys, crossOrigin, pingTimers } = options;

@@ -2,7 +2,7 @@ import t from "tap";
 import { download } from "../../../http/client/download.js";
 import { ServiceRequestError } from "../../../http/client/service-client.js";
 
-type Answer = (headers: Headers) => Response;
+type Answer = (signal: AbortSignal | null | undefined) => Response;
 
 /** A body that breaks off after the text. */
 function broken(text: string): ReadableStream<Uint8Array> {
@@ -20,7 +20,7 @@ function network(...answers: Answer[]) {
     asked.push(headers);
     const answer = answers[asked.length - 1];
     if (answer === undefined) throw new TypeError(`nobody answers ${url}`);
-    return answer(headers);
+    return answer(init.signal);
   };
   return { asked, connection: { baseUrl: "http://cell", headers: { Authorization: "Bearer k" }, fetch } };
 }
@@ -68,6 +68,22 @@ t.test("what cannot be continued fails, and never gives wrong bytes", async (t) 
   await fails("no file", { name: "ServiceRequestError", status: 404 }, () => new Response("{}", { status: 404 }));
   const refusals = Array.from({ length: 9 }, () => busy);
   await fails("always busy", { name: "ServiceRequestError", status: 503, message: "busy" }, ...refusals);
+});
+
+t.test("a connection that says nothing any more counts as broken", async (t) => {
+  const headers = { ETag: '"one"' };
+  const silent: Answer = (signal) => {
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        controller.enqueue(Buffer.from("first "));
+        signal?.addEventListener("abort", () => controller.error(signal.reason));
+      },
+    });
+    return new Response(body, { headers });
+  };
+  const { asked, connection } = network(silent, () => new Response("rest", { status: 206, headers }));
+  t.equal(await textOf(download(connection, "/f", {}, 20)), "first rest");
+  t.equal(asked[1]?.get("range"), "bytes=6-");
 });
 
 t.test("an abort ends it at once, and who stops early ends the transfer", async (t) => {

@@ -154,8 +154,14 @@ const NUMBER = /^[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/;
 
 function csvCell(text: string | null): string {
   if (text === null) return "";
-  const plain = FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text;
+  // Readers of CSV end at NUL, or refuse it.
+  const plain = csvText(text.replaceAll("\0", "\uFFFD"));
   return /[",\r\n]/.test(plain) ? `"${plain.replaceAll('"', '""')}"` : plain;
+}
+
+/** A spreadsheet would run what looks like a formula. */
+function csvText(text: string): string {
+  return FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text;
 }
 
 function csvNumber(value: number): string {

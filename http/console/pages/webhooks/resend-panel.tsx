@@ -70,35 +70,43 @@ export function ResendPanel({ webhook, changed }: ResendPanelProps) {
       </p>
       <dialog ref={dialog} aria-labelledby="resend-question">
         <form method="dialog" onSubmit={(event) => void begin(event)}>
-          <p id="resend-question">Send again what it did not get?</p>
-          <select name="hours" aria-label="Span">
-            {Object.entries(SPANS_HOURS).map(([words, hours]) => (
-              <option key={hours} value={hours}>
-                {words}
-              </option>
-            ))}
-          </select>
-          <fieldset class="choice-list">
-            <legend class="hidden">Which</legend>
-            <label>
-              <input type="checkbox" name="statuses" value="failed" defaultChecked />
-              Those that failed
-            </label>
-            <label>
-              <input type="checkbox" name="statuses" value="missed" />
-              Those of which it has no delivery
-            </label>
-          </fieldset>
-          <p class="buttons">
-            <button type="submit" class="primary">
-              Send them
-            </button>
-            <button type="button" onClick={() => dialog.current?.close()}>
-              Keep as it is
-            </button>
-          </p>
+          <Question close={() => dialog.current?.close()} />
         </form>
       </dialog>
+    </>
+  );
+}
+
+function Question({ close }: { close(): void }) {
+  return (
+    <>
+      <p id="resend-question">Send again what it did not get?</p>
+      <select name="hours" aria-label="Span">
+        {Object.entries(SPANS_HOURS).map(([words, hours]) => (
+          <option key={hours} value={hours}>
+            {words}
+          </option>
+        ))}
+      </select>
+      <fieldset class="choice-list">
+        <legend class="hidden">Which</legend>
+        <label>
+          <input type="checkbox" name="statuses" value="failed" defaultChecked />
+          Those that failed
+        </label>
+        <label>
+          <input type="checkbox" name="statuses" value="missed" />
+          Those of which it has no delivery
+        </label>
+      </fieldset>
+      <p class="buttons">
+        <button type="submit" class="primary">
+          Send them
+        </button>
+        <button type="button" onClick={close}>
+          Keep as it is
+        </button>
+      </p>
     </>
   );
 }

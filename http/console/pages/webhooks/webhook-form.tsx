@@ -80,16 +80,7 @@ export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps)
     }
   };
   const field = (name: string, label: string, attributes: Record<string, unknown>) => (
-    <label>
-      {label}
-      <input
-        name={name}
-        {...attributes}
-        aria-invalid={faults[name] !== undefined}
-        aria-describedby={faults[name] === undefined ? undefined : `fault-${name}`}
-      />
-      <Fault name={name} faults={faults} />
-    </label>
+    <Field name={name} label={label} attributes={attributes} faults={faults} />
   );
   return (
     <form class="webhook-form" onSubmit={(event) => void submit(event)} noValidate>
@@ -135,6 +126,28 @@ export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps)
         </button>
       </p>
     </form>
+  );
+}
+
+interface FieldProps {
+  name: string;
+  label: string;
+  attributes: Record<string, unknown>;
+  faults: Record<string, string>;
+}
+
+function Field({ name, label, attributes, faults }: FieldProps) {
+  return (
+    <label>
+      {label}
+      <input
+        name={name}
+        {...attributes}
+        aria-invalid={faults[name] !== undefined}
+        aria-describedby={faults[name] === undefined ? undefined : `fault-${name}`}
+      />
+      <Fault name={name} faults={faults} />
+    </label>
   );
 }
 

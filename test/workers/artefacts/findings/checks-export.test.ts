@@ -160,10 +160,11 @@ t.test("CSV keeps texts as they are, and formulas as text", async (t) => {
     "a=1",
     'say "x", y\nz',
     "ä",
+    "a\0b",
     "",
   ];
   const written = ["'=1+1", "'+SUM(A1)", "'-2+3", "'@x", "'\tx", '"\'\rx"', "-12", "+1.5e3", "-.5", "'- 1", "a=1"];
-  written.push('"say ""x"", y\nz"', "ä", "");
+  written.push('"say ""x"", y\nz"', "ä", "a\uFFFDb", "");
   await store.add({
     serialNumber: "=HYPERLINK(1)",
     checks: names.map((name) => ({ name, status: "passed" as const, value: -1.5, message: name })),
