@@ -8,7 +8,7 @@ import { runWithCaptures } from "../captures/kept-captures.js";
 import { seriesAppend } from "../link/link-messages.js";
 import { RawProducer } from "../link/raw-producer.js";
 import { ServiceProcess } from "../process/service-process.js";
-import { answersOf, RELEASES_FOLDER } from "./release-store.js";
+import { answersOf, copyReleaseStore, RELEASES_FOLDER } from "./release-store.js";
 
 const release = process.argv[2];
 if (release === undefined || !/^\d+\.\d+$/.test(release)) throw new Error("which release? such as 1.0");
@@ -19,6 +19,21 @@ const script = new URL("../process/small-segments-service.js", import.meta.url).
 const service = await ServiceProcess.start({ script });
 try {
   const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  const send = async (path: string, body: object): Promise<Record<string, string>> => {
+    const request = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+    const answer = await fetch(`http://127.0.0.1:${service.port}${path}`, request);
+    if (!answer.ok) throw new Error(`${path}: ${await answer.text()}`);
+    return (await answer.json()) as Record<string, string>;
+  };
+  // Nobody listens there: each delivery fails at once.
+  const settings = {
+    url: "http://127.0.0.1:9/",
+    max_retries: 0,
+    subscribed_events: ["ProgramStarted", "ProgramCompleted"],
+  };
+  const { id: rotated } = await send("/webhooks", { ...settings, name: "hmac", secret: "whsec_b25lb25lb25l" });
+  await send("/webhooks", { ...settings, name: "ed25519", signing: "ed25519", headers: { "X-Cell": "7" } });
+  await send(`/webhooks/${rotated}/rotate-secret`, { secret: "whsec_dHdvdHdvdHdv", overlap_seconds: 604_800 });
   for (let nth = 1; nth <= 8; nth++) {
     const { id } = await runWithCaptures(producer, nth);
     const ofRun = { run_id: id };
@@ -31,15 +46,25 @@ try {
     // The last one goes on.
     if (nth < 8) await producer.accept({ type: "run.finish", id });
   }
+  const resends = `/webhooks/${rotated}/resend`;
+  const { resend_id } = await send(resends, { since: "2020-01-01T00:00:00Z", per_second: 1000 });
+  for (let state = "running"; state === "running"; ) {
+    const answer = await fetch(`http://127.0.0.1:${service.port}${resends}s/${resend_id}`);
+    ({ state } = (await answer.json()) as { state: string });
+  }
   await service.end();
   mkdirSync(folder, { recursive: true });
   const store = join(folder, "store");
-  cpSync(service.dataDirectory, store, {
-    recursive: true,
-    filter: (path) => !/ballast\.bin|cell\.sock|\/lock$/.test(path),
-  });
-  writeFileSync(join(folder, "answers.json"), `${JSON.stringify(await answersOf(store), null, 1)}\n`);
+  // No key that signs is published, and none is needed: the next one is made when it is asked for.
+  const isLeftOut = (path: string): boolean => /ballast\.bin|cell\.sock|\/lock$|\.pem$/.test(path);
+  cpSync(service.dataDirectory, store, { recursive: true, filter: (path) => !isLeftOut(path) });
+  const copy = join(service.dataDirectory, "..", `${release}-answers`);
+  try {
+    copyReleaseStore(store, copy);
+    writeFileSync(join(folder, "answers.json"), `${JSON.stringify(await answersOf(copy), null, 1)}\n`);
+  } finally {
+    rmSync(copy, { recursive: true, force: true });
+  }
 } finally {
   await service.dispose();
 }
-rmSync(join(folder, "store", "lock"), { recursive: true, force: true });
