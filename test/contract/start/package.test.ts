@@ -104,6 +104,7 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
     "workers/cell-link/MESSAGES.md",
     "workers/cell-link/SESSION.md",
     "http/server/nginx.conf",
+    "http/STATISTICS.md",
     "http/package/README.md",
     ...filesIn("http/monitoring", "http/client/examples", "workers/cell-link/examples", "workers/webhooks/examples"),
     "dist/workers/artefacts/kernels.wasm",
