@@ -87,7 +87,7 @@ function addServingCommands(program: Command): void {
 
 function addStoreCommands(program: Command): void {
   addCommand(program, "check", "verify every byte of a store; exit 1 if anything is wrong", CHECK_OPTIONS, async () =>
-    warning((await import("./store-commands.js")).check),
+    warning((await import("./store/store-commands.js")).check),
   ).addHelpText(
     "after",
     "\nExit codes: 0 if nothing durable is damaged or missing; 1 if something is, if the store cannot be checked, or if an option is wrong.\n" +
@@ -98,21 +98,21 @@ function addStoreCommands(program: Command): void {
     "backup",
     "copy a store, also while it is served; a second call copies what is new",
     BACKUP_OPTIONS,
-    async () => warning((await import("./backup-command.js")).backup),
+    async () => warning((await import("./store/backup-command.js")).backup),
   ).addHelpText(
     "after",
     "\nExit codes: 0 if the backup is complete and check finds no damage in it; else 1. Then the folder is as it was, except with --with-damage.\n" +
       "While it is made, the folders <to>.incomplete and <to>.previous stand beside it.",
   );
   addCommand(program, "inspect", "print the records of a store as JSON lines", INSPECT_OPTIONS, async () =>
-    warning((await import("./store-commands.js")).inspect),
+    warning((await import("./store/store-commands.js")).inspect),
   ).addHelpText(
     "after",
     "\nExit codes: 0; or 1 if the requested record does not exist, or if the disk cannot read all of the log. A record that cannot be\n" +
       "decoded has an `error`. Damage to the log is printed after the records, and what the disk cannot read after that.",
   );
   addCommand(program, "export", "write one run of a store as plain files", EXPORT_OPTIONS, async () =>
-    warning((await import("./export-command.js")).exportRun),
+    warning((await import("./store/export-command.js")).exportRun),
   ).addHelpText(
     "after",
     "\nExit codes: 0 if the run was written whole; else 1. If parts of the run may be lost, what is left is written, and\n" +

@@ -10,7 +10,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { exportRun } from "../../../http/commands/export-command.js";
+import { exportRun } from "../../../http/commands/store/export-command.js";
 import { capturePath } from "../../../storage/captures/capture-path.js";
 import {
   PROCESSED_FORMATS as FORMATS,

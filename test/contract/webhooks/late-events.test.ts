@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import type { ServerResponse } from "node:http";
 import { promisify } from "node:util";
 import { runInNewContext } from "node:vm";
-import t from "tap";
+import t, { type Test } from "tap";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { MarkdownPage } from "../../helpers/documents/markdown-page.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
@@ -41,6 +41,17 @@ class Follower {
       this.details.push({ status, quality_status, updated_at });
     }
     response.writeHead(this.isOut ? 503 : 204).end();
+  }
+}
+
+/** Runs what the guide tells to type below a heading. @param names what its variables stand for; a new resend is added */
+async function runsBlocks(t: Test, heading: string, names: Record<string, string>): Promise<void> {
+  for (const block of GUIDE.blocks(heading, "sh")) {
+    const script = `curl() { command curl -sSf "$@"; }\n${block}`;
+    const env = { ...process.env, ...names };
+    const { stdout } = await promisify(execFile)("bash", ["-ec", script], { env });
+    t.pass(block);
+    if (stdout.includes('"resend_id"')) names.RESEND = String(JSON.parse(stdout).resend_id);
   }
 }
 
@@ -99,15 +110,7 @@ t.test("a Started that comes late does not undo a Completed, by the rule of the 
     ...{ WEBHOOK: webhookId, DELIVERY: lateId, MARK: started.updated_at },
     BASE: `http://127.0.0.1:${service.port}`,
   };
-  const run = async (heading: string): Promise<void> => {
-    for (const block of GUIDE.blocks(heading, "sh")) {
-      const script = `curl() { command curl -sSf "$@"; }\n${block}`;
-      const env = { ...process.env, ...names };
-      const { stdout } = await promisify(execFile)("bash", ["-ec", script], { env });
-      t.pass(block);
-      if (stdout.includes('"resend_id"')) names.RESEND = String(JSON.parse(stdout).resend_id);
-    }
-  };
+  const run = (heading: string): Promise<void> => runsBlocks(t, heading, names);
   for (const heading of ["## Change the secret", "## Sign with a key pair", "## Headers of your own"])
     await run(heading);
   for (const heading of ["## What is promised", "## Deliveries"]) await run(heading);

@@ -1,5 +1,6 @@
 import t from "tap";
 import type { components } from "../../../http/client/interface-types.js";
+import type { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import type { ContractClient } from "../../helpers/http/contract-client.js";
 import { listOf } from "../../helpers/list-of.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
@@ -16,6 +17,8 @@ import type { ReceivedRequest } from "../../helpers/webhooks/receiver.js";
 type Body = components["schemas"]["ResendRequest"];
 type Deliveries = components["schemas"]["WebhookDeliveryResponseList"];
 const LONG_AGO = "2020-01-01T00:00:00Z";
+const bodiesOf = (requests: readonly ReceivedRequest[]) =>
+  new Map(requests.map(({ headers, body }) => [String(headers["webhook-id"]), body.toString()]));
 const idsOf = (requests: readonly ReceivedRequest[]) => requests.map(({ headers }) => String(headers["webhook-id"]));
 
 async function resent(client: ContractClient, webhookId: string, body: Partial<Body> = {}) {
@@ -26,6 +29,12 @@ async function resent(client: ContractClient, webhookId: string, body: Partial<B
     path: { ...path, resend_id },
   });
   return { resend_id, deliveries, done };
+}
+
+async function endedRun(client: ContractClient, producer: ProducerClient): Promise<string> {
+  const run_id = await completedRun(producer);
+  await client.until("/runs/{run_id}", ({ status }) => status === "completed", { path: { run_id } });
+  return run_id;
 }
 
 const settled = (client: ContractClient, webhookId: string, count: number): Promise<Deliveries> =>
@@ -57,7 +66,7 @@ t.test("failed deliveries go out again, oldest first, with the same bytes", asyn
     failed.map(({ payload }) => payload.event_id),
     "oldest first",
   );
-  const bodyOf = new Map(first.map((one) => [String(one.headers["webhook-id"]), one.body.toString()]));
+  const bodyOf = bodiesOf(first);
   for (const { headers, body } of target.requests) t.equal(body.toString(), bodyOf.get(String(headers["webhook-id"])));
   t.ok((await settled(client, id, 6)).every((one) => one.status === "delivered" && one.attempts === 2));
   const nothing = await client.refusal("post", "/webhooks/{webhook_id}/resend", 422, "invalid_parameter", {
@@ -81,6 +90,19 @@ t.test("failed deliveries go out again, oldest first, with the same bytes", asyn
   const since = await resent(client, id, { since: String(second?.created_at) });
   t.equal(since.deliveries, 2, "from that time on");
 
+  t.same(
+    await client.get("/webhooks/{webhook_id}/resends/{resend_id}", { path: { ...path, resend_id: all.resend_id } }),
+    all.done,
+  );
+});
+
+t.test("a resend that cannot be is refused, and the field is named", async (t) => {
+  const { client } = await start(t);
+  const target = await receiver(t);
+  const { id } = await client.post("/webhooks", {
+    body: { name: "mes", url: target.url, subscribed_events: ["ProgramCompleted"] },
+  });
+  const path = { webhook_id: id };
   const wrong: [object, string][] = [
     [{}, "since"],
     [{ since: "yesterday" }, "since"],
@@ -102,13 +124,10 @@ t.test("failed deliveries go out again, oldest first, with the same bytes", asyn
   });
   for (const method of ["get", "delete"] as const) {
     const resends = "/webhooks/{webhook_id}/resends/{resend_id}";
-    await client.refusal(method, resends, 404, "webhook_not_found", { path: { ...unknown, resend_id: all.resend_id } });
+    await client.refusal(method, resends, 404, "webhook_not_found", { path: { ...unknown, resend_id: UNKNOWN_ID } });
     await client.refusal(method, resends, 404, "resend_not_found", { path: { ...path, resend_id: UNKNOWN_ID } });
   }
-  t.same(
-    await client.get("/webhooks/{webhook_id}/resends/{resend_id}", { path: { ...path, resend_id: all.resend_id } }),
-    all.done,
-  );
+  t.same(target.requests, []);
 });
 
 t.test("one at a time; a cancelled one stops, and so does that of a deleted webhook", async (t) => {
@@ -149,17 +168,12 @@ t.test("missed events: of a webhook that is new or was disabled, from the runs t
   const { client } = first;
   const [early, late] = [await receiver(t), await receiver(t)];
   const producer = await producerOf(t, first.service);
-  const ended = async (): Promise<string> => {
-    const run_id = await completedRun(producer);
-    await client.until("/runs/{run_id}", ({ status }) => status === "completed", { path: { run_id } });
-    return run_id;
-  };
   // No webhook is told of this one.
-  const untold = await ended();
+  const untold = await endedRun(client, producer);
   const told = await client.post("/webhooks", {
     body: { name: "told", url: early.url, subscribed_events: ["ProgramStarted", "ProgramCompleted"] },
   });
-  const stored = await ended();
+  const stored = await endedRun(client, producer);
   const failed = await createRun(producer);
   await producer.deliver({ type: "run.fail", id: failed, error_message: "collision" });
   const running = await createRun(producer);
@@ -180,7 +194,7 @@ t.test("missed events: of a webhook that is new or was disabled, from the runs t
     ["ProgramStarted", running],
   ];
   t.same(events.map(({ event_name, data }) => [event_name, data.run_id]).sort(), expected.sort());
-  const same = new Map(early.requests.map((one) => [String(one.headers["webhook-id"]), one.body.toString()]));
+  const same = bodiesOf(early.requests);
   for (const { headers, body } of late.requests) {
     const known = same.get(String(headers["webhook-id"]));
     if (known !== undefined) t.equal(body.toString(), known, "the event that another webhook was told of");
@@ -213,11 +227,7 @@ t.test("missed events: of a webhook that is new or was disabled, from the runs t
   t.same(again.webhook_deliveries, run.webhook_deliveries);
   const sent = late.requests.length;
   t.match((await resent(second.client, fresh.id, { statuses: ["delivered"] })).done, { delivered: 8 });
-  const bodyOf = new Map(
-    late.requests.slice(0, sent).map((one) => [String(one.headers["webhook-id"]), one.body.toString()]),
-  );
-  for (const { headers, body } of late.requests.slice(sent)) {
-    t.equal(body.toString(), bodyOf.get(String(headers["webhook-id"])), "byte for byte");
-  }
+  const bodyOf = bodiesOf(late.requests.slice(0, sent));
+  t.same(bodiesOf(late.requests.slice(sent)), bodyOf, "byte for byte");
   await second.client.refusal("post", "/webhooks/{webhook_id}/resend", 422, "invalid_parameter", none);
 });

@@ -20,6 +20,27 @@ function isSignedBy(publicKeyPem: string, { headers, body }: ReceivedRequest): b
   return version === "v1a" && verify(null, signed, key, Buffer.from(signature, "base64"));
 }
 
+const NEW = "whsec_bmV3bmV3bmV3";
+const THIRD = "whsec_dGhpcmQ=";
+const SECRETS = [SECRET, NEW, THIRD];
+
+function succeeds(check: () => unknown): boolean {
+  try {
+    check();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Whether the request is signed with the secret: as our verifier says, and as the public package says. */
+function judgementsOf(secret: string, { headers, body }: ReceivedRequest): [ours: boolean, standard: boolean] {
+  return [
+    succeeds(() => verifyWebhook({ secret, headers, body })),
+    succeeds(() => new Webhook(secret).verify(body.toString(), headers as Record<string, string>)),
+  ];
+}
+
 t.test("rotation: both secrets sign until the overlap is ended, also over a restart", async (t) => {
   const directory = temporaryDirectory(t);
   const first = await start(t, [], directory);
@@ -32,23 +53,12 @@ t.test("rotation: both secrets sign until the overlap is ended, also over a rest
     t.match(await client.post("/webhooks/{webhook_id}/test", { path }), { delivered: true });
     return target.requests.at(-1) as ReceivedRequest;
   };
-  /** The secrets of these that the request is signed with, by both schemes. */
-  const signers = ({ headers, body }: ReceivedRequest): string[] =>
-    [SECRET, NEW, "whsec_dGhpcmQ="].filter((secret) => {
-      const isOf = (check: () => unknown): boolean => {
-        try {
-          check();
-          return true;
-        } catch {
-          return false;
-        }
-      };
-      const ours = isOf(() => verifyWebhook({ secret, headers, body }));
-      const standard = isOf(() => new Webhook(secret).verify(body.toString(), headers as Record<string, string>));
+  const signers = (request: ReceivedRequest): string[] =>
+    SECRETS.filter((secret) => {
+      const [ours, standard] = judgementsOf(secret, request);
       t.equal(standard, ours, "the public package judges as ours does");
       return ours;
     });
-  const NEW = "whsec_bmV3bmV3bmV3";
   t.same(signers(await send(first.client)), [SECRET]);
   const rotated = await first.client.post("/webhooks/{webhook_id}/rotate-secret", { path, body: { secret: NEW } });
   const endsInMs = Date.parse(String(rotated.previous_secret_expires_at)) - Date.now();
@@ -57,7 +67,7 @@ t.test("rotation: both secrets sign until the overlap is ended, also over a rest
   const both = await send(first.client);
   t.same(signers(both), [SECRET, NEW]);
   t.match(both.headers["x-service-signature"], /^t=\d+,v1=[0-9a-f]{64},v1=[0-9a-f]{64}$/);
-  const again = { path, body: { secret: "whsec_dGhpcmQ=" } };
+  const again = { path, body: { secret: THIRD } };
   const refused = await first.client.refusal(
     "post",
     "/webhooks/{webhook_id}/rotate-secret",
@@ -66,7 +76,33 @@ t.test("rotation: both secrets sign until the overlap is ended, also over a rest
     again,
   );
   t.equal(refused.params.previous_secret_expires_at, rotated.previous_secret_expires_at);
-  await first.client.refusal("post", "/webhooks/{webhook_id}/rotate-secret", 404, "webhook_not_found", {
+  t.equal((await first.service.end("SIGKILL")).signal, "SIGKILL");
+
+  const second = await start(t, [], directory);
+  t.same(signers(await send(second.client)), [SECRET, NEW], "after a kill");
+  const { previous_secret_expires_at: endsAt } = await second.client.get("/webhooks/{webhook_id}", { path });
+  t.equal(endsAt, rotated.previous_secret_expires_at);
+  const forced = await second.client.post("/webhooks/{webhook_id}/rotate-secret", {
+    path,
+    body: { secret: THIRD, overlap_seconds: 1, force: true },
+  });
+  t.type(forced.previous_secret_expires_at, "string");
+  t.same(signers(await send(second.client)), [NEW, THIRD], "by force the oldest ends");
+  await second.client.until("/webhooks/{webhook_id}", (now) => now.previous_secret_expires_at === null, { path });
+  t.same(signers(await send(second.client)), [THIRD], "the overlap is over");
+  await second.client.post("/webhooks/{webhook_id}/rotate-secret", { path, body: { secret: NEW } });
+  t.match(await second.client.patch("/webhooks/{webhook_id}", { path, body: { secret: SECRET } }), {
+    ...{ has_secret: true, previous_secret_expires_at: null },
+  });
+  t.same(signers(await send(second.client)), [SECRET], "a PATCH ends it at once");
+});
+
+t.test("a rotation that cannot be is refused, and changes nothing", async (t) => {
+  const { client } = await start(t);
+  const { id } = await client.post("/webhooks", {
+    body: { name: "mes", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramFailed"], secret: SECRET },
+  });
+  await client.refusal("post", "/webhooks/{webhook_id}/rotate-secret", 404, "webhook_not_found", {
     path: { webhook_id: UNKNOWN_ID },
     body: { secret: "x" },
   });
@@ -77,33 +113,16 @@ t.test("rotation: both secrets sign until the overlap is ended, also over a rest
     { secret: "whsec_?" },
     { secret: "x", overlap_seconds: -1 },
   ]) {
-    const bad = await first.client.rawJson("POST", `/webhooks/${id}/rotate-secret`, body);
+    const bad = await client.rawJson("POST", `/webhooks/${id}/rotate-secret`, body);
     t.equal(bad.status, 422, JSON.stringify(body));
   }
-  const long = await first.client.rawJson("POST", `/webhooks/${id}/rotate-secret`, {
+  const long = await client.rawJson("POST", `/webhooks/${id}/rotate-secret`, {
     secret: "x",
     overlap_seconds: 604_801,
   });
   t.match(long.json(), { params: { field: "overlap_seconds", allowed: "<= 604800" } });
-  t.equal((await first.service.end("SIGKILL")).signal, "SIGKILL");
-
-  const second = await start(t, [], directory);
-  t.same(signers(await send(second.client)), [SECRET, NEW], "after a kill");
-  const { previous_secret_expires_at: endsAt } = await second.client.get("/webhooks/{webhook_id}", { path });
-  t.equal(endsAt, rotated.previous_secret_expires_at);
-  const forced = await second.client.post("/webhooks/{webhook_id}/rotate-secret", {
-    path,
-    body: { secret: "whsec_dGhpcmQ=", overlap_seconds: 1, force: true },
-  });
-  t.type(forced.previous_secret_expires_at, "string");
-  t.same(signers(await send(second.client)), [NEW, "whsec_dGhpcmQ="], "by force the oldest ends");
-  await second.client.until("/webhooks/{webhook_id}", (now) => now.previous_secret_expires_at === null, { path });
-  t.same(signers(await send(second.client)), ["whsec_dGhpcmQ="], "the overlap is over");
-  await second.client.post("/webhooks/{webhook_id}/rotate-secret", { path, body: { secret: NEW } });
-  t.match(await second.client.patch("/webhooks/{webhook_id}", { path, body: { secret: SECRET } }), {
-    ...{ has_secret: true, previous_secret_expires_at: null },
-  });
-  t.same(signers(await send(second.client)), [SECRET], "a PATCH ends it at once");
+  const path = { webhook_id: id };
+  t.match(await client.get("/webhooks/{webhook_id}", { path }), { previous_secret_expires_at: null });
 });
 
 t.test("custom headers go with each delivery, and only their names are shown", async (t) => {

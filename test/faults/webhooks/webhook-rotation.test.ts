@@ -1,5 +1,6 @@
 import t from "tap";
 import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
+import type { EventName } from "../../../core/webhook/webhook.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
@@ -46,6 +47,49 @@ class SigningReceiver {
   }
 }
 
+/** A producer that makes one run after the other. */
+class WorkingCell {
+  readonly #producer: ProducerClient;
+  #working: Promise<void> | undefined;
+  #isOver = false;
+  #runs = 0;
+
+  constructor(path: string) {
+    this.#producer = new ProducerClient({
+      ...{ address: { path }, producer: "cell", reconnectFirstMs: 2, reconnectLongestMs: 20 },
+    });
+  }
+
+  async begin(): Promise<void> {
+    const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
+    await this.#producer.deliver({ type: "program.put", program });
+    this.#working = this.#work();
+  }
+
+  async #work(): Promise<void> {
+    while (!this.#isOver) {
+      const id = this.#producer.nextRunId();
+      await this.#producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });
+      await this.#producer.deliver({ type: "run.start", id });
+      await this.#producer.deliver({ type: "run.finish", id });
+      this.#runs++;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  }
+
+  /** @returns how many runs it made */
+  async end(): Promise<number> {
+    this.#isOver = true;
+    await this.#working;
+    await this.#producer.close();
+    return this.#runs;
+  }
+
+  destroy(): void {
+    this.#producer.destroy();
+  }
+}
+
 t.test("a receiver with the old secret, the new one, or both loses nothing while the secret changes", async (t) => {
   const directory = temporaryDirectory(t);
   let service = await ServiceProcess.start({ args: ["serve"], dataDirectory: directory });
@@ -57,35 +101,13 @@ t.test("a receiver with the old secret, the new one, or both loses nothing while
   for (const [name, receiver] of Object.entries(receivers)) {
     const url = await receiver.start();
     t.teardown(() => receiver.close());
-    const { id } = await client.post("/webhooks", {
-      body: {
-        name,
-        url,
-        secret: OLD,
-        subscribed_events: ["ProgramStarted", "ProgramCompleted"],
-        retry_backoff_seconds: 0.2,
-      },
-    });
-    hooks.push(id);
+    const subscribed_events: EventName[] = ["ProgramStarted", "ProgramCompleted"];
+    const body = { name, url, secret: OLD, subscribed_events, retry_backoff_seconds: 0.2 };
+    hooks.push((await client.post("/webhooks", { body })).id);
   }
-  const producer = new ProducerClient({
-    ...{ address: { path: service.cellSocketPath }, producer: "cell", reconnectFirstMs: 2, reconnectLongestMs: 20 },
-  });
-  t.teardown(() => producer.destroy());
-  const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
-  await producer.deliver({ type: "program.put", program });
-  let isOver = false;
-  let runs = 0;
-  const working = (async () => {
-    while (!isOver) {
-      const id = producer.nextRunId();
-      await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });
-      await producer.deliver({ type: "run.start", id });
-      await producer.deliver({ type: "run.finish", id });
-      runs++;
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-  })();
+  const cell = new WorkingCell(service.cellSocketPath);
+  t.teardown(() => cell.destroy());
+  await cell.begin();
   const allMore = (count: number) => Promise.all(all.map((receiver) => receiver.more(count)));
   await allMore(10);
   receivers.both.accepts = [NEW, OLD];
@@ -108,9 +130,7 @@ t.test("a receiver with the old secret, the new one, or both loses nothing while
   for (const webhook_id of hooks)
     await client.patch("/webhooks/{webhook_id}", { path: { webhook_id }, body: { secret: NEW } });
   await allMore(10);
-  isOver = true;
-  await working;
-  await producer.close();
+  const runs = await cell.end();
   for (const [nth, id] of hooks.entries()) {
     const isSettled = (page: readonly { status: string }[]) => page.every(({ status }) => status !== "pending");
     let deliveries = 0;

@@ -1,6 +1,6 @@
 import t from "tap";
-import { CheckProgressLine } from "../../../http/commands/check-progress.js";
-import { check } from "../../../http/commands/store-commands.js";
+import { CheckProgressLine } from "../../../http/commands/store/check-progress.js";
+import { check } from "../../../http/commands/store/store-commands.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";

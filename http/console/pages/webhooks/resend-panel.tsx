@@ -39,8 +39,7 @@ export function ResendPanel({ webhook, changed }: ResendPanelProps) {
     const timer = setInterval(() => void look(), LOOK_MS);
     return () => clearInterval(timer);
   }, [path, isRunning]);
-  const begin = async (event: SubmitEvent): Promise<void> => {
-    const form = new FormData(event.currentTarget as HTMLFormElement);
+  const begin = async (form: FormData): Promise<void> => {
     setFault("");
     setResend(undefined);
     setPath(undefined);
@@ -69,37 +68,43 @@ export function ResendPanel({ webhook, changed }: ResendPanelProps) {
         {fault === "" ? wordsOf(resend, isRunning) : fault}
       </p>
       <dialog ref={dialog} aria-labelledby="resend-question">
-        <form method="dialog" onSubmit={(event) => void begin(event)}>
-          <p id="resend-question">Send again what it did not get?</p>
-          <select name="hours" aria-label="Span">
-            {Object.entries(SPANS_HOURS).map(([words, hours]) => (
-              <option key={hours} value={hours}>
-                {words}
-              </option>
-            ))}
-          </select>
-          <fieldset class="choice-list">
-            <legend class="hidden">Which</legend>
-            <label>
-              <input type="checkbox" name="statuses" value="failed" defaultChecked />
-              Those that failed
-            </label>
-            <label>
-              <input type="checkbox" name="statuses" value="missed" />
-              Those of which it has no delivery
-            </label>
-          </fieldset>
-          <p class="buttons">
-            <button type="submit" class="primary">
-              Send them
-            </button>
-            <button type="button" onClick={() => dialog.current?.close()}>
-              Keep as it is
-            </button>
-          </p>
-        </form>
+        <Question begin={(form) => void begin(form)} keep={() => dialog.current?.close()} />
       </dialog>
     </>
+  );
+}
+
+function Question({ begin, keep }: { begin(form: FormData): void; keep(): void }) {
+  return (
+    <form method="dialog" onSubmit={(event) => begin(new FormData(event.currentTarget))}>
+      <p id="resend-question">Send again what it did not get?</p>
+      <select name="hours" aria-label="Span">
+        {Object.entries(SPANS_HOURS).map(([words, hours]) => (
+          <option key={hours} value={hours}>
+            {words}
+          </option>
+        ))}
+      </select>
+      <fieldset class="choice-list">
+        <legend class="hidden">Which</legend>
+        <label>
+          <input type="checkbox" name="statuses" value="failed" defaultChecked />
+          Those that failed
+        </label>
+        <label>
+          <input type="checkbox" name="statuses" value="missed" />
+          Those of which it has no delivery
+        </label>
+      </fieldset>
+      <p class="buttons">
+        <button type="submit" class="primary">
+          Send them
+        </button>
+        <button type="button" onClick={keep}>
+          Keep as it is
+        </button>
+      </p>
+    </form>
   );
 }
 

@@ -1,3 +1,4 @@
+import type { ComponentChild } from "preact";
 import { useState } from "preact/hooks";
 import { ApiError, sendJson, type Webhook, type WebhookRequest } from "../../data/api.js";
 import { isReadOnly } from "../../data/session.js";
@@ -79,18 +80,7 @@ export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps)
       setIsSending(false);
     }
   };
-  const field = (name: string, label: string, attributes: Record<string, unknown>) => (
-    <label>
-      {label}
-      <input
-        name={name}
-        {...attributes}
-        aria-invalid={faults[name] !== undefined}
-        aria-describedby={faults[name] === undefined ? undefined : `fault-${name}`}
-      />
-      <Fault name={name} faults={faults} />
-    </label>
-  );
+  const field: Field = (name, label, attributes) => <Input name={name} label={label} faults={faults} {...attributes} />;
   return (
     <form class="webhook-form" onSubmit={(event) => void submit(event)} noValidate>
       {field("name", "Name", { defaultValue: webhook?.name ?? "", required: true, autocomplete: "off", ref: focus })}
@@ -101,19 +91,7 @@ export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps)
         autocomplete: "off",
       })}
       <Events webhook={webhook} faults={faults} />
-      <div class="form-row">
-        {field("delivery_timeout_seconds", "Timeout in seconds", {
-          type: "number",
-          step: "any",
-          defaultValue: webhook?.delivery_timeout_seconds ?? 3,
-        })}
-        {field("retry_backoff_seconds", "Pause between attempts in seconds", {
-          type: "number",
-          step: "any",
-          defaultValue: webhook?.retry_backoff_seconds ?? 1,
-        })}
-        {field("max_retries", "Retries", { type: "number", defaultValue: webhook?.max_retries ?? 3 })}
-      </div>
+      <Pace webhook={webhook} field={field} />
       {field(
         "secret",
         webhook?.has_secret
@@ -135,6 +113,50 @@ export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps)
         </button>
       </p>
     </form>
+  );
+}
+
+/** Makes one field of the form. */
+type Field = (name: string, label: string, attributes: Readonly<Record<string, unknown>>) => ComponentChild;
+
+/** How long an attempt may take, and when the next one follows. */
+function Pace({ webhook, field }: { webhook: Webhook | undefined; field: Field }) {
+  return (
+    <div class="form-row">
+      {field("delivery_timeout_seconds", "Timeout in seconds", {
+        type: "number",
+        step: "any",
+        defaultValue: webhook?.delivery_timeout_seconds ?? 3,
+      })}
+      {field("retry_backoff_seconds", "Pause between attempts in seconds", {
+        type: "number",
+        step: "any",
+        defaultValue: webhook?.retry_backoff_seconds ?? 1,
+      })}
+      {field("max_retries", "Retries", { type: "number", defaultValue: webhook?.max_retries ?? 3 })}
+    </div>
+  );
+}
+
+interface InputProps {
+  name: string;
+  label: string;
+  faults: Readonly<Record<string, string>>;
+  [attribute: string]: unknown;
+}
+
+function Input({ name, label, faults, ...attributes }: InputProps) {
+  return (
+    <label>
+      {label}
+      <input
+        name={name}
+        {...attributes}
+        aria-invalid={faults[name] !== undefined}
+        aria-describedby={faults[name] === undefined ? undefined : `fault-${name}`}
+      />
+      <Fault name={name} faults={faults} />
+    </label>
   );
 }
 

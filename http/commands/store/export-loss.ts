@@ -1,8 +1,8 @@
-import { counted } from "../../core/counted.js";
-import type { RunState } from "../../core/run/run-state.js";
-import { isTerminal } from "../../core/run/run-state.js";
-import { describeLost } from "../../storage/recovery/recovery-report.js";
-import type { RunLoss } from "../../storage/view/run-loss.js";
+import { counted } from "../../../core/counted.js";
+import type { RunState } from "../../../core/run/run-state.js";
+import { isTerminal } from "../../../core/run/run-state.js";
+import { describeLost } from "../../../storage/recovery/recovery-report.js";
+import type { RunLoss } from "../../../storage/view/run-loss.js";
 
 /** Written beside the run's answers if the log may have lost a part of the run; a complete run has no such file. */
 export const LOSS_FILE = "incomplete.json";

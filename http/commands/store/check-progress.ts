@@ -1,6 +1,6 @@
 import { isatty } from "node:tty";
-import type { CheckProgress } from "../../storage/repair/check-store.js";
-import { writeOnStandardError } from "../log/standard-error.js";
+import type { CheckProgress } from "../../../storage/repair/check-store.js";
+import { writeOnStandardError } from "../../log/standard-error.js";
 
 /** How often progress is shown: on a terminal by rewriting one line, elsewhere as a new line each time. */
 const TERMINAL_MS = 200;

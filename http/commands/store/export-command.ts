@@ -1,31 +1,36 @@
 import { dirname } from "node:path";
-import { artefactExtentsOf } from "../../core/capture/artefact.js";
-import { counted } from "../../core/counted.js";
-import { fileNameFault } from "../../core/run/manifest.js";
-import { manifestOf } from "../../core/run/run-files.js";
-import { defectsResponse, manifestResponse, qualityReportResponse, runResponse } from "../../core/run/run-response.js";
-import type { RunState } from "../../core/run/run-state.js";
-import { type CaptureKind, capturePath } from "../../storage/captures/capture-path.js";
-import { CaptureReader, verifyExtents } from "../../storage/captures/capture-reader.js";
-import { type DataDirectory, nameIn } from "../../storage/disk/data-directory.js";
-import { nodeFileSystem } from "../../storage/disk/file-system.js";
-import { FileSystemError } from "../../storage/disk/file-system-error.js";
-import type { FileSystem } from "../../storage/disk/file-system-interface.js";
-import { writeFully } from "../../storage/disk/whole-files.js";
-import { readStore } from "../../storage/repair/store-reading.js";
-import { StorageError } from "../../storage/storage-error.js";
-import { readRun, type StoredRun } from "../../storage/view/read-run.js";
-import { artefactTasks } from "../../workers/artefacts/pool/artefact-tasks.js";
-import { entryContent } from "../downloads/entry-body.js";
-import { GeneratedFiles, type MakeArtefact } from "../downloads/generated-files.js";
-import type { OpenStoredExtents } from "../downloads/stored-stream.js";
-import { sayOnStandardError } from "../log/standard-error.js";
-import type { StreamBody } from "../replies/reply.js";
-import type { ExportCommandOptions } from "./command-options.js";
-import { printLine } from "./command-output.js";
+import { artefactExtentsOf } from "../../../core/capture/artefact.js";
+import { counted } from "../../../core/counted.js";
+import { fileNameFault } from "../../../core/run/manifest.js";
+import { manifestOf } from "../../../core/run/run-files.js";
+import {
+  defectsResponse,
+  manifestResponse,
+  qualityReportResponse,
+  runResponse,
+} from "../../../core/run/run-response.js";
+import type { RunState } from "../../../core/run/run-state.js";
+import { type CaptureKind, capturePath } from "../../../storage/captures/capture-path.js";
+import { CaptureReader, verifyExtents } from "../../../storage/captures/capture-reader.js";
+import { type DataDirectory, nameIn } from "../../../storage/disk/data-directory.js";
+import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import { FileSystemError } from "../../../storage/disk/file-system-error.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
+import { writeFully } from "../../../storage/disk/whole-files.js";
+import { readStore } from "../../../storage/repair/store-reading.js";
+import { StorageError } from "../../../storage/storage-error.js";
+import { readRun, type StoredRun } from "../../../storage/view/read-run.js";
+import { artefactTasks } from "../../../workers/artefacts/pool/artefact-tasks.js";
+import { entryContent } from "../../downloads/entry-body.js";
+import { GeneratedFiles, type MakeArtefact } from "../../downloads/generated-files.js";
+import type { OpenStoredExtents } from "../../downloads/stored-stream.js";
+import { sayOnStandardError } from "../../log/standard-error.js";
+import type { StreamBody } from "../../replies/reply.js";
+import type { ExportCommandOptions } from "../command-options.js";
+import { printLine } from "../command-output.js";
+import { UsageError } from "../resolve-options.js";
 import { LOSS_FILE, lossAnswer, lossMessage } from "./export-loss.js";
 import { type ExportTarget, exportTarget } from "./export-target.js";
-import { UsageError } from "./resolve-options.js";
 
 const CHUNK_BYTES = 1024 * 1024;
 /** Cache of generated PLY and CSV pieces: a read may end in the middle of a piece. */

@@ -1,26 +1,26 @@
-import { counted } from "../../core/counted.js";
-import { wallClockUs } from "../../core/service-clock.js";
-import { formatTimeUs } from "../../core/timestamps.js";
-import { type DataDirectory, openDataDirectory } from "../../storage/disk/data-directory.js";
-import { nodeFileSystem, ownerOf } from "../../storage/disk/file-system.js";
-import { isOwnRecord, type LogRecord, type RecordLocation } from "../../storage/log/committed-batch.js";
-import { LOG_RECORD_TYPE } from "../../storage/log/record-format.js";
-import { segmentName } from "../../storage/log/segment.js";
-import { decodeChanges, decodeRefusal } from "../../storage/records/change-record.js";
-import { decodeMessagePack } from "../../storage/records/message-pack.js";
-import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "../../storage/records/record-index.js";
-import { decodeDeliveryBody } from "../../storage/records/webhook-record.js";
-import type { RecoveryFinding } from "../../storage/recovery/recovery-report.js";
-import { type CheckResult, checkStore, UNDER_WAY } from "../../storage/repair/check-store.js";
-import { type InspectedItem, inspectStore } from "../../storage/repair/inspect-store.js";
-import { RecordVerifier, runOf } from "../../storage/repair/record-verifier.js";
-import { readStore, removedCaptures } from "../../storage/repair/store-reading.js";
-import { resetClock } from "../../workers/recorder/stopped/reset-clock.js";
-import { sayOnStandardError } from "../log/standard-error.js";
+import { counted } from "../../../core/counted.js";
+import { wallClockUs } from "../../../core/service-clock.js";
+import { formatTimeUs } from "../../../core/timestamps.js";
+import { type DataDirectory, openDataDirectory } from "../../../storage/disk/data-directory.js";
+import { nodeFileSystem, ownerOf } from "../../../storage/disk/file-system.js";
+import { isOwnRecord, type LogRecord, type RecordLocation } from "../../../storage/log/committed-batch.js";
+import { LOG_RECORD_TYPE } from "../../../storage/log/record-format.js";
+import { segmentName } from "../../../storage/log/segment.js";
+import { decodeChanges, decodeRefusal } from "../../../storage/records/change-record.js";
+import { decodeMessagePack } from "../../../storage/records/message-pack.js";
+import { decodeIndex, isKnownRecordType, RECORD_TYPE } from "../../../storage/records/record-index.js";
+import { decodeDeliveryBody } from "../../../storage/records/webhook-record.js";
+import type { RecoveryFinding } from "../../../storage/recovery/recovery-report.js";
+import { type CheckResult, checkStore, UNDER_WAY } from "../../../storage/repair/check-store.js";
+import { type InspectedItem, inspectStore } from "../../../storage/repair/inspect-store.js";
+import { RecordVerifier, runOf } from "../../../storage/repair/record-verifier.js";
+import { readStore, removedCaptures } from "../../../storage/repair/store-reading.js";
+import { resetClock } from "../../../workers/recorder/stopped/reset-clock.js";
+import { sayOnStandardError } from "../../log/standard-error.js";
+import type { CheckCommandOptions, InspectCommandOptions } from "../command-options.js";
+import { printLine } from "../command-output.js";
+import { UsageError } from "../resolve-options.js";
 import { CheckProgressLine } from "./check-progress.js";
-import type { CheckCommandOptions, InspectCommandOptions } from "./command-options.js";
-import { printLine } from "./command-output.js";
-import { UsageError } from "./resolve-options.js";
 
 /**
  * `check`: verifies every byte of a store. If a service writes to it, the check ends at the records that were there when it began.

@@ -1,7 +1,7 @@
-import { linkTarget } from "../../storage/disk/file-system.js";
-import { isMissing } from "../../storage/disk/file-system-error.js";
-import type { FileSystem } from "../../storage/disk/file-system-interface.js";
-import { UsageError } from "./resolve-options.js";
+import { linkTarget } from "../../../storage/disk/file-system.js";
+import { isMissing } from "../../../storage/disk/file-system-error.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
+import { UsageError } from "../resolve-options.js";
 
 const INCOMPLETE = ".incomplete";
 

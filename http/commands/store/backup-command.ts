@@ -1,10 +1,10 @@
-import { counted } from "../../core/counted.js";
-import { backupStore } from "../../storage/backup/backup-store.js";
-import type { CheckProgress } from "../../storage/repair/check-store.js";
+import { counted } from "../../../core/counted.js";
+import { backupStore } from "../../../storage/backup/backup-store.js";
+import type { CheckProgress } from "../../../storage/repair/check-store.js";
+import type { BackupCommandOptions } from "../command-options.js";
+import { printLine } from "../command-output.js";
+import { UsageError } from "../resolve-options.js";
 import { CheckProgressLine } from "./check-progress.js";
-import type { BackupCommandOptions } from "./command-options.js";
-import { printLine } from "./command-output.js";
-import { UsageError } from "./resolve-options.js";
 
 /**
  * `backup`: copies a store, which may be served meanwhile, and verifies the copy.
