@@ -27,6 +27,7 @@ const DOCUMENTS = [
 ];
 /** Where the documents serve. The test puts the address and folder of its own service in their place. */
 const [URL_IN_DOCUMENTS, DATA_IN_DOCUMENTS, RECEIVER_PORT] = ["http://127.0.0.1:8000", "/var/lib/inspection", "9000"];
+const BACKUP_IN_DOCUMENTS = "/backup/inspection";
 const POLL_MS = 20;
 const TEST_SCRIPT = ".ci/test.mjs";
 /** Paths below dist/test. */
@@ -180,6 +181,7 @@ class Reader {
     return text
       .replaceAll(URL_IN_DOCUMENTS, `http://127.0.0.1:${this.#service.port}`)
       .replaceAll(DATA_IN_DOCUMENTS, this.#service.dataDirectory)
+      .replaceAll(BACKUP_IN_DOCUMENTS, join(this.#folder, "backup"))
       .replaceAll(RECEIVER_PORT, this.#receiverPort)
       .replaceAll(/\$([A-Z]+)/g, (all, name: string) => (text.startsWith("curl") ? all : (this.#names[name] ?? all)));
   }

@@ -1,4 +1,4 @@
-import { createPublicKey, verify } from "node:crypto";
+import { createPublicKey } from "node:crypto";
 import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
@@ -8,17 +8,10 @@ import type { ContractClient } from "../../helpers/http/contract-client.js";
 import { runCommand } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { receiver, SECRET, start, UNKNOWN_ID } from "../../helpers/webhooks/announcing-cell.js";
+import { isSignedBy } from "../../helpers/webhooks/key-signature.js";
 import type { ReceivedRequest } from "../../helpers/webhooks/receiver.js";
 
 const KEY_FILE = "webhook-signing-key.pem";
-
-/** Whether the signature of Standard Webhooks for Ed25519 is of this key. */
-function isSignedBy(publicKeyPem: string, { headers, body }: ReceivedRequest): boolean {
-  const [version, signature = ""] = String(headers["webhook-signature"]).split(",");
-  const signed = Buffer.concat([Buffer.from(`${headers["webhook-id"]}.${headers["webhook-timestamp"]}.`), body]);
-  const key = createPublicKey(publicKeyPem);
-  return version === "v1a" && verify(null, signed, key, Buffer.from(signature, "base64"));
-}
 
 const NEW = "whsec_bmV3bmV3bmV3";
 const THIRD = "whsec_dGhpcmQ=";

@@ -8,18 +8,19 @@ import { runWithCaptures } from "../captures/kept-captures.js";
 import { seriesAppend } from "../link/link-messages.js";
 import { RawProducer } from "../link/raw-producer.js";
 import { ServiceProcess } from "../process/service-process.js";
-import { answersOf, RELEASES_FOLDER } from "./release-store.js";
+import { answersOf, RELEASES_FOLDER, type ReleaseAnswers } from "./release-store.js";
+import { makeWebhooks, ReleaseService } from "./release-webhooks.js";
 
 const release = process.argv[2];
 if (release === undefined || !/^\d+\.\d+$/.test(release)) throw new Error("which release? such as 1.0");
 const folder = join(RELEASES_FOLDER, release);
 if (existsSync(folder)) throw new Error(`${folder} is there: a release's store is made once`);
 
-const script = new URL("../process/small-segments-service.js", import.meta.url).pathname;
-const service = await ServiceProcess.start({ script });
-try {
-  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
-  for (let nth = 1; nth <= 8; nth++) {
+const RUNS = 8;
+
+/** @returns how many have ended: the last one goes on */
+async function makeRuns(producer: RawProducer): Promise<number> {
+  for (let nth = 1; nth <= RUNS; nth++) {
     const { id } = await runWithCaptures(producer, nth);
     const ofRun = { run_id: id };
     await producer.accept({ type: "step.start", ...ofRun, index: 1 });
@@ -28,9 +29,18 @@ try {
     await producer.accept({ type: "check.add", ...ofRun, check: { name: "gap", status, value: nth / 4 } });
     await producer.accept({ type: "defect.add", ...ofRun, defect: { type: "dent", confidence: 0.5 } });
     await producer.accept({ type: "step.finish", ...ofRun, index: 1, status: "completed" });
-    // The last one goes on.
-    if (nth < 8) await producer.accept({ type: "run.finish", id });
+    if (nth < RUNS) await producer.accept({ type: "run.finish", id });
   }
+  return RUNS - 1;
+}
+
+const script = new URL("../process/small-segments-service.js", import.meta.url).pathname;
+const service = await ServiceProcess.start({ script });
+try {
+  const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
+  const asked = new ReleaseService(service.port);
+  const resends = await makeWebhooks(asked, () => makeRuns(producer));
+  const webhooks = await asked.webhookAnswers(resends);
   await service.end();
   mkdirSync(folder, { recursive: true });
   const store = join(folder, "store");
@@ -38,7 +48,8 @@ try {
     recursive: true,
     filter: (path) => !/ballast\.bin|cell\.sock|\/lock$/.test(path),
   });
-  writeFileSync(join(folder, "answers.json"), `${JSON.stringify(await answersOf(store), null, 1)}\n`);
+  const answers: ReleaseAnswers = { runs: await answersOf(store), webhooks };
+  writeFileSync(join(folder, "answers.json"), `${JSON.stringify(answers, null, 1)}\n`);
 } finally {
   await service.dispose();
 }

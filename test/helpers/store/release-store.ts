@@ -3,9 +3,17 @@ import { inspectStore } from "../../../storage/repair/inspect-store.js";
 import { runOf } from "../../../storage/repair/record-verifier.js";
 import { readStore } from "../../../storage/repair/store-reading.js";
 import { readRun } from "../../../storage/view/read-run.js";
+import type { WebhookAnswers } from "./release-webhooks.js";
 
 /** One folder for each release: the store that it wrote, and what it answered then. */
 export const RELEASES_FOLDER = "test/golden/releases";
+
+/** `answers.json` of a release. */
+export interface ReleaseAnswers {
+  /** By their ids. */
+  runs: Record<string, unknown>;
+  webhooks: WebhookAnswers;
+}
 
 /** What the interface says of each run of a store, by id. */
 export async function answersOf(path: string): Promise<Record<string, unknown>> {
