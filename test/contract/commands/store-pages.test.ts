@@ -95,7 +95,12 @@ t.test("backup, restore and move as the page says: what was backed up is served,
   t.same(readdirSync(join(moved, "meta")), readdirSync(join(DATA, "meta")));
 
   const [commands = ""] = STORE.blocks("## Commands", "sh");
-  const names = { "/var/lib/inspection": DATA, RUN_ID: kept.id, "--to run": `--to ${join(folder, "run")}` };
+  const names = {
+    "/var/lib/inspection-service": DATA,
+    "/var/lib/inspection ": `${DATA} `,
+    RUN_ID: kept.id,
+    "--to run": `--to ${join(folder, "run")}`,
+  };
   const printed = run(commands, names);
   t.equal(printed.status, 0, printed.output);
   t.ok(readdirSync(join(folder, "run")).includes("run.json"));

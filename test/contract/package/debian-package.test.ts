@@ -10,6 +10,8 @@ import { PrivateSystem } from "../../helpers/system/private-system.js";
 
 const page = new MarkdownPage("http/package/README.md");
 const backupPage = new MarkdownPage("storage/BACKUP.md");
+const storePage = new MarkdownPage("storage/README.md");
+const runbook = new MarkdownPage("http/monitoring/RUNBOOK.md");
 const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
 const PACKAGES = "dist/packages";
 const DATA = "/var/lib/inspection-service";
@@ -214,6 +216,8 @@ async function isRestored(t: Test, operator: Operator): Promise<void> {
   t.match(await operator.reads("## Restore", { of: backupPage }), /\nok\n$/);
   t.equal(await operator.runs(), 1);
   t.equal(await operator.does(`stat -c '%U %a' ${DATA}`), "inspection 700\n");
+  t.match(await operator.reads("## A wrong clock", { of: storePage }), /clock: not changed/);
+  t.match(await operator.reads("# Runbook", { of: runbook }), /"status":"healthy"/);
   await operator.does(`rm -r ${DATA}-before /backup`);
 }
 
