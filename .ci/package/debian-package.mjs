@@ -35,7 +35,8 @@ export function makeDebianPackage({ root, name, version, architecture, descripti
     chmodSync(join(folder, script), 0o755);
   }
   const path = join(target, `${name}_${version}_${architecture}.deb`);
-  execFileSync("dpkg-deb", ["--root-owner-group", "-Zxz", "--build", root, path], {
+  // DPKG_DEB_COMPRESSOR_TYPE and DPKG_DEB_COMPRESSOR_LEVEL say how it is compressed.
+  execFileSync("dpkg-deb", ["--root-owner-group", "--build", root, path], {
     stdio: ["ignore", "ignore", "inherit"],
   });
   return path;

@@ -1,7 +1,6 @@
 /** Runs what the documents tell their readers to type: every request, command and option that they name works as they say. */
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import t, { type Test } from "tap";
@@ -13,6 +12,7 @@ import { type Command, commandsOf, fencesOf, inlineCodeOf } from "../helpers/doc
 import { documentedCell, type Names } from "../helpers/documents/documented-cell.js";
 import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
 import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
+import { freePort } from "../helpers/system/free-port.js";
 
 const README = "README.md";
 const GUIDE = "http/README.md";
@@ -119,14 +119,6 @@ function undeclaredParameters(request: string, { paths }: InterfaceDocument): st
   const templates = Object.keys(paths).filter(fits);
   const known = templates.flatMap((template) => paths[template]?.get?.parameters ?? []).map(({ name }) => name);
   return [...new URLSearchParams(query).keys()].filter((name) => !known.includes(name));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const { port } = server.address() as { port: number };
-  await new Promise((closed) => server.close(closed));
-  return port;
 }
 
 /** A folder that looks like a clone in which the service runs. */

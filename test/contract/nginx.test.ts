@@ -1,6 +1,5 @@
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,16 +11,9 @@ import { PROGRAM_ID, programPut } from "../helpers/link/link-messages.js";
 import { EventStream } from "../helpers/live/event-stream.js";
 import { RunSocketClient } from "../helpers/live/run-socket-client.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
+import { freePort } from "../helpers/system/free-port.js";
 
 const skip = spawnSync("nginx", ["-v"]).status === 0 ? false : "nginx is not here";
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 /** nginx with the configuration that the repository shows, in front of the service; its port. */
 async function startNginx(t: Test, servicePort: number): Promise<number> {

@@ -279,11 +279,8 @@ export class RecorderState implements DecisionContext, FoldedState {
 
   /** What a new segment says about everything before it. */
   openingState(): RecordContent {
-    const body = encodeOpeningState({
-      lastTimeUs: this.#lastTimeUs,
-      lastRunId: this.lastRunId,
-      producers: this.producers.entries(),
-    });
+    const producers = this.producers.entries();
+    const body = encodeOpeningState({ lastTimeUs: this.#lastTimeUs, lastRunId: this.lastRunId, producers });
     return { index: new Uint8Array(0), body };
   }
 

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
@@ -194,6 +194,37 @@ t.test("a damaged store is copied only on demand, and the copy is called damaged
   const made = await runCommand([...backupArgs(data, to), "--with-damage"]);
   t.match(made, { code: 1, stdout: /DAMAGED as the store is: 1 piece of damage/ });
   t.match(await checkedCopy(to), { ok: false });
+});
+
+t.test("what a backup left that was killed is removed, or used", async (t) => {
+  const data = await madeStore(t);
+  const to = join(temporaryDirectory(t), "backup");
+  t.match(await backupOn({}, data, to), { check: { ok: true } });
+  const before = filesIn(to);
+  // It was killed between its two last renames, and the next one is killed while it copies.
+  renameSync(to, `${to}.previous`);
+  const killed = () => Promise.reject(new Error("killed"));
+  await t.rejects(backupOn({ copyFile: killed, link: killed }, data, to), { message: "killed" });
+  t.same(filesIn(to), before, "the backup of before has its name again");
+  mkdirSync(`${to}.incomplete`);
+  writeFileSync(join(`${to}.incomplete`, "backup.json"), "{}");
+  writeFileSync(join(`${to}.incomplete`, "rest"), "x");
+  await backupOn({}, data, to);
+  t.same(readdirSync(join(to, "..")), ["backup"]);
+  t.notOk(filesIn(to).has("rest"));
+  mkdirSync(`${to}.incomplete`);
+  writeFileSync(join(`${to}.incomplete`, "letter.txt"), "dear");
+  await t.rejects(backupOn({}, data, to), { message: /backup\.incomplete is needed .* but holds other files/ });
+  t.same(readdirSync(`${to}.incomplete`), ["letter.txt"], "a folder of somebody else stays");
+});
+
+t.test("of two backups to one place at a time, one is made", async (t) => {
+  const data = await madeStore(t);
+  const to = join(temporaryDirectory(t), "backup");
+  const results = await Promise.allSettled([backupOn({}, data, to), backupOn({}, data, to)]);
+  t.ok(results.some(({ status }) => status === "fulfilled"));
+  for (const result of results) if (result.status === "rejected") t.match(result.reason, { code: "directory_locked" });
+  t.match(await checkedCopy(to), { ok: true });
 });
 
 t.test("a backup is put back, and goes on as a store", async (t) => {

@@ -42,14 +42,15 @@ t.test("every code that the store can report stands in a table, and no other", a
 /** A page's commands, on these paths in place of the page's. */
 function run(code: string, paths: Readonly<Record<string, string>>): { status: number | null; output: string } {
   let script = code.replace(/^sudo (systemctl|chown) .*\n/gm, "").replaceAll(/sudo (-u \w+ )?/g, "");
-  script = script.replaceAll("npx inspection-service", `${process.execPath} ${resolve("dist/http/main.js")}`);
+  const command = /(npx |^)inspection-service (?=[a-z])/gm;
+  script = script.replaceAll(command, `${process.execPath} ${resolve("dist/http/main.js")} `);
   for (const [page, here] of Object.entries(paths)) script = script.replaceAll(page, here);
   const { status, stdout, stderr } = spawnSync("sh", ["-ec", script], { encoding: "utf8" });
   return { status, output: `${script}\n${stdout}${stderr}` };
 }
 
 const folder = temporaryDirectory(t);
-const DATA = join(folder, "lib", "inspection");
+const DATA = join(folder, "lib", "inspection-service");
 
 /** Records one run more in the store; gives its id, and how many runs there are. */
 async function recordRun(): Promise<{ id: string; total: number }> {
@@ -68,7 +69,7 @@ t.test("backup, restore and move as the page says: what was backed up is served,
   mkdirSync(join(folder, "new"));
   const kept = await recordRun();
   const paths = {
-    "/var/lib/inspection": DATA,
+    "/var/lib/inspection-service": DATA,
     "/var/lib ": `${join(folder, "lib")} `,
     "/backup/inspection": join(folder, "inspection"),
   };
@@ -87,14 +88,19 @@ t.test("backup, restore and move as the page says: what was backed up is served,
   const tar = { "inspection.tar": join(folder, "inspection.tar") };
   const packed = run(pack, { ...paths, ...tar });
   t.equal(packed.status, 0, packed.output);
-  const moved = join(folder, "new", "inspection");
-  const there = { "/var/lib/inspection": moved, "/var/lib ": `${join(folder, "new")} `, ...tar };
+  const moved = join(folder, "new", "inspection-service");
+  const there = { "/var/lib/inspection-service": moved, "/var/lib ": `${join(folder, "new")} `, ...tar };
   const unpacked = run(unpack, there);
   t.equal(unpacked.status, 0, unpacked.output);
   t.same(readdirSync(join(moved, "meta")), readdirSync(join(DATA, "meta")));
 
   const [commands = ""] = STORE.blocks("## Commands", "sh");
-  const names = { "/var/lib/inspection": DATA, RUN_ID: kept.id, "--to run": `--to ${join(folder, "run")}` };
+  const names = {
+    "/var/lib/inspection-service": DATA,
+    "/var/lib/inspection ": `${DATA} `,
+    RUN_ID: kept.id,
+    "--to run": `--to ${join(folder, "run")}`,
+  };
   const printed = run(commands, names);
   t.equal(printed.status, 0, printed.output);
   t.ok(readdirSync(join(folder, "run")).includes("run.json"));

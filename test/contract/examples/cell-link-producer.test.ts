@@ -4,36 +4,14 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { pythonWith } from "../../helpers/captures/python-checker.js";
 import { BreakingProxy } from "../../helpers/link/breaking-proxy.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
-import { unpackedDebianPackage } from "../../helpers/system/debian-package.js";
+import { type Python, pythonWithMessagePack } from "../../helpers/system/message-pack-python.js";
 
 const EXAMPLE = "workers/cell-link/examples/inspect_part.py";
 const RUNS = 12;
 const seed = Number(process.env.TEST_SEED ?? 20_261_128);
-
-interface Python {
-  binary: string;
-  environment: NodeJS.ProcessEnv;
-}
-
-/** Modules beside a script would be compiled into its folder. */
-const quiet = { ...process.env, PYTHONDONTWRITEBYTECODE: "1" };
-
-/** A Python that has msgpack, if need be that of a Debian package which is only unpacked. */
-function pythonWithMessagePack(): Python | { missing: string } {
-  const installed = pythonWith("msgpack");
-  if (installed !== undefined) return { binary: installed, environment: quiet };
-  const unpacked = unpackedDebianPackage("python3-msgpack");
-  if ("missing" in unpacked) return unpacked;
-  const environment = { ...quiet, PYTHONPATH: join(unpacked.root, "usr/lib/python3/dist-packages") };
-  const [binary] = ["/usr/bin/python3", "python3"].filter(
-    (name) => spawnSync(name, ["-c", "import msgpack"], { env: environment }).status === 0,
-  );
-  return binary === undefined ? { missing: "no Python takes Debian's msgpack" } : { binary, environment };
-}
 
 interface ReadRun {
   id: string;

@@ -1,7 +1,6 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from "node:child_process";
 import { copyFileSync, readFileSync } from "node:fs";
 import { request } from "node:http";
-import { createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import t, { type Test } from "tap";
@@ -10,6 +9,7 @@ import { pythonWith, runPython } from "../../helpers/captures/python-checker.js"
 import { PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
+import { freePort } from "../../helpers/system/free-port.js";
 
 const FOLDER = "workers/webhooks/examples";
 const [SECRET, OLD_SECRET] = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "the-one-before"];
@@ -59,14 +59,6 @@ print(json.dumps([row[0] for row in rows]))`,
     },
   },
 ];
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
-  const { port } = server.address() as { port: number };
-  await new Promise((closed) => server.close(closed));
-  return port;
-}
 
 class RunningReceiver {
   readonly url: string;

@@ -9,6 +9,9 @@ import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { PrivateSystem } from "../../helpers/system/private-system.js";
 
 const page = new MarkdownPage("http/package/README.md");
+const backupPage = new MarkdownPage("storage/BACKUP.md");
+const storePage = new MarkdownPage("storage/README.md");
+const runbook = new MarkdownPage("http/monitoring/RUNBOOK.md");
 const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
 const PACKAGES = "dist/packages";
 const DATA = "/var/lib/inspection-service";
@@ -23,10 +26,13 @@ const architecture = process.arch === "x64" ? "amd64" : process.arch;
 const named = (name: string): string =>
   name.replaceAll(PAGE_VERSION, version).replaceAll(PAGE_ARCHITECTURE, architecture);
 
+/** As a release is compressed, it would take most of the time of these tests. */
+const FAST = { ...process.env, DPKG_DEB_COMPRESSOR_TYPE: "gzip", DPKG_DEB_COMPRESSOR_LEVEL: "1" };
+
 /** The files of the service that the present sources make, once for all tests here. */
 let made: string | undefined;
 function packages(): string {
-  made ??= execFileSync(process.execPath, [".ci/package/package.mjs"], { encoding: "utf8" });
+  made ??= execFileSync(process.execPath, [".ci/package/package.mjs"], { encoding: "utf8", env: FAST });
   return made;
 }
 
@@ -38,7 +44,8 @@ function nextRelease(t: Test, deb: string): Buffer {
     const text = readFileSync(join(folder, path), "utf8");
     writeFileSync(join(folder, path), text.replace(version, PAGE_NEXT));
   }
-  execFileSync("dpkg-deb", ["--root-owner-group", "-Zgzip", "--build", folder, `${folder}.deb`], { stdio: "pipe" });
+  const args = ["--root-owner-group", "--build", folder, `${folder}.deb`];
+  execFileSync("dpkg-deb", args, { stdio: "pipe", env: FAST });
   return readFileSync(`${folder}.deb`);
 }
 
@@ -74,9 +81,9 @@ class Operator {
   }
 
   /** What the page tells to type below a heading, one after the other; @returns what was printed */
-  async reads(heading: string, options: { only?: RegExp } = {}): Promise<string> {
+  async reads(heading: string, options: { only?: RegExp; of?: MarkdownPage } = {}): Promise<string> {
     let printed = "";
-    const commands = page.blocks(heading, "sh").flatMap((block) => block.trim().split("\n"));
+    const commands = (options.of ?? page).blocks(heading, "sh").flatMap((block) => block.trim().split("\n"));
     for (const command of commands.filter((line) => options.only?.test(line) ?? true)) {
       this.#t.comment(command);
       const { code, stdout, stderr } = await this.system.run(named(command).replace("apt-get", "apt-get -y"));
@@ -199,9 +206,24 @@ t.test("the Debian package: install, write, restart, upgrade, remove, purge", { 
   t.match(await system.run(`setpriv --reuid cell --regid cell --init-groups ls ${DATA}`), { code: 2 }, "reads nothing");
   t.match(await operator.reads("### Check the results"), /^ok/m);
 
+  await isRestored(t, operator);
   await restartsByItself(t, operator);
   await upgradesAndGoes(t, operator);
 });
+
+/** As the page about backups says. What was written after the backup is gone. */
+async function isRestored(t: Test, operator: Operator): Promise<void> {
+  await operator.does("rm -rf /backup; mkdir /backup");
+  t.match(await operator.reads("## Back up", { of: backupPage }), /\nok\n$/, "while it is served");
+  t.match(await operator.produces("cell"), { code: 0 });
+  t.equal(await operator.runs(), 2);
+  t.match(await operator.reads("## Restore", { of: backupPage }), /\nok\n$/);
+  t.equal(await operator.runs(), 1);
+  t.equal(await operator.does(`stat -c '%U %a' ${DATA}`), "inspection 700\n");
+  t.match(await operator.reads("## A wrong clock", { of: storePage }), /clock: not changed/);
+  t.match(await operator.reads("# Runbook", { of: runbook }), /"status":"healthy"/);
+  await operator.does(`rm -r ${DATA}-before /backup`);
+}
 
 /** By a kill, and by the watchdog when it hangs. */
 async function restartsByItself(t: Test, operator: Operator): Promise<void> {
@@ -252,7 +274,7 @@ async function upgradesAndGoes(t: Test, operator: Operator): Promise<void> {
   t.match(await operator.does(`stat -c %U ${DATA}/meta`), /^inspection$/m, "results stay");
   t.equal(
     await operator.does(
-      "find / -xdev -name '*inspection-service*' -not -path '/root/*' -not -path '/work/*' -not -path '/tmp/*' -newer /srv/producer.mjs",
+      "find / -xdev \\( -path /root -o -path /work -o -path /tmp -o -path /proc \\) -prune -o -name '*inspection-service*' -newer /srv/producer.mjs -print",
     ),
     `${DATA}\n`,
   );

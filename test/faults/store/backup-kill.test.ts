@@ -8,6 +8,7 @@ import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { checkedCopy, recordsOfRuns } from "../../helpers/store/backup-state.js";
 import { BusyCell } from "../../helpers/store/busy-cell.js";
+import { hashOfFolder } from "../../helpers/store/folder-content.js";
 import { sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 11);
@@ -35,7 +36,9 @@ t.test("backups under load, with kill -9 of service or backup: a complete one is
   /** Runs that the last complete backup must have. */
   let promised: string[] = [];
   let longestMs = 1_000;
+  let content = "";
   for (let round = 0; round < ROUNDS; round++) {
+    if (content !== "") t.equal(hashOfFolder(to), content, `round ${round}: the service changed nothing in the backup`);
     const before = [...cell.acknowledgedRuns];
     const beganMs = performance.now();
     const child = spawn(process.execPath, ["dist/http/main.js", "backup", "--data", data, "--to", to]);
@@ -43,10 +46,10 @@ t.test("backups under load, with kill -9 of service or backup: a complete one is
     for (const stream of [child.stdout, child.stderr]) stream.on("data", (text) => (said += text));
     const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
     // The first one goes undisturbed, and shows how long a backup takes.
-    const victim = round === 0 ? "nobody" : random.pick(["backup", "backup", "service", "nobody"]);
+    const victim = round === 0 ? "nobody" : random.pick(["backup", "backup", "service", "both", "nobody"]);
     if (victim !== "nobody") await Promise.race([ended, pause(random.integer(0, Math.ceil(longestMs)))]);
-    if (victim === "backup") child.kill("SIGKILL");
-    if (victim === "service") {
+    if (victim === "backup" || victim === "both") child.kill("SIGKILL");
+    if (victim === "service" || victim === "both") {
       await service.end("SIGKILL");
       service = await ServiceProcess.start(startOptions);
       counts.services++;
@@ -67,6 +70,7 @@ t.test("backups under load, with kill -9 of service or backup: a complete one is
     const runs = await recordsOfRuns(kept);
     const lacking = promised.filter((id) => (runs.get(id) ?? 0) < RECORDS_OF_RUN);
     t.same(lacking, [], `round ${round}: all that was acknowledged before it began`);
+    content = existsSync(to) ? hashOfFolder(to) : "";
     const live = await checkedCopy(data);
     t.ok(live.ok, `round ${round}, the store while it is served: ${JSON.stringify(live.findings)}`);
   }

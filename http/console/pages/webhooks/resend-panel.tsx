@@ -39,8 +39,7 @@ export function ResendPanel({ webhook, changed }: ResendPanelProps) {
     const timer = setInterval(() => void look(), LOOK_MS);
     return () => clearInterval(timer);
   }, [path, isRunning]);
-  const begin = async (event: SubmitEvent): Promise<void> => {
-    const form = new FormData(event.currentTarget as HTMLFormElement);
+  const begin = async (form: FormData): Promise<void> => {
     setFault("");
     setResend(undefined);
     setPath(undefined);

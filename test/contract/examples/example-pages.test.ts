@@ -1,0 +1,100 @@
+/** The commands of the pages beside the examples, as they are printed. */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { cpSync, readFileSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import t, { type Test } from "tap";
+import { signatureHeaders } from "../../../core/webhook/webhook-signature.js";
+import { pythonWith } from "../../helpers/captures/python-checker.js";
+import { documentedCell } from "../../helpers/documents/documented-cell.js";
+import { MarkdownPage } from "../../helpers/documents/markdown-page.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
+import { freePort } from "../../helpers/system/free-port.js";
+import { pythonWithMessagePack } from "../../helpers/system/message-pack-python.js";
+
+const run = promisify(execFile);
+
+/** A copy of the folder: examples write beside themselves. */
+function copyOf(t: Test, folder: string): string {
+  const copy = temporaryDirectory(t);
+  cpSync(folder, copy, { recursive: true });
+  return copy;
+}
+
+/** The commands, with the Python that has what they need, and with the address of the test's service. */
+function script(block: string, service: ServiceProcess, python: string): string {
+  const commands = block.replaceAll("http://127.0.0.1:8000", `http://127.0.0.1:${service.port}`);
+  return `python3() { '${python}' "$@"; }
+if ! command -v sqlite3 >/dev/null; then
+    sqlite3() { python3 -c 'import sqlite3, sys; [print(*row, sep="|") for row in sqlite3.connect(sys.argv[1]).execute(sys.argv[2])]' "$@"; }
+fi
+${commands}`;
+}
+
+const pandas = pythonWith("numpy", "pandas");
+
+t.test("readers", { skip: pandas === undefined && "numpy and pandas are not there" }, async (t) => {
+  const folder = "http/client/examples";
+  const page = new MarkdownPage(join(folder, "README.md"));
+  const service = await ServiceProcess.startFor(t);
+  const env = { ...process.env, ...(await documentedCell(service)) };
+  const cwd = copyOf(t, folder);
+  const typed = async (heading: string): Promise<string> => {
+    const [block, ...others] = page.blocks(heading, "sh");
+    t.same(others, []);
+    const { stdout } = await run("bash", ["-ec", script(block as string, service, pandas as string)], { cwd, env });
+    return stdout;
+  };
+  t.match(await typed("## A frame in millimetres"), /"points": \d+/);
+  t.match(await typed("## A copy in SQLite"), /^1 runs$/m);
+});
+
+const packing = pythonWithMessagePack();
+
+t.test("the producer", { skip: "missing" in packing && packing.missing }, async (t) => {
+  const folder = "workers/cell-link/examples";
+  const [block] = new MarkdownPage(join(folder, "README.md")).blocks("# A producer in Python", "sh");
+  const service = await ServiceProcess.startFor(t);
+  const cwd = copyOf(t, folder);
+  symlinkSync(service.dataDirectory, join(cwd, "demo-data"));
+  const { binary, environment: env } = packing as Exclude<typeof packing, { missing: string }>;
+  const { stdout } = await run("bash", ["-ec", script(block as string, service, binary)], { cwd, env });
+  t.equal(stdout.trim().split("\n").length, 3);
+  const answer = await fetch(`http://127.0.0.1:${service.port}/runs`);
+  t.match(await answer.json(), { total: 3 });
+});
+
+const sqlite = pythonWith("sqlite3");
+const EVENT_ID = "019b0a5e-7c00-7000-8000-000000000001";
+
+/** Posts an event as the service does, once somebody listens. */
+async function posted(url: string, child: ChildProcess): Promise<number> {
+  const data = { run_id: EVENT_ID, updated_at: "2026-01-31T12:00:00.000000Z" };
+  const body = Buffer.from(JSON.stringify({ event_id: EVENT_ID, event_name: "ProgramStarted", data }));
+  const signers = { secrets: ["a secret"], privateKey: null };
+  while (child.exitCode === null) {
+    const headers = signatureHeaders(signers, EVENT_ID, Math.floor(Date.now() / 1000), body);
+    try {
+      return (await fetch(url, { method: "POST", body, headers: { ...headers, "X-Service-Event": "ProgramStarted" } }))
+        .status;
+    } catch (error) {
+      if ((error as { cause?: { code?: string } }).cause?.code !== "ECONNREFUSED") throw error;
+    }
+  }
+  throw new Error(`it ended with ${child.exitCode}`);
+}
+
+t.test("the receiver in Python", { skip: sqlite === undefined && "Python is not there" }, async (t) => {
+  const folder = "workers/webhooks/examples";
+  const blocks = new MarkdownPage(join(folder, "README.md")).blocks("# Receivers of webhooks", "sh").join("");
+  const command = /^.*receiver\.py.*$/m.exec(blocks)?.[0] as string;
+  const cwd = copyOf(t, folder);
+  const port = await freePort();
+  const line = command.replace(" python3 ", ` exec '${sqlite}' `).replace("9000", String(port));
+  t.match(line, / exec .* events\.sqlite \d+$/);
+  const child = spawn("bash", ["-ec", line], { cwd, stdio: ["ignore", "ignore", "inherit"] });
+  t.teardown(() => child.kill("SIGKILL"));
+  t.equal(await posted(`http://127.0.0.1:${port}/`, child), 204);
+  t.ok(readFileSync(join(cwd, "events.sqlite")).includes(EVENT_ID));
+});
