@@ -1,9 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import t, { type Test } from "tap";
-import { verifyWebhook } from "../../core/webhook/verify-webhook.js";
+import t from "tap";
 import { nextId, PROGRAM_ID } from "../helpers/link/link-messages.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
 import { RecorderHarness, temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
 import { checkedCopy } from "../helpers/store/backup-state.js";
 import { answersOf, copyReleaseStore, RELEASES_FOLDER } from "../helpers/store/release-store.js";
@@ -28,27 +26,6 @@ for (const release of readdirSync(RELEASES_FOLDER).sort()) {
     await producer.accept({ type: "run.create", id, program_id: PROGRAM_ID });
     await producer.close();
     await recorder.stop();
-    await webhooksGoOn(t, path, webhooks);
     t.match(await checkedCopy(path), { ok: true });
   });
-}
-
-/** They answer as then, and sign with the secrets and the key that they had. */
-async function webhooksGoOn(t: Test, path: string, kept: WebhookAnswers): Promise<void> {
-  const process = await ServiceProcess.startFor(t, { dataDirectory: path });
-  const service = new ReleaseService(process.port);
-  t.match(await service.webhookAnswers(Object.keys(kept.resends)), kept);
-  const receiver = await startReceiver();
-  t.teardown(() => receiver.close());
-  const id = kept.webhooks.find(({ name }) => name === "mes")?.id;
-  // The overlap is over by now. A new one shows that the newest secret is the one that was kept.
-  await service.ask("POST", `/webhooks/${id}/rotate-secret`, { secret: "whsec_dGhpcmQ=", force: true });
-  await service.ask("PATCH", `/webhooks/${id}`, { url: receiver.url });
-  t.match(await service.ask("POST", `/webhooks/${id}/test`), { delivered: true });
-  const [request] = receiver.requests as [ReceivedRequest];
-  const { headers, body } = request;
-  verifyWebhook({ secret: RELEASE_SECRETS[1], headers, body });
-  t.equal(headers["x-gateway-key"], "of the gateway");
-  t.ok(isSignedBy((kept.signingKey as { public_key_pem: string }).public_key_pem, request));
-  t.equal((await process.end()).code, 0);
 }

@@ -279,8 +279,11 @@ export class RecorderState implements DecisionContext, FoldedState {
 
   /** What a new segment says about everything before it. */
   openingState(): RecordContent {
-    const producers = this.producers.entries();
-    const body = encodeOpeningState({ lastTimeUs: this.#lastTimeUs, lastRunId: this.lastRunId, producers });
+    const body = encodeOpeningState({
+      lastTimeUs: this.#lastTimeUs,
+      lastRunId: this.lastRunId,
+      producers: this.producers.entries(),
+    });
     return { index: new Uint8Array(0), body };
   }
 

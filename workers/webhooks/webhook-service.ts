@@ -181,6 +181,11 @@ export class WebhookService {
       void this.#signingKey.ensure().then(ready, refuse);
       return;
     }
+    const inline: InlineAnswer = (outcome) => {
+      this.#requests.delete(id);
+      if ("error" in outcome) refuse(outcome.error);
+      else reply({ ok: true, id: outcome.deliveryId });
+    };
     try {
       switch (request.op) {
         case "create": {
@@ -230,56 +235,6 @@ export class WebhookService {
         this.#options.report(`a request about webhooks (${request.op}) failed`, error);
         refuse(new ServiceError("unavailable", "the request could not be recorded", {}));
       }
-    }
-  }
-
-  #write(id: number, request: WebhookRequest, reply: (answer: WebhookReply) => void): void {
-    const inline: InlineAnswer = (outcome) => {
-      this.#requests.delete(id);
-      reply("error" in outcome ? { ok: false, error: outcome.error.data } : { ok: true, id: outcome.deliveryId });
-    };
-    switch (request.op) {
-      case "create": {
-        const change = this.#webhooks.create(request.webhook);
-        this.#record(change.webhook.id, change, reply);
-        return;
-      }
-      case "update":
-        this.#record(request.webhookId, this.#webhooks.update(request.webhookId, request.change), reply);
-        return;
-      case "delete":
-        this.#record(request.webhookId, this.#webhooks.delete(request.webhookId), reply);
-        this.resends.webhookDeleted(request.webhookId);
-        return;
-      case "rotate_secret":
-        this.#record(request.webhookId, this.#webhooks.rotateSecret(request.webhookId, request.rotation), reply);
-        return;
-      case "resend": {
-        const created = this.resends.create(request.webhookId, request.perSecond, request.items);
-        this.#replyWhenCommitted(created.sequence, { ok: true, id: created.id }, (answer) => {
-          if (answer.ok) this.resends.committed(created.id);
-          reply(answer);
-        });
-        return;
-      }
-      case "resend_figures": {
-        const figures = this.resends.figures(request.webhookId, request.resendId);
-        reply({ ok: true, id: JSON.stringify(figures) });
-        return;
-      }
-      case "cancel_resend":
-        this.resends.cancel(request.webhookId, request.resendId);
-        reply({ ok: true, id: request.resendId });
-        return;
-      case "signing_key":
-        reply({ ok: true, id: this.#signingKey.publicKey as string });
-        return;
-      case "test":
-        this.#waitsFor(id, this.deliveries.test(request.webhookId, inline));
-        return;
-      case "retry":
-        this.#waitsFor(id, this.deliveries.retry(request.deliveryId, request.webhookId, inline));
-        return;
     }
   }
 

@@ -1,6 +1,5 @@
 import t from "tap";
 import type { components } from "../../../http/client/interface-types.js";
-import type { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import type { ContractClient } from "../../helpers/http/contract-client.js";
 import { listOf } from "../../helpers/list-of.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
@@ -17,8 +16,6 @@ import type { ReceivedRequest } from "../../helpers/webhooks/receiver.js";
 type Body = components["schemas"]["ResendRequest"];
 type Deliveries = components["schemas"]["WebhookDeliveryResponseList"];
 const LONG_AGO = "2020-01-01T00:00:00Z";
-const bodiesOf = (requests: readonly ReceivedRequest[]) =>
-  new Map(requests.map(({ headers, body }) => [String(headers["webhook-id"]), body.toString()]));
 const idsOf = (requests: readonly ReceivedRequest[]) => requests.map(({ headers }) => String(headers["webhook-id"]));
 
 async function resent(client: ContractClient, webhookId: string, body: Partial<Body> = {}) {
@@ -29,12 +26,6 @@ async function resent(client: ContractClient, webhookId: string, body: Partial<B
     path: { ...path, resend_id },
   });
   return { resend_id, deliveries, done };
-}
-
-async function endedRun(client: ContractClient, producer: ProducerClient): Promise<string> {
-  const run_id = await completedRun(producer);
-  await client.until("/runs/{run_id}", ({ status }) => status === "completed", { path: { run_id } });
-  return run_id;
 }
 
 const settled = (client: ContractClient, webhookId: string, count: number): Promise<Deliveries> =>
@@ -170,12 +161,17 @@ t.test("missed events: of a webhook that is new or was disabled, from the runs t
   const { client } = first;
   const [early, late] = [await receiver(t), await receiver(t)];
   const producer = await producerOf(t, first.service);
+  const ended = async (): Promise<string> => {
+    const run_id = await completedRun(producer);
+    await client.until("/runs/{run_id}", ({ status }) => status === "completed", { path: { run_id } });
+    return run_id;
+  };
   // No webhook is told of this one.
-  const untold = await endedRun(client, producer);
+  const untold = await ended();
   const told = await client.post("/webhooks", {
     body: { name: "told", url: early.url, subscribed_events: ["ProgramStarted", "ProgramCompleted"] },
   });
-  const stored = await endedRun(client, producer);
+  const stored = await ended();
   const failed = await createRun(producer);
   await producer.deliver({ type: "run.fail", id: failed, error_message: "collision" });
   const running = await createRun(producer);

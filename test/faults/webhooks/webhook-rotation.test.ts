@@ -1,6 +1,5 @@
 import t, { type Test } from "tap";
 import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
-import type { EventName } from "../../../core/webhook/webhook.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
@@ -80,9 +79,24 @@ t.test("a receiver with the old secret, the new one, or both loses nothing while
     });
     hooks.push(id);
   }
-  const cell = new WorkingCell(service.cellSocketPath);
-  t.teardown(() => cell.destroy());
-  await cell.begin();
+  const producer = new ProducerClient({
+    ...{ address: { path: service.cellSocketPath }, producer: "cell", reconnectFirstMs: 2, reconnectLongestMs: 20 },
+  });
+  t.teardown(() => producer.destroy());
+  const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
+  await producer.deliver({ type: "program.put", program });
+  let isOver = false;
+  let runs = 0;
+  const working = (async () => {
+    while (!isOver) {
+      const id = producer.nextRunId();
+      await producer.deliver({ type: "run.create", id, program_id: PROGRAM_ID });
+      await producer.deliver({ type: "run.start", id });
+      await producer.deliver({ type: "run.finish", id });
+      runs++;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+  })();
   const allMore = (count: number) => Promise.all(all.map((receiver) => receiver.more(count)));
   await allMore(10);
   receivers.both.accepts = [NEW, OLD];
@@ -105,7 +119,9 @@ t.test("a receiver with the old secret, the new one, or both loses nothing while
   for (const webhook_id of hooks)
     await client.patch("/webhooks/{webhook_id}", { path: { webhook_id }, body: { secret: NEW } });
   await allMore(10);
-  const runs = await cell.end();
+  isOver = true;
+  await working;
+  await producer.close();
   for (const [nth, id] of hooks.entries()) {
     t.equal(await allDelivered(t, client, id, all[nth]!), 2 * runs, "each event of each run");
   }

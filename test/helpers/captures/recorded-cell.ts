@@ -158,6 +158,18 @@ export class RecordedCell {
 
   async listen(options: ListenOptions = {}): Promise<number> {
     const log = pino({ level: "silent" });
+    const metrics = new Metrics({
+      requests: new RequestDurations(),
+      recorder: async () => undefined,
+      front: () => ({ openRequests: 0, heldBytes: 0 }),
+      logBytes: async () => 0,
+      freeBytes: async () => 0,
+      runs: () => this.view.runs.size,
+      artefacts: () => ({ running: 0, waitingClients: 0, waitingBackground: 0, tasks: [] }),
+      madeBytes: () => 0,
+      live: () => this.live.figures,
+      components: () => [],
+    });
     const fileSystem = this.#storedFiles();
     const open: OpenStoredExtents = async (runId, kind, extents) => {
       // A new one for each reader: nothing stays open, and a test that changes bytes sees them verified again.
@@ -173,7 +185,7 @@ export class RecordedCell {
     const large = new LargeDocuments({ view: this.view, work, ...kept, onStrayError: thrown });
     this.#large.push(large);
     const routes = serviceRoutes({
-      metrics: this.#metrics(),
+      metrics,
       large,
       statistics: new ProgramStatistics({ view: this.view, make, slices, dataDirectory: "store" }),
       slices,
@@ -211,21 +223,6 @@ export class RecordedCell {
     });
     this.#servers.push(server);
     return server.port;
-  }
-
-  #metrics(): Metrics {
-    return new Metrics({
-      requests: new RequestDurations(),
-      recorder: async () => undefined,
-      front: () => ({ openRequests: 0, heldBytes: 0 }),
-      logBytes: async () => 0,
-      freeBytes: async () => 0,
-      runs: () => this.view.runs.size,
-      artefacts: () => ({ running: 0, waitingClients: 0, waitingBackground: 0, tasks: [] }),
-      madeBytes: () => 0,
-      live: () => this.live.figures,
-      components: () => [],
-    });
   }
 
   #storedFiles(): FileSystem {

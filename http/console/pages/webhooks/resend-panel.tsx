@@ -39,7 +39,8 @@ export function ResendPanel({ webhook, changed }: ResendPanelProps) {
     const timer = setInterval(() => void look(), LOOK_MS);
     return () => clearInterval(timer);
   }, [path, isRunning]);
-  const begin = async (form: FormData): Promise<void> => {
+  const begin = async (event: SubmitEvent): Promise<void> => {
+    const form = new FormData(event.currentTarget as HTMLFormElement);
     setFault("");
     setResend(undefined);
     setPath(undefined);

@@ -1,4 +1,3 @@
-import type { ComponentChild } from "preact";
 import { useState } from "preact/hooks";
 import { ApiError, sendJson, type Webhook, type WebhookRequest } from "../../data/api.js";
 import { isReadOnly } from "../../data/session.js";
@@ -93,7 +92,19 @@ export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps)
         autocomplete: "off",
       })}
       <Events webhook={webhook} faults={faults} />
-      <Pace webhook={webhook} field={field} />
+      <div class="form-row">
+        {field("delivery_timeout_seconds", "Timeout in seconds", {
+          type: "number",
+          step: "any",
+          defaultValue: webhook?.delivery_timeout_seconds ?? 3,
+        })}
+        {field("retry_backoff_seconds", "Pause between attempts in seconds", {
+          type: "number",
+          step: "any",
+          defaultValue: webhook?.retry_backoff_seconds ?? 1,
+        })}
+        {field("max_retries", "Retries", { type: "number", defaultValue: webhook?.max_retries ?? 3 })}
+      </div>
       {field(
         "secret",
         webhook?.has_secret
