@@ -98,6 +98,7 @@ t.test("backup, restore and move as the page says: what was backed up is served,
   const names = {
     "/var/lib/inspection-service": DATA,
     "/var/lib/inspection ": `${DATA} `,
+    "/var/lib/inspection\n": `${DATA}\n`,
     RUN_ID: kept.id,
     "--to run": `--to ${join(folder, "run")}`,
   };

@@ -66,13 +66,14 @@ t.test("the producer", { skip: "missing" in packing && packing.missing }, async 
 });
 
 const sqlite = pythonWith("sqlite3");
+const SECRET = "whsec_aHVzaGh1c2hodXNo";
 const EVENT_ID = "019b0a5e-7c00-7000-8000-000000000001";
 
 /** Posts an event as the service does, once somebody listens. */
 async function posted(url: string, child: ChildProcess): Promise<number> {
   const data = { run_id: EVENT_ID, updated_at: "2026-01-31T12:00:00.000000Z" };
   const body = Buffer.from(JSON.stringify({ event_id: EVENT_ID, event_name: "ProgramStarted", data }));
-  const signers = { secrets: ["a secret"], privateKey: null };
+  const signers = { secrets: [SECRET], privateKey: null };
   while (child.exitCode === null) {
     const headers = signatureHeaders(signers, EVENT_ID, Math.floor(Date.now() / 1000), body);
     try {
@@ -92,6 +93,7 @@ t.test("the receiver in Python", { skip: sqlite === undefined && "Python is not 
   const cwd = copyOf(t, folder);
   const port = await freePort();
   const line = command.replace(" python3 ", ` exec '${sqlite}' `).replace("9000", String(port));
+  t.ok(line.startsWith(`WEBHOOK_SECRETS=${SECRET} `), "the secret that the test signs with");
   t.match(line, / exec .* events\.sqlite \d+$/);
   const child = spawn("bash", ["-ec", line], { cwd, stdio: ["ignore", "ignore", "inherit"] });
   t.teardown(() => child.kill("SIGKILL"));
