@@ -15,7 +15,8 @@ export type ResentStatus = keyof typeof RESENT_MEANINGS;
 export const RESEND_STATE_MEANINGS = {
   running: "deliveries are still to be attempted.",
   done: "each delivery had its attempt.",
-  cancelled: "somebody ended it, or the webhook was deleted. Deliveries that had no attempt by then get none.",
+  cancelled:
+    "somebody ended it, or the webhook was deleted. At most eight attempts that had begun, or waited for their turn, still end.",
 } as const;
 export type ResendState = keyof typeof RESEND_STATE_MEANINGS;
 export const RESEND_STATES = valuesOf(RESEND_STATE_MEANINGS);

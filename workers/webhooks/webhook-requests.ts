@@ -11,6 +11,8 @@ export type WebhookRequest =
   | { op: "signing_key" }
   /** One attempt of each of these deliveries: `items` as storage/records/resend-record.ts has them, at least one. */
   | { op: "resend"; webhookId: string; perSecond: number; items: Uint8Array }
+  /** Refused while a resend of this webhook runs. */
+  | { op: "require_no_resend"; webhookId: string }
   | { op: "resend_figures" | "cancel_resend"; webhookId: string; resendId: string }
   /** One attempt with a synthetic event. */
   | { op: "test"; webhookId: string }

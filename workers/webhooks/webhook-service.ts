@@ -215,8 +215,15 @@ export class WebhookService {
           reply({ ok: true, id: JSON.stringify(this.resends.figures(request.webhookId, request.resendId)) });
           return;
         case "cancel_resend":
-          this.resends.cancel(request.webhookId, request.resendId);
-          reply({ ok: true, id: request.resendId });
+          this.#replyWhenCommitted(
+            this.resends.cancel(request.webhookId, request.resendId),
+            { ok: true, id: request.resendId },
+            reply,
+          );
+          return;
+        case "require_no_resend":
+          this.resends.requireNone(request.webhookId);
+          reply({ ok: true, id: request.webhookId });
           return;
         case "signing_key":
           reply({ ok: true, id: this.#signingKey.publicKey as string });

@@ -20,6 +20,8 @@ export function resendRoutes(view: View, write: WriteWebhook, slices: ThreadSlic
 }
 
 function beginRoute(view: View, write: WriteWebhook, slices: ThreadSlices): Route {
+  /** Webhooks whose deliveries are being chosen: one choice at a time, so that no event is chosen twice. */
+  const choosing = new Set<string>();
   return defineRoute({
     method: "POST",
     path: "/webhooks/{webhook_id}/resend",
@@ -49,12 +51,22 @@ function beginRoute(view: View, write: WriteWebhook, slices: ThreadSlices): Rout
         if (gone.aborted) throw new ServiceError("unavailable", "nobody waits for the answer", {});
         return slices.giveWay();
       };
-      const { count, items } = await view.chooseDeliveries(webhook, resendQuery(body), most, giveWay);
-      if (count === 0) throw nothingMatches(body.since, "chosen so that at least one delivery matches");
-      if (count > most) throw nothingMatches(body.since, `chosen so that at most ${most} deliveries match`);
-      const perSecond = body.per_second ?? LIMITS.resendPerSecond.default;
-      const id = await write({ op: "resend", webhookId: webhook.id, perSecond, items });
-      return jsonReply({ resend_id: id, deliveries: count }, 202);
+      if (choosing.has(webhook.id)) {
+        throw new ServiceError("resend_in_progress", "another resend of this webhook is about to begin", {});
+      }
+      choosing.add(webhook.id);
+      try {
+        // What another resend has sent meanwhile must not be chosen.
+        await write({ op: "require_no_resend", webhookId: webhook.id });
+        const { count, items } = await view.chooseDeliveries(webhook, resendQuery(body), most, giveWay);
+        if (count === 0) throw nothingMatches(body.since, "chosen so that at least one delivery matches");
+        if (count > most) throw nothingMatches(body.since, `chosen so that at most ${most} deliveries match`);
+        const perSecond = body.per_second ?? LIMITS.resendPerSecond.default;
+        const id = await write({ op: "resend", webhookId: webhook.id, perSecond, items });
+        return jsonReply({ resend_id: id, deliveries: count }, 202);
+      } finally {
+        choosing.delete(webhook.id);
+      }
     },
   });
 }
@@ -88,6 +100,8 @@ function cancelRoute(view: View, write: WriteWebhook): Route {
     tag: WEBHOOK_TAG,
     summary: "Ends a resend: no further attempt of it begins.",
     pathParameters: { webhook_id: WEBHOOK_ID, resend_id: RESEND_ID },
+    description:
+      "Attempts that have begun, or wait for their turn (eight at most), still end. The figures are those of this moment.",
     responses: { 204: { description: "The resend has ended. One that had ended before stays as it was." } },
     async handle({ params }) {
       const [webhookId, resendId] = [params.webhook_id as string, params.resend_id as string];

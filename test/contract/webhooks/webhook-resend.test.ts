@@ -155,6 +155,28 @@ t.test("one at a time; a cancelled one stops, and so does that of a deleted webh
   t.match(await client.get("/webhooks/{webhook_id}/resends/{resend_id}", other), { state: "cancelled" });
 });
 
+t.test("of two that are asked for at once one begins; a cancel that was answered holds after a kill", async (t) => {
+  const directory = temporaryDirectory(t);
+  const { service, client } = await start(t, [], directory);
+  const target = await receiver(t, (_, response) => response.writeHead(503).end());
+  const { id } = await client.post("/webhooks", {
+    body: { name: "mes", url: target.url, subscribed_events: ["ProgramCompleted"], max_retries: 0 },
+  });
+  const producer = await producerOf(t, service);
+  for (let run = 0; run < 4; run++) await completedRun(producer);
+  await settled(client, id, 4);
+  const ask = () => client.rawJson("POST", `/webhooks/${id}/resend`, { since: LONG_AGO, per_second: 1 });
+  const answers = await Promise.all([ask(), ask(), ask()]);
+  t.same(answers.map(({ status }) => status).sort(), [202, 409, 409]);
+  const begun = answers.find(({ status }) => status === 202)?.json() as { resend_id: string };
+  const resend = { path: { webhook_id: id, resend_id: begun.resend_id } };
+  await client.delete("/webhooks/{webhook_id}/resends/{resend_id}", resend);
+  await service.end("SIGKILL");
+  const second = await start(t, [], directory);
+  const after = await second.client.get("/webhooks/{webhook_id}/resends/{resend_id}", resend);
+  t.match(after, { state: "cancelled" });
+});
+
 t.test("missed events: of a webhook that is new or was disabled, from the runs themselves", async (t) => {
   const directory = temporaryDirectory(t);
   const first = await start(t, [], directory);

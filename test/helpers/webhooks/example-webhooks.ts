@@ -107,6 +107,9 @@ export class ExampleWebhooks {
         case "resend":
           resolve(EXAMPLE_RESEND);
           break;
+        case "require_no_resend":
+          resolve(request.webhookId);
+          break;
         case "resend_figures":
           resolve(JSON.stringify({ deliveries: 1, attempted: 1, delivered: 1, failed: 0, state: "done" }));
           break;

@@ -31,6 +31,8 @@ export class ResendService {
   readonly #resender: Resender;
   /** Deliveries of missed events whose attempt is under way, until they have a record. */
   readonly #missed = new Map<string, MissedDelivery>();
+  /** Sequence number of the newest record that ended a resend. */
+  #endedAt = 0;
 
   constructor(options: ResendServiceOptions) {
     this.#options = options;
@@ -39,7 +41,10 @@ export class ResendService {
       states: state.webhooks.resends,
       ...{ timers, report },
       attempt: (item, webhookId, answer) => this.#attempt(item, webhookId, answer),
-      end: (resend) => void append({ kind: "resend_put", resend, items: new Uint8Array(0) }, tick()),
+      end: (resend) => {
+        this.#endedAt = append({ kind: "resend_put", resend, items: new Uint8Array(0) }, tick());
+        return this.#endedAt;
+      },
     });
     deliveries.onHalt = () => this.#resender.stop();
   }
@@ -51,18 +56,23 @@ export class ResendService {
 
   /** Appends the record of a new resend. `committed` lets it begin. @throws ServiceError webhook_not_found, resend_in_progress */
   create(webhookId: string, perSecond: number, items: Uint8Array): { id: string; sequence: number } {
-    const { state, tick, newId, append } = this.#options;
-    if (state.webhooks.get(webhookId) === undefined) throw unknownId("webhook", webhookId);
-    const running = state.webhooks.resends.runningOf(webhookId);
-    if (running !== undefined) {
-      const params = { resend_id: running.resend.id };
-      throw new ServiceError("resend_in_progress", `resend ${running.resend.id} of this webhook is running`, params);
-    }
+    const { tick, newId, append } = this.#options;
+    this.requireNone(webhookId);
     const timeUs = tick();
     const { count } = new ResendItems(items);
     const nothing = { attempted: 0, delivered: 0, failed: 0, state: "running" } as const;
     const resend: Resend = { id: newId(timeUs), webhookId, perSecond, deliveries: count, ...nothing };
     return { id: resend.id, sequence: append({ kind: "resend_put", resend, items }, timeUs) };
+  }
+
+  /** @throws ServiceError webhook_not_found, resend_in_progress */
+  requireNone(webhookId: string): void {
+    const { webhooks } = this.#options.state;
+    if (webhooks.get(webhookId) === undefined) throw unknownId("webhook", webhookId);
+    const running = webhooks.resends.runningOf(webhookId);
+    if (running === undefined) return;
+    const { id } = running.resend;
+    throw new ServiceError("resend_in_progress", `resend ${id} of this webhook is running`, { resend_id: id });
   }
 
   committed(id: string): void {
@@ -76,15 +86,25 @@ export class ResendService {
     return figures;
   }
 
-  /** One that has ended stays as it is. @throws ServiceError resend_not_found */
-  cancel(webhookId: string, resendId: string): void {
+  /**
+   * One that has ended stays as it is.
+   *
+   * @returns the sequence number of the record that must be committed before the client is answered
+   * @throws ServiceError resend_not_found, unavailable
+   */
+  cancel(webhookId: string, resendId: string): number {
     this.figures(webhookId, resendId);
-    this.#resender.cancel(resendId);
+    const running = this.#options.state.webhooks.resends.get(resendId);
+    if (running === undefined) return this.#endedAt;
+    const sequence = this.#resender.cancel(running);
+    if (sequence === undefined)
+      throw new ServiceError("unavailable", "the end of the resend could not be recorded", {});
+    return sequence;
   }
 
   webhookDeleted(webhookId: string): void {
     const running = this.#options.state.webhooks.resends.runningOf(webhookId);
-    if (running !== undefined) this.#resender.cancel(running.resend.id);
+    if (running !== undefined) this.#resender.cancel(running);
   }
 
   #attempt({ deliveryId, missed }: ResendItem, webhookId: string, answer: InlineAnswer): void {

@@ -15,8 +15,8 @@ export interface ResenderOptions {
   timers: Timers;
   /** Makes one attempt. It answers when the outcome is committed, or says why there is none. */
   attempt(item: ResendItem, webhookId: string, answer: InlineAnswer): void;
-  /** Records that the resend has ended. Throws if that cannot be recorded now. */
-  end(resend: Resend): void;
+  /** Records that the resend has ended. Throws if that cannot be recorded now. @returns the record's sequence number */
+  end(resend: Resend): number;
   report(what: string, error: unknown): void;
 }
 
@@ -73,10 +73,9 @@ export class Resender {
     this.#proceed(work);
   }
 
-  /** Ends it, unless it has ended. Attempts under way go on. */
-  cancel(id: string): void {
-    const running = this.#options.states.get(id);
-    if (running !== undefined) this.#end(running, "cancelled", this.#works.get(id));
+  /** Ends it. Attempts under way go on. @returns the sequence number of its last record; undefined if that cannot be written now */
+  cancel(running: RunningResend): number | undefined {
+    return this.#end(running, "cancelled", this.#works.get(running.resend.id));
   }
 
   /** Begins the next attempt, if it may begin; ends the resend if there is none. */
@@ -138,22 +137,25 @@ export class Resender {
     work.postponed.add(timer);
   }
 
-  #end({ resend, figures }: RunningResend, state: ResendState, work: Work | undefined): void {
+  #end(running: RunningResend, state: ResendState, work: Work | undefined): number | undefined {
+    const { resend, figures } = running;
     const unreadable = work?.unreadable ?? 0;
+    let sequence: number;
     try {
-      this.#options.end({ ...resend, ...figures, failed: figures.failed + unreadable, state });
+      sequence = this.#options.end({ ...resend, ...figures, failed: figures.failed + unreadable, state });
     } catch (error) {
       this.#options.report("the end of a resend could not be recorded", error);
-      if (work === undefined || !this.#isRunning) return;
+      if (work === undefined || !this.#isRunning) return undefined;
       this.#options.timers.clear(work.timer);
       work.timer = this.#options.timers.set(() => {
         work.timer = null;
-        if (state === "cancelled") this.cancel(resend.id);
+        if (state === "cancelled") this.cancel(running);
         else this.#proceed(work);
       }, AGAIN_MS);
-      return;
+      return undefined;
     }
     for (const timer of [work?.timer, ...(work?.postponed ?? [])]) this.#options.timers.clear(timer);
     this.#works.delete(resend.id);
+    return sequence;
   }
 }

@@ -34,7 +34,7 @@ function resending(count: number, perSecond = 20, states = new ResendStates()) {
     end: (ended) => {
       if (isFull) throw new Error("the log is full");
       states.put(ended, new Uint8Array(0));
-      ends.push(ended);
+      return ends.push(ended);
     },
     report: () => {},
   });
@@ -121,8 +121,11 @@ t.test("what cannot be read is tried three times and has failed; a deleted webho
   const cancelled = resending(50);
   cancelled.resender.begin();
   cancelled.timers.advance(100);
-  cancelled.resender.cancel(RESEND.id);
-  cancelled.resender.cancel(RESEND.id);
+  const running = cancelled.states.get(RESEND.id)!;
+  cancelled.setFull(true);
+  t.equal(cancelled.resender.cancel(running), undefined, "that cannot be recorded");
+  cancelled.setFull(false);
+  t.equal(cancelled.resender.cancel(running), 1, "its record");
   const count = cancelled.begun.length;
   for (const id of [...cancelled.underWay.keys()]) cancelled.answer(id, "delivered");
   cancelled.timers.advance(10_000);
