@@ -217,7 +217,8 @@ export class RequestPipeline {
         pending.then(releaseUnsent, () => {});
         const message = `the service could not answer the request within ${this.#options.deadlineMs} ms`;
         if (!incoming.isAborted()) this.#log.trouble(incoming, traceId, { level: "warn", message });
-        resolve(refusal(new ServiceError("unavailable", message, { deadline_ms: this.#options.deadlineMs }), traceId));
+        const params = { deadline_ms: this.#options.deadlineMs, retry_after_seconds: RETRY_AFTER_SECONDS };
+        resolve(refusal(new ServiceError("unavailable", message, params), traceId));
       }, this.#options.deadlineMs).unref();
       pending.finally(() => clearTimeout(deadline)).then(resolve, reject);
     });

@@ -1,11 +1,11 @@
-import { existsSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
 import type { QualityCheck } from "../../../core/run/quality.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
-import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 import type { StoredMeasuredRun } from "../../helpers/statistics/measured-store.js";
 import { differenceOf, modelStatistics } from "../../helpers/statistics/statistics-model.js";
 
@@ -119,8 +119,23 @@ t.test("the same bytes after a kill, after a restart, and with everything derive
   service = await ServiceProcess.start({ script: SCRIPT, dataDirectory });
   await isSame("with what is derived deleted");
   await service.end();
-  for (const name of readdirSync(findings)) writeFileSync(join(findings, name), "damaged");
-  service = await ServiceProcess.start({ script: SCRIPT, dataDirectory });
-  await isSame("with what is derived damaged");
-  await service.end();
+  const random = createRandom(37);
+  const changes = {
+    damaged: () => Buffer.from("damaged"),
+    "flipped in one bit": (bytes: Buffer) => {
+      const at = random.integer(0, bytes.length - 1);
+      bytes[at] = (bytes[at] as number) ^ (1 << random.integer(0, 7));
+      return bytes;
+    },
+  };
+  for (const [what, change] of Object.entries(changes)) {
+    const files = readdirSync(findings).map((name) => join(findings, name));
+    t.ok(files.length > 0, `${files.length} files`);
+    for (const path of files) writeFileSync(path, change(readFileSync(path)));
+    const { code, stdout } = await runCommand(["check", "--data", dataDirectory]);
+    t.equal(code, 0, `check has nothing to say of files that are ${what}: ${stdout}`);
+    service = await ServiceProcess.start({ script: SCRIPT, dataDirectory });
+    await isSame(`with what is derived ${what}`);
+    await service.end();
+  }
 });

@@ -76,14 +76,17 @@ t.test(
   },
 );
 
-t.test(
-  "AIAG's example of capability (SPC manual): limits .500 and .900, mean .738, standard deviation .0725",
-  async (t) => {
-    const { index, centred } = capabilityOf(0.738, 0.0725, { lower: 0.5, upper: 0.9 });
-    t.ok(near(centred, 0.74, 2), "Zmin / 3");
-    t.ok(near(index, 0.92, 2));
-  },
-);
+t.test("the R package SixSigma: 20 bottles of a winery, limits 740 and 760 (ss.data.ca)", async (t) => {
+  // Cano, Moguerza and Redchuk, Six Sigma with R (2012), chapter 7. The package's own tests (test-ss-ca-cp.R, test-ss-ca-cpk.R) hold
+  // these numbers. They take the standard deviation of all values, so they are Pp and Ppk here.
+  const volumes = Float64Array.of(
+    ...[755.81, 750.54, 751.05, 749.52, 749.21, 748.38, 748.11, 753.07, 749.56, 750.08],
+    ...[747.16, 747.53, 749.22, 746.76, 747.64, 750.46, 749.27, 750.33, 750.26, 751.29],
+  );
+  const { pp, ppk } = checkFigures(volumes, { lower: 740, upper: 760 });
+  t.ok(near(pp, 1.58413633507089, 13), `${pp}`);
+  t.ok(near(ppk, 1.54651309711296, 13), `${ppk}`);
+});
 
 t.test("no capability without limits, without spread, and with limits that are crossed", async (t) => {
   const none = { index: null, centred: null };

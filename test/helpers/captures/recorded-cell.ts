@@ -53,6 +53,7 @@ export interface ListenOptions {
   apiKeys?: ApiKeys;
   crossOrigin?: CrossOrigin;
   pingTimers?: Timers;
+  deadlineMs?: number;
 }
 
 const NO_POLICY = () => ({ allow: null, deny: [], own: [], ownPort: null });
@@ -206,10 +207,11 @@ export class RecordedCell {
       receiverPolicy: NO_POLICY,
       request: (request, gone) => this.request(request, gone),
     });
-    const { baseUrl, apiKeys, crossOrigin, pingTimers } = options;
+    const { baseUrl, apiKeys, crossOrigin, pingTimers, deadlineMs } = options;
     const pipeline = new RequestPipeline({
       ...{ routes, baseUrl, log, apiKeys },
       ...(crossOrigin !== undefined && { crossOrigin }),
+      ...(deadlineMs !== undefined && { deadlineMs }),
     });
     const front = options.front ?? (process.env.TEST_FRONT as FrontChoice | undefined) ?? "auto";
     const { uwsPackage } = options;

@@ -2,7 +2,7 @@ import { crc32 } from "node:zlib";
 import type { Change } from "../../../core/link/change.js";
 import type { ProgramDocument, ProgramStep } from "../../../core/run/program.js";
 import { formatTimeUs } from "../../../core/timestamps.js";
-import { RecordedCell } from "../captures/recorded-cell.js";
+import { type ListenOptions, RecordedCell } from "../captures/recorded-cell.js";
 import { type Assert, ContractClient } from "./contract-client.js";
 
 export const BASE = "http://cell:8000";
@@ -251,10 +251,13 @@ function fillActiveRun(cell: RecordedCell): void {
   );
 }
 
-export async function filled(t: Tap): Promise<{ cell: RecordedCell; client: ContractClient; port: number }> {
+export async function filled(
+  t: Tap,
+  options: ListenOptions = {},
+): Promise<{ cell: RecordedCell; client: ContractClient; port: number }> {
   const cell = new RecordedCell();
   fill(cell);
-  const port = await cell.listen();
+  const port = await cell.listen(options);
   t.teardown(() => cell.close());
   return { cell, client: new ContractClient(t, port), port };
 }
