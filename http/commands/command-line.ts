@@ -14,6 +14,7 @@ import {
   KEYS_REMOVE_OPTIONS,
   PRODUCERS_LIST_OPTIONS,
   PRODUCERS_REMOVE_OPTIONS,
+  REPORT_OPTIONS,
   SERVE_OPTIONS,
 } from "./command-options.js";
 import { OutputError, print } from "./command-output.js";
@@ -52,6 +53,7 @@ export function commandLine(): Command {
     .configureOutput({ writeOut: printOrExit, writeErr: sayOnStandardError, outputError: sayWrongUse });
   addServingCommands(program);
   addStoreCommands(program);
+  addReportCommand(program);
   addKeyCommands(program.command("keys").description("add, list and remove API keys"));
   addProducerCommands(
     program.command("producers").description("list and remove the producer names of a store that is not being served"),
@@ -97,6 +99,15 @@ function addStoreCommands(program: Command): void {
     "after",
     "\nExit codes: 0 if the run was written whole; 1 if it was not written, or if parts of it may be lost: `incomplete.json` in the folder\n" +
       "then says which.",
+  );
+}
+
+function addReportCommand(program: Command): void {
+  addCommand(program, "report", "write one HTML page about a run, for paper", REPORT_OPTIONS, async () =>
+    warning((await import("./report-command.js")).reportRun),
+  ).addHelpText(
+    "after",
+    "\nExit codes: 0 if the page shows all of the run; 1 if there is no page, or if parts of the run may be lost or damaged: the page then says so.",
   );
 }
 

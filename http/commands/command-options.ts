@@ -194,6 +194,13 @@ export const EXPORT_OPTIONS = {
   config: path("JSON file of options, each under its long name", null),
 } as const satisfies OptionDeclarations;
 
+export const REPORT_OPTIONS = {
+  ...STORE_OPTIONS,
+  run: runId("the run to report on (required)"),
+  to: path("file to write; it must not exist yet. Without it the page goes to stdout", null),
+  config: path("JSON file of options, each under its long name", null),
+} as const satisfies OptionDeclarations;
+
 const KEY_FILE = path("file in which the hashes of the keys are kept (required)", null);
 
 export const KEYS_ADD_OPTIONS = {
@@ -240,5 +247,6 @@ export type KeysAddOptions = OptionValues<typeof KEYS_ADD_OPTIONS>;
 export type KeysListOptions = OptionValues<typeof KEYS_LIST_OPTIONS>;
 export type KeysRemoveOptions = OptionValues<typeof KEYS_REMOVE_OPTIONS>;
 export type ExportCommandOptions = OptionValues<typeof EXPORT_OPTIONS>;
+export type ReportCommandOptions = OptionValues<typeof REPORT_OPTIONS>;
 export type CheckCommandOptions = OptionValues<typeof CHECK_OPTIONS>;
 export type InspectCommandOptions = OptionValues<typeof INSPECT_OPTIONS>;

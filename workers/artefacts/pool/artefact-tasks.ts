@@ -15,6 +15,8 @@
  *   luminance; 256 KiB, or a line; and its part of the mask, twice.
  * - indexSeries, writeSeries: one row block (ROWS_PER_BLOCK) raw, and as text with room for the longest, twice if it is
  *   written.
+ * - report: the run's state, the page twice, 400 KiB for each picture, and the memory of a luminance picture. Up to
+ *   some 150 MB.
  * - verify: 1 MiB, twice if a long extent comes after a short one.
  */
 import type { Extent } from "../../../core/capture/capture.js";
@@ -30,6 +32,7 @@ import { readPart, verifyStored } from "../frame/stored-bytes.js";
 import { encodeHeightMap } from "../picture/height-map-png.js";
 import { encodeLuminance } from "../picture/luminance-png.js";
 import { encodePreview } from "../picture/preview-picture.js";
+import { makeReport, type ReportPage, type ReportSource } from "../report/report-page.js";
 import { indexSeries, type SeriesIndex, type SeriesSource, writeRowBlock } from "../series/series-source.js";
 import { MemoryNeed } from "./memory-need.js";
 import { ThreadMemory } from "./thread-memory.js";
@@ -63,6 +66,7 @@ export interface ArtefactTasks {
   packPoints: { input: PackPointsTask; output: Uint8Array<ArrayBuffer> };
   indexSeries: { input: SeriesSource; output: SeriesIndex };
   writeSeries: { input: SeriesSource & { rowBlock: number }; output: Uint8Array<ArrayBuffer> };
+  report: { input: ReportSource; output: ReportPage };
   verify: { input: { path: string; extents: readonly Extent[] }; output: { verifiedBytes: number } };
 }
 
@@ -112,6 +116,7 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
     packPoints: (task) => packPoints(fileSystem, memory, task),
     indexSeries: (source) => indexSeries(fileSystem, source),
     writeSeries: (source) => writeRowBlock(fileSystem, source, source.rowBlock),
+    report: (source) => makeReport(fileSystem, memory, source),
     verify: ({ path, extents }) => verifyStored(fileSystem, path, extents),
   };
 }

@@ -19,7 +19,7 @@ import {
   boxFootprint,
   distance,
   turned,
-} from "../../../../http/console/frame/measure/oriented-box.js";
+} from "../../../../core/run/oriented-box.js";
 
 const GRID: FrameGrid = { width: 200, lines: 100, xPitchMm: 0.1, yPitchMm: 0.2, xOriginMm: -10, yOriginMm: 1 };
 const rounded = (values: readonly number[]): number[] => values.map((value) => Number(value.toFixed(9)) + 0);
