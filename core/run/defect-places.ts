@@ -1,5 +1,5 @@
-import type { DefectRegion2d, DefectRegion3d } from "./quality.js";
 import type { OrientedBox, Quaternion } from "./oriented-box.js";
+import type { DefectRegion2d, DefectRegion3d } from "./quality.js";
 
 /** In pixels of the picture: from the minima up to, but not including, the maxima. */
 export interface PixelBox {

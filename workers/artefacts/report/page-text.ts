@@ -4,7 +4,13 @@ import { formatTimeUs } from "../../../core/timestamps.js";
 /** A cell with more text could be higher than a sheet, and a row must not be cut in print. */
 const MOST_CHARACTERS = 400;
 
-const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
 
 /** A text as HTML, also within quotes. Characters that HTML does not allow are replaced. */
 export function escaped(text: string): string {

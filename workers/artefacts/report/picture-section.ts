@@ -33,7 +33,10 @@ export function defectsByFrame(run: RunState): Map<string, PlacedDefect[]> {
   const only = run.frames.length === 1 ? run.frames[0]?.id : undefined;
   for (const [at, defect] of run.defects.entries()) {
     for (const frameId of framesOf(defect, byName, only)) {
-      const places = defectPlaces(defect, frameTest(frameId, run.frames.length, (name) => byName.get(name)));
+      const places = defectPlaces(
+        defect,
+        frameTest(frameId, run.frames.length, (name) => byName.get(name)),
+      );
       if (places.box2d === undefined && places.box3d === undefined) continue;
       const list = byFrame.get(frameId) ?? [];
       list.push({ number: at + 1, ...places });
@@ -165,15 +168,22 @@ function drawDefect({ number, box2d, box3d }: PlacedDefect, frame: FrameState, p
   };
   if (box3d !== undefined) {
     const { xOriginMm, yOriginMm, xPitchMm, yPitchMm } = frame;
-    const onGrid = boxFootprint(box3d).map(([x, y]): Point2 => [
-      (x - xOriginMm) / xPitchMm + 0.5,
-      (y - yOriginMm) / yPitchMm + 0.5,
-    ]);
+    const onGrid = boxFootprint(box3d).map(
+      ([x, y]): Point2 => [(x - xOriginMm) / xPitchMm + 0.5, (y - yOriginMm) / yPitchMm + 0.5],
+    );
     if (onGrid.length > 0) add(onGrid, "solid");
   }
   if (box2d !== undefined) {
     const { left, top, right, bottom } = box2d;
-    add([[left, top], [right, top], [right, bottom], [left, bottom]], "flat");
+    add(
+      [
+        [left, top],
+        [right, top],
+        [right, bottom],
+        [left, bottom],
+      ],
+      "flat",
+    );
   }
   if (corner === undefined) return drawing;
   const [x, y] = place(corner).split(" ").map(Number) as [number, number];

@@ -112,8 +112,10 @@ function noticesOf(run: RunState, damages: number): string[] {
     notices.push(`This run ${how}. What it found until then is below, but the part has no outcome.`);
   }
   if (run.capturesRemovedAtUs !== null) notices.push("Retention removed the captures of this run.");
-  else if (isTerminal(run.status) && isProcessingOpen(run)) notices.push("Some formats of captures are still being made.");
-  if (damages > 0) notices.push("Stored captures of this run are damaged or missing. What they would show is left out.");
+  else if (isTerminal(run.status) && isProcessingOpen(run))
+    notices.push("Some formats of captures are still being made.");
+  if (damages > 0)
+    notices.push("Stored captures of this run are damaged or missing. What they would show is left out.");
   return notices;
 }
 

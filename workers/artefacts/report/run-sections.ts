@@ -1,5 +1,5 @@
-import { qualityStatusOf, type RunState, runProgress } from "../../../core/run/run-state.js";
 import { manifestOf } from "../../../core/run/run-files.js";
+import { qualityStatusOf, type RunState, runProgress } from "../../../core/run/run-state.js";
 import { bytesShown, durationShown, escaped, shown, timeShown } from "./page-text.js";
 
 /** An error can have a stack. It may go on on the next sheet. */

@@ -38,7 +38,7 @@ export function outlineSeries(fileSystem: FileSystem, source: SeriesSource, buck
     for (const append of appends) {
       const rowBytes = channels * itemBytes(append.dtype);
       const rowsPerChunk = Math.max(1, Math.floor(CHUNK_BYTES / rowBytes));
-      const valueOf = decoder(append);
+      const measured = decoder(append);
       let crc = 0;
       for (let row = 0; row < append.rows; row += rowsPerChunk) {
         const bytes = new Uint8Array(Math.min(rowsPerChunk, append.rows - row) * rowBytes);
@@ -51,7 +51,7 @@ export function outlineSeries(fileSystem: FileSystem, source: SeriesSource, buck
           const timeUs = append.firstTimestampUs + Math.round(nth * append.samplePeriodUs);
           const bucket = Math.min(buckets - 1, Math.max(0, Math.trunc((timeUs - begin) * bucketsPerUs)));
           hasSamples[bucket] = 1;
-          const value = valueOf(values[at] as number);
+          const value = measured(values[at] as number);
           if (!Number.isFinite(value)) continue;
           const [low, high] = [minima[at % channels] as Float64Array, maxima[at % channels] as Float64Array];
           if (!((low[bucket] as number) <= value)) low[bucket] = value;
