@@ -10,8 +10,8 @@ import { artefactTasks } from "../../../workers/artefacts/pool/artefact-tasks.js
 import { sayOnStandardError } from "../../log/standard-error.js";
 import type { ReportCommandOptions } from "../command-options.js";
 import { print, printLine } from "../command-output.js";
-import { lossMessage } from "./export-loss.js";
 import { UsageError } from "../resolve-options.js";
+import { lossMessage } from "./export-loss.js";
 
 /**
  * `report`: writes the report page of a run of a store, as GET /runs/{run_id}/report.html answers it. A service may

@@ -22,7 +22,11 @@ t.test("report writes the page that the interface answers, also while the store 
   t.equal(served.status, 200);
   const report = (to: string, id = run.id) => runCommand(["report", "--data", data, "--run", id, "--to", to]);
   const early = join(data, "early.html");
-  t.match(await report(early), { code: 0, stderr: "", stdout: /^run \S+ \(completed\): \d+ bytes in \S+early\.html\n$/ });
+  t.match(await report(early), {
+    code: 0,
+    stderr: "",
+    stdout: /^run \S+ \(completed\): \d+ bytes in \S+early\.html\n$/,
+  });
   t.ok(readFileSync(early).equals(served.body), "the same bytes");
   await service.end();
 
@@ -32,7 +36,11 @@ t.test("report writes the page that the interface answers, also while the store 
   const printed = await runCommand(["report", "--data", data, "--run", run.id]);
   t.match(printed, { code: 0, stderr: "", stdout: /^<!doctype html>[^]*gap &lt;b&gt;[^]*<\/html>\n$/ });
 
-  t.match(await report(late), { code: 1, stdout: "", stderr: /--to: \S+late\.html exists already; nothing is overwritten/ });
+  t.match(await report(late), {
+    code: 1,
+    stdout: "",
+    stderr: /--to: \S+late\.html exists already; nothing is overwritten/,
+  });
   const nowhere = join(data, "no.html");
   t.match(await report(nowhere, run.frameId), { code: 1, stdout: "", stderr: /--run: the store in \S+ has no run/ });
   t.match(await report(nowhere, "no-id"), { code: 1, stderr: /--run: "no-id" is not allowed/ });

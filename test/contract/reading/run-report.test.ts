@@ -2,8 +2,8 @@ import { gunzipSync } from "node:zlib";
 import t, { type Test } from "tap";
 import type { FrameState, LineBatch } from "../../../core/capture/capture.js";
 import type { QualityCheck } from "../../../core/run/quality.js";
-import { overProcessedCell, PROCESSED_RUN, processedCell, SURFACE } from "../../helpers/captures/processed-cell.js";
 import { readGreyPng } from "../../helpers/captures/png-reader.js";
+import { overProcessedCell, PROCESSED_RUN, processedCell, SURFACE } from "../../helpers/captures/processed-cell.js";
 import { RecordedCell } from "../../helpers/captures/recorded-cell.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import {
@@ -105,7 +105,10 @@ overProcessedCell("conditions, compression and HEAD of a page", async (t, client
 t.test("a run in each state, and one that is not there", async (t) => {
   const { client } = await filled(t);
   for (const [run, words] of [
-    [RUN, ["<bdi>SN+1 é</bdi>", ">Indeterminate<", "Housing top", "flatness", "dent", "all good", ODD_NAME, "90 % sure"]],
+    [
+      RUN,
+      ["<bdi>SN+1 é</bdi>", ">Indeterminate<", "Housing top", "flatness", "dent", "all good", ODD_NAME, "90 % sure"],
+    ],
     [FAILED_RUN, [">Run failed: no result<", "This run broke off.", "<bdi>robot fault</bdi>", "1 check: 1 passed"]],
     [CANCELLED_RUN, [">Run cancelled: no result<", "This run was cancelled.", "captured no frame", "has no files"]],
     [REMOVED_RUN, ["Retention removed the captures of this run.", "Height map: removed by retention", ">removed 2026"]],
@@ -132,7 +135,11 @@ t.test("a run that goes on has a new page after each change", async (t) => {
 const created = (runId: string, texts: { programName: string; serialNumber: string | null; step: string }) =>
   ({
     ...{ kind: "run_created", runId, programId: PROGRAM, robotId: "r1", revision: 1, metadata: null, traceId: null },
-    ...{ programName: texts.programName, serialNumber: texts.serialNumber, steps: [{ type: "wait", name: texts.step }] },
+    ...{
+      programName: texts.programName,
+      serialNumber: texts.serialNumber,
+      steps: [{ type: "wait", name: texts.step }],
+    },
   }) as const;
 
 async function aloneWith(t: Test): Promise<{ cell: RecordedCell; client: ContractClient }> {
@@ -177,12 +184,19 @@ t.test("a text of 10,000 characters is cut, and says so", async (t) => {
   const run = id(1);
   cell.apply(us(1), created(run, { programName: "Top", serialNumber: null, step: "wait" }));
   cell.apply(us(2), { kind: "run_started", runId: run });
-  const check: QualityCheck = { name: "long", status: "error", message: `${"x".repeat(399)}\u{1f600}${"y".repeat(9_599)}` };
+  const check: QualityCheck = {
+    name: "long",
+    status: "error",
+    message: `${"x".repeat(399)}\u{1f600}${"y".repeat(9_599)}`,
+  };
   cell.apply(us(3), { kind: "check_added", runId: run, check });
   cell.end(us(4), run, COMPLETED);
   const html = await pageOf(t, client, run);
   t.match(html, "No serial number");
-  t.ok(html.includes(`<bdi>${"x".repeat(399)}…</bdi> <span class="note">(cut: 10000 characters)</span>`), "no half character");
+  t.ok(
+    html.includes(`<bdi>${"x".repeat(399)}…</bdi> <span class="note">(cut: 10000 characters)</span>`),
+    "no half character",
+  );
 });
 
 t.test("10,000 checks: each has its row, the failed ones first", async (t) => {
@@ -201,7 +215,10 @@ t.test("10,000 checks: each has its row, the failed ones first", async (t) => {
   const html = await pageOf(t, client, run);
   t.match(html, "10000 checks: 10 failed, 9990 passed.");
   const names = [...html.matchAll(/<th scope="row"><bdi>(check \d+)<\/bdi>/g)].map(([, name]) => name);
-  const ordered = [...checks.filter((one) => one.status === "failed"), ...checks.filter((one) => one.status === "passed")];
+  const ordered = [
+    ...checks.filter((one) => one.status === "failed"),
+    ...checks.filter((one) => one.status === "passed"),
+  ];
   t.same(
     names,
     ordered.map(({ name }) => name),
