@@ -34,7 +34,7 @@ t.test("report writes the page that the interface answers, also while the store 
   t.match(await report(late), { code: 0, stderr: "" });
   t.ok(readFileSync(late).equals(served.body));
   const printed = await runCommand(["report", "--data", data, "--run", run.id]);
-  t.match(printed, { code: 0, stderr: "", stdout: /^<!doctype html>[^]*gap &lt;b&gt;[^]*<\/html>\n$/ });
+  t.match(printed, { code: 0, stderr: "", stdout: /^<!doctype html>[\s\S]*gap &lt;b&gt;[\s\S]*<\/html>\n$/ });
 
   t.match(await report(late), {
     code: 1,

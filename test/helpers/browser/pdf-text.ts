@@ -17,7 +17,7 @@ interface PdfObject {
 /** Reads the sheets of a PDF as Chromium writes it: objects stand alone, and texts are glyphs of two bytes. */
 export function pdfSheets(pdf: Buffer): PdfSheet[] {
   const objects = new Map<string, PdfObject>();
-  for (const [, number = "", body = ""] of pdf.toString("latin1").matchAll(/(\d+) 0 obj\s([^]*?)\sendobj/g)) {
+  for (const [, number = "", body = ""] of pdf.toString("latin1").matchAll(/(\d+) 0 obj\s([\s\S]*?)\sendobj/g)) {
     objects.set(number, objectOf(body));
   }
   const object = (number = ""): PdfObject => {
