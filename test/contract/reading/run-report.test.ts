@@ -1,8 +1,10 @@
 import { gunzipSync } from "node:zlib";
 import t, { type Test } from "tap";
 import type { FrameState, LineBatch } from "../../../core/capture/capture.js";
+import type { Change } from "../../../core/link/change.js";
 import type { QualityCheck } from "../../../core/run/quality.js";
 import { readGreyPng } from "../../helpers/captures/png-reader.js";
+import type { RunEnding } from "../../../core/run/run-end.js";
 import { overProcessedCell, PROCESSED_RUN, processedCell, SURFACE } from "../../helpers/captures/processed-cell.js";
 import { RecordedCell } from "../../helpers/captures/recorded-cell.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
@@ -132,15 +134,10 @@ t.test("a run that goes on has a new page after each change", async (t) => {
   t.match(await pageOf(t, client, ACTIVE_RUN), /class="outcome pass">Passed</);
 });
 
-const created = (runId: string, texts: { programName: string; serialNumber: string | null; step: string }) =>
-  ({
-    ...{ kind: "run_created", runId, programId: PROGRAM, robotId: "r1", revision: 1, metadata: null, traceId: null },
-    ...{
-      programName: texts.programName,
-      serialNumber: texts.serialNumber,
-      steps: [{ type: "wait", name: texts.step }],
-    },
-  }) as const;
+function created(runId: string, programName: string, serialNumber: string | null, step: string): Change {
+  const head = { programId: PROGRAM, robotId: "r1", revision: 1, metadata: null, traceId: null };
+  return { kind: "run_created", runId, ...head, programName, serialNumber, steps: [{ type: "wait", name: step }] };
+}
 
 async function aloneWith(t: Test): Promise<{ cell: RecordedCell; client: ContractClient }> {
   const cell = new RecordedCell();
@@ -148,7 +145,7 @@ async function aloneWith(t: Test): Promise<{ cell: RecordedCell; client: Contrac
   return { cell, client: new ContractClient(t, await cell.listen()) };
 }
 
-const COMPLETED = { status: "completed", errorMessage: null, notes: [] } as const;
+const COMPLETED: RunEnding = { status: "completed", errorMessage: null, notes: [] };
 const SCRIPT = `</title></style><script>alert("x")</script><img src=//evil.example onerror='go()'>&lt;`;
 const ESCAPED =
   "&lt;/title&gt;&lt;/style&gt;&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;&lt;img src=//evil.example onerror=&#39;go()&#39;&gt;&amp;lt;";
@@ -159,7 +156,7 @@ t.test("texts from outside stay texts, and have no effect beyond their place", a
   const { cell, client } = await aloneWith(t);
   const text = (of: string): string => `${of} ${SCRIPT} ${ODD}`;
   const run = id(1);
-  cell.apply(us(1), created(run, { programName: text("program"), serialNumber: text("serial"), step: text("step") }));
+  cell.apply(us(1), created(run, text("program"), text("serial"), text("step")));
   cell.apply(us(2), { kind: "run_started", runId: run });
   const check: QualityCheck = { name: text("check"), status: "failed", value: 1, message: text("message") };
   cell.apply(us(3), { kind: "check_added", runId: run, check });
@@ -182,7 +179,7 @@ t.test("texts from outside stay texts, and have no effect beyond their place", a
 t.test("a text of 10,000 characters is cut, and says so", async (t) => {
   const { cell, client } = await aloneWith(t);
   const run = id(1);
-  cell.apply(us(1), created(run, { programName: "Top", serialNumber: null, step: "wait" }));
+  cell.apply(us(1), created(run, "Top", null, "wait"));
   cell.apply(us(2), { kind: "run_started", runId: run });
   const check: QualityCheck = {
     name: "long",
@@ -202,7 +199,7 @@ t.test("a text of 10,000 characters is cut, and says so", async (t) => {
 t.test("10,000 checks: each has its row, the failed ones first", async (t) => {
   const { cell, client } = await aloneWith(t);
   const run = id(1);
-  cell.apply(us(1), created(run, { programName: "Top", serialNumber: "SN-1", step: "wait" }));
+  cell.apply(us(1), created(run, "Top", "SN-1", "wait"));
   cell.apply(us(2), { kind: "run_started", runId: run });
   const checks = Array.from({ length: 10_000 }, (_, at): QualityCheck => {
     const isBad = at % 1_000 === 7;
