@@ -16,6 +16,7 @@ import {
   LISTEN_OPTIONS,
   PRODUCERS_LIST_OPTIONS,
   PRODUCERS_REMOVE_OPTIONS,
+  REPORT_OPTIONS,
   SERVE_OPTIONS,
 } from "./command-options.js";
 import { OutputError, print } from "./command-output.js";
@@ -54,6 +55,7 @@ export function commandLine(): Command {
     .configureOutput({ writeOut: printOrExit, writeErr: sayOnStandardError, outputError: sayWrongUse });
   addServingCommands(program);
   addStoreCommands(program);
+  addReportCommand(program);
   addKeyCommands(program.command("keys").description("add, list and remove API keys"));
   addProducerCommands(
     program.command("producers").description("list and remove the producer names of a store that is not being served"),
@@ -117,6 +119,15 @@ function addStoreCommands(program: Command): void {
     "after",
     "\nExit codes: 0 if the run was written whole; else 1. If parts of the run may be lost, what is left is written, and\n" +
       "`incomplete.json` in its folder says what is missing.",
+  );
+}
+
+function addReportCommand(program: Command): void {
+  addCommand(program, "report", "write one HTML page about a run, for paper", REPORT_OPTIONS, async () =>
+    warning((await import("./store/report-command.js")).reportRun),
+  ).addHelpText(
+    "after",
+    "\nExit codes: 0 if the page shows all of the run; 1 if there is no page, or if parts of the run may be lost or damaged: the page then says so.",
   );
 }
 

@@ -227,6 +227,13 @@ export const BACKUP_OPTIONS = {
   "with-damage": toggle("copy a damaged store as it is; without it, damage is an error and the backup of before stays"),
 } as const satisfies OptionDeclarations;
 
+export const REPORT_OPTIONS = {
+  ...STORE_OPTIONS,
+  run: runId("the run to report on (required)"),
+  to: path("file to write; it must not exist yet. Without it the page goes to stdout", null),
+  config: path("JSON file of options, each under its long name", null),
+} as const satisfies OptionDeclarations;
+
 const KEY_FILE = path("file in which the hashes of the keys are kept (required)", null);
 
 export const KEYS_ADD_OPTIONS = {
@@ -275,5 +282,6 @@ export type KeysListOptions = OptionValues<typeof KEYS_LIST_OPTIONS>;
 export type KeysRemoveOptions = OptionValues<typeof KEYS_REMOVE_OPTIONS>;
 export type BackupCommandOptions = OptionValues<typeof BACKUP_OPTIONS>;
 export type ExportCommandOptions = OptionValues<typeof EXPORT_OPTIONS>;
+export type ReportCommandOptions = OptionValues<typeof REPORT_OPTIONS>;
 export type CheckCommandOptions = OptionValues<typeof CHECK_OPTIONS>;
 export type InspectCommandOptions = OptionValues<typeof INSPECT_OPTIONS>;

@@ -23,8 +23,8 @@ export function printLine(text: string): void {
 }
 
 /** @throws OutputError */
-export function print(text: string): void {
-  let rest: Uint8Array = Buffer.from(text);
+export function print(text: string | Uint8Array): void {
+  let rest: Uint8Array = typeof text === "string" ? Buffer.from(text) : text;
   while (rest.length > 0) {
     try {
       rest = rest.subarray(writeToDescriptorSync(STDOUT, rest));

@@ -90,7 +90,12 @@ export class ArtefactWork {
     const { timers } = this.#options;
     const late = isContinued ? undefined : timers.set(end, FIRST_PIECE_MS);
     try {
-      return await this.#pool.run(name, input, { priority: "client", isContinued, signal: ended.signal });
+      const made = await this.#pool.run(name, input, { priority: "client", isContinued, signal: ended.signal });
+      // A report shows what is left, so its damages are no error.
+      for (const damage of "damages" in made ? made.damages : []) {
+        this.#options.onReadDamage(new StorageError("capture_damaged", damage));
+      }
+      return made;
     } catch (error) {
       throw error instanceof TaskError ? clientError(error) : error;
     } finally {

@@ -110,6 +110,12 @@ export class GeneratedFiles {
     return this.#stream({ id: `${frame.id} overview ${stride}`, head, ends, verified, make });
   }
 
+  /** The report page of a run. */
+  report(runId: string, run: TaskInput<"report">["run"]): Promise<TaskOutput<"report">> {
+    const path = this.#options.capturePathOf(runId);
+    return this.#options.make("report", { path, run }, { signal: undefined, isContinued: false });
+  }
+
   /** @throws StorageError `capture_missing`, `capture_damaged` */
   async csv(run: RunState, series: SeriesState): Promise<StreamBody> {
     const csv = csvOf(series);

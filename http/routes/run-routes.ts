@@ -7,6 +7,7 @@ import type { RunDocumentKind } from "../../workers/documents/run-documents.js";
 import type { LargeDocuments } from "../documents/large-documents.js";
 import type { RunDocuments } from "../documents/run-documents.js";
 import type { RunPages } from "../documents/run-pages.js";
+import type { RunReports } from "../documents/run-reports.js";
 import { jsonBytesReply, jsonReply, type Reply } from "../replies/reply.js";
 import { defineRoute, type HandlerRequest, type Route } from "../requests/route.js";
 import {
@@ -172,6 +173,25 @@ function defectsRoute(large: LargeDocuments): Route {
     pathParameters: { run_id: RUN_ID },
     responses: { 200: jsonResponse("RunDefectsResponse", "The defects.") },
     handle: (request) => runAnswer(large, "defects", request),
+  });
+}
+
+export function reportRoute(reports: RunReports): Route {
+  return defineRoute({
+    path: "/runs/{run_id}/report.html",
+    operationId: "getRunReport",
+    tag: TAG,
+    summary: "A report of the run for people: one HTML page that prints on A4 and needs nothing else.",
+    description:
+      "The outcome, the part, every check with a bar, defects, the height map and the luminance of up to 12 frames with the defects drawn in, " +
+      "up to 12 series, and the list of files. It has no script and loads nothing, so it can be saved or sent. It is made for a run in any state, and " +
+      "says what is missing: a run that has not ended, captures that were removed or are damaged. Long texts are cut to 400 characters.",
+    pathParameters: { run_id: RUN_ID },
+    responses: { 200: { description: "The page.", contentType: "text/html", schema: { type: "string" } } },
+    async handle(request) {
+      const id = request.params.run_id as string;
+      return foundDocument(id, await reports.get(id, request));
+    },
   });
 }
 

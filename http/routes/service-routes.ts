@@ -7,6 +7,7 @@ import type { LargeDocuments } from "../documents/large-documents.js";
 import type { ProgramStatistics } from "../documents/program-statistics.js";
 import { RunDocuments } from "../documents/run-documents.js";
 import { RunPages } from "../documents/run-pages.js";
+import { RunReports } from "../documents/run-reports.js";
 import type { ThreadSlices } from "../documents/thread-slices.js";
 import type { GeneratedFiles } from "../downloads/generated-files.js";
 import type { OpenStoredExtents } from "../downloads/stored-stream.js";
@@ -18,7 +19,7 @@ import { docsRoutes } from "./docs-routes.js";
 import { fileRoutes } from "./file-routes.js";
 import { liveRoutes } from "./live-routes.js";
 import { programRoutes } from "./program-routes.js";
-import { runRoutes } from "./run-routes.js";
+import { reportRoute, runRoutes } from "./run-routes.js";
 import { statisticsRoutes } from "./statistics/statistics-routes.js";
 import { metricsRoute, openApiRoute, systemRoutes } from "./system-routes.js";
 import { deliveryRoutes } from "./webhooks/delivery-routes.js";
@@ -60,6 +61,7 @@ export function serviceRoutes(options: ServiceRouteOptions): Route[] {
   const documents = new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES, large);
   const routes = [
     ...runRoutes(view, documents, large, pages),
+    reportRoute(new RunReports(view, generatedFiles, slices)),
     ...liveRoutes({ view, documents, live, serviceVersion }),
     ...programRoutes(view, slices),
     ...statisticsRoutes(view, options.statistics),

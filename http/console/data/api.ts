@@ -14,6 +14,7 @@ export type Report = Schemas["QualityReportResponse"];
 export type Defect = Schemas["DefectModel"];
 export type RunFile = Schemas["FileMetadata"];
 export type Program = Schemas["ProgramResponse"];
+export type Statistics = Schemas["ProgramStatisticsResponse"];
 export type ProgramList = Schemas["ProgramListResponse"];
 export type Webhook = Schemas["WebhookResponse"];
 export type WebhookRequest = Schemas["CreateWebhookRequest"];

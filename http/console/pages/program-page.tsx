@@ -1,5 +1,5 @@
-/** One program: its steps, and how its checks come out over the last runs. */
-import { getJson, type Program, type RunList } from "../data/api.js";
+/** One program: its steps, how its checks come out over the last runs, and its defects over all of them. */
+import { getJson, type Program, type RunList, type Statistics } from "../data/api.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { useResource } from "../data/resource.js";
 import { readTrends, type Trends } from "../data/trends.js";
@@ -8,6 +8,7 @@ import { pageHref } from "../router.js";
 import { RunsTable } from "../ui/runs-table.js";
 import { Empty, LeftOut, Loaded } from "../ui/states.js";
 import { Facts, Section, Text, Time } from "../ui/values.js";
+import { ProgramQuality } from "./programs/program-quality.js";
 import { ProgramSteps } from "./programs/program-steps.js";
 import { RunsYield } from "./programs/runs-yield.js";
 import { TrendList } from "./programs/trend-list.js";
@@ -25,10 +26,13 @@ export function ProgramPage({ programId }: { programId: string }) {
     const { runs: latest } = await getJson<RunList>(`${path}/runs?limit=${WITH_TRENDS}`, signal);
     return readTrends(latest, signal);
   });
+  const statistics = useResource<Statistics>(`${path}/statistics`);
   const isThis = (run: { program_id: string }) => run.program_id === programId.toLowerCase();
   useReloadOnChange(program, isThis);
   useReloadOnChange(runs, isThis);
   useReloadOnChange(trends, isThis);
+  // Nothing else changes them.
+  useReloadOnChange(statistics, (run) => isThis(run) && Boolean(run.completed_at));
   return (
     <Loaded of={program} isPage>
       {(data) => (
@@ -79,6 +83,7 @@ export function ProgramPage({ programId }: { programId: string }) {
               </Section>
             </div>
             <div class="column-side">
+              <ProgramQuality statistics={statistics} />
               <ProgramSteps steps={data.steps} />
             </div>
           </div>

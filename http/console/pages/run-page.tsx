@@ -7,6 +7,7 @@ import { PENDING_MS, useReloadWhileSeen } from "../data/reload-while-seen.js";
 import { useResource } from "../data/resource.js";
 import { duration, msBetween } from "../data/times.js";
 import { pageHref } from "../router.js";
+import { Download } from "../ui/download.js";
 import { Mark, runOutcome } from "../ui/outcome.js";
 import { FramePreview } from "../ui/preview.js";
 import { Loaded, sentence } from "../ui/states.js";
@@ -96,6 +97,14 @@ function RunFacts({ run }: { run: Run }) {
         <dt>Steps</dt>
         <dd>
           {done} of {all}
+        </dd>
+      </div>
+      <div>
+        <dt>For print</dt>
+        <dd>
+          <Download path={`/runs/${run.id}/report.html`} name={`report-${run.id}.html`}>
+            Report
+          </Download>
         </dd>
       </div>
       <div>

@@ -1,33 +1,9 @@
 /** Small pictures of numbers: how far a value is from where it should be, how many runs ended how, a trend. */
+import { deviationSpan } from "../../../core/run/deviation-span.js";
 import type { Check } from "../data/api.js";
 
-interface Span {
-  /** All as shares of the bar's width. */
-  low: number;
-  high: number;
-  nominal: number | undefined;
-  value: number;
-  /** The value lies beyond the bar's end. */
-  isBeyond: boolean;
-}
-
-/** The tolerance takes the middle half of the bar; without a nominal value the limit lies in the middle. */
-function spanOf({ value, nominal, threshold }: Check): Span | undefined {
-  if (value === null || value === undefined || threshold === null || threshold === undefined) return undefined;
-  const at = (share: number): Pick<Span, "value" | "isBeyond"> => ({
-    value: Math.min(1, Math.max(0, share)),
-    isBeyond: !(share >= 0 && share <= 1),
-  });
-  if (nominal === null || nominal === undefined) {
-    const scale = Math.abs(threshold) || 1;
-    return { low: 0.5, high: 1, nominal: undefined, ...at(0.5 + (value - threshold) / scale / 2) };
-  }
-  const scale = Math.abs(threshold) || Math.abs(nominal) || 1;
-  return { low: 0.25, high: 0.75, nominal: 0.5, ...at(0.5 + (value - nominal) / scale / 4) };
-}
-
 export function DeviationBar({ check }: { check: Check }) {
-  const span = spanOf(check);
+  const span = deviationSpan(check);
   if (span === undefined) return <>–</>;
   const percent = (share: number) => `${(share * 100).toFixed(1)}%`;
   return (

@@ -46,7 +46,7 @@ export async function encodePreview(
     });
   const range = await heightPercentiles((use) => heights(0, lines, (_, zs) => use(zs)), COLOURED_SHARES);
   const [lowest = 0, highest = 0] = range ?? [];
-  const block = Math.ceil(Math.max(width, lines) / LONGER_SIDE_PIXELS);
+  const block = previewBlock(geometry);
   const texts: [string, string][] = [
     ["x_pitch_mm", String(geometry.xPitchMm * block)],
     ["y_pitch_mm", String(geometry.yPitchMm * block)],
@@ -58,6 +58,11 @@ export async function encodePreview(
   const size = { width: Math.ceil(width / block), height: Math.ceil(lines / block) };
   const samples = blockSamples(memory, heights, { ...size, lines, block }, colourOf(lowest, highest));
   return encodePng(memory, { ...size, bitDepth: 8, palette: VIRIDIS, texts }, samples);
+}
+
+/** A pixel of a preview shows a block of this many columns and lines. */
+export function previewBlock({ width, lines }: Pick<GridGeometry, "width" | "lines">): number {
+  return Math.ceil(Math.max(width, lines) / LONGER_SIDE_PIXELS);
 }
 
 /** Reads some lines of heights: z in mm as f32 without the offset. It is Infinity where there is no measurement. */

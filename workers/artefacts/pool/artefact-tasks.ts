@@ -15,6 +15,8 @@
  *   luminance; 256 KiB, or a line; and its part of the mask, twice.
  * - indexSeries, writeSeries: one row block (ROWS_PER_BLOCK) raw, and as text with room for the longest, twice if it is
  *   written.
+ * - report: the run's state, the page twice, 400 KiB for each picture, and the memory of a luminance picture. Up to
+ *   some 150 MB.
  * - statistics: 8 bytes for each value of a check that is held at a time (findings/program-statistics.ts), at most 96 MB or one
  *   check's values; the columns of a segment, and those that the reader keeps (64 MiB); some 50 bytes for each serial number.
  * - checksStart, checksPiece: the same without values; half a MiB of text.
@@ -45,6 +47,7 @@ import { readPart, verifyStored } from "../frame/stored-bytes.js";
 import { encodeHeightMap } from "../picture/height-map-png.js";
 import { encodeLuminance } from "../picture/luminance-png.js";
 import { encodePreview } from "../picture/preview-picture.js";
+import { makeReport, type ReportPage, type ReportSource } from "../report/report-page.js";
 import { indexSeries, type SeriesIndex, type SeriesSource, writeRowBlock } from "../series/series-source.js";
 import { MemoryNeed } from "./memory-need.js";
 import { ThreadMemory } from "./thread-memory.js";
@@ -78,6 +81,7 @@ export interface ArtefactTasks {
   packPoints: { input: PackPointsTask; output: Uint8Array<ArrayBuffer> };
   indexSeries: { input: SeriesSource; output: SeriesIndex };
   writeSeries: { input: SeriesSource & { rowBlock: number }; output: Uint8Array<ArrayBuffer> };
+  report: { input: ReportSource; output: ReportPage };
   statistics: { input: { query: FindingQuery; bounds: StatisticsBounds }; output: StatisticsAnswer };
   checksStart: {
     input: { query: FindingQuery; format: ChecksFormat; programName: string; mostNames: number };
@@ -136,6 +140,7 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
     packPoints: (task) => packPoints(fileSystem, memory, task),
     indexSeries: (source) => indexSeries(fileSystem, source),
     writeSeries: (source) => writeRowBlock(fileSystem, source, source.rowBlock),
+    report: (source) => makeReport(fileSystem, memory, source),
     statistics: ({ query, bounds }) => programStatistics(findings, query, bounds),
     checksStart: ({ mostNames, ...task }) => exportStart(findings, task, mostNames),
     checksPiece: (task) => exportPiece(findings, task),

@@ -1,7 +1,7 @@
+import { BOX_EDGES, distance, type Point2, type Point3 } from "../../../../core/run/oriented-box.js";
 import { fixed, inUnit, unit } from "../../data/units.js";
 import type { FrameModel } from "../frame-model.js";
 import { MARKS } from "../measure/colour-map.js";
-import { BOX_EDGES, distance, type Point2, type Point3 } from "../measure/oriented-box.js";
 import type { CloudScene, SceneBox } from "./cloud-scene.js";
 
 const AXES = ["x", "y", "z"] as const;

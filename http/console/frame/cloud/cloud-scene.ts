@@ -15,7 +15,7 @@ import {
   WebGLRenderer,
 } from "three";
 import { OrbitControls } from "three/addons/controls/OrbitControls.js";
-import type { Point2, Point3 } from "../measure/oriented-box.js";
+import type { Point2, Point3 } from "../../../../core/run/oriented-box.js";
 import { pickPoint } from "./pick-point.js";
 
 export type CloudView = "home" | "top" | "front" | "side";

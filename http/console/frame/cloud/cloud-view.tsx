@@ -1,10 +1,10 @@
 import { effect, type ReadonlySignal, type Signal, untracked, useComputed, useSignal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
+import { boxCorners, type OrientedBox } from "../../../../core/run/oriented-box.js";
 import type { FrameModel } from "../frame-model.js";
 import { goToDefect } from "../map/go-to-defect.js";
 import { MARKS } from "../measure/colour-map.js";
 import { boxOverPixels, type FrameDefect } from "../measure/frame-defects.js";
-import { boxCorners, type OrientedBox } from "../measure/oriented-box.js";
 import { cloudColours } from "./cloud-colours.js";
 import { cloudKey } from "./cloud-keys.js";
 import { drawCloudOverlay, labelAt } from "./cloud-overlay.js";

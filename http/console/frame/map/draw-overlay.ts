@@ -1,8 +1,8 @@
+import type { Point2 } from "../../../../core/run/oriented-box.js";
 import type { FrameGrid } from "../heights/frame-grid.js";
 import { MARKS } from "../measure/colour-map.js";
 import type { CutLine, GridPoint } from "../measure/cut-line.js";
 import { type FrameDefect, footprintInPixels } from "../measure/frame-defects.js";
-import type { Point2 } from "../measure/oriented-box.js";
 import { type Size, toScreen, type Viewport } from "./viewport.js";
 
 /** What lies over a map. */

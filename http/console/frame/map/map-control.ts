@@ -1,8 +1,8 @@
+import type { Point2 } from "../../../../core/run/oriented-box.js";
 import type { FrameModel } from "../frame-model.js";
 import { columnAt, lineAt, xMm, yMm } from "../heights/frame-grid.js";
 import { type CutLine, cursorsOn, type GridPoint } from "../measure/cut-line.js";
 import { defectAt, type FrameDefect } from "../measure/frame-defects.js";
-import type { Point2 } from "../measure/oriented-box.js";
 import { goToDefect } from "./go-to-defect.js";
 import type { MapGestures } from "./map-gestures.js";
 import { gridOfLayer, type MapLayer } from "./map-layer.js";

@@ -1,4 +1,4 @@
-import type { Point2 } from "../measure/oriented-box.js";
+import type { Point2 } from "../../../../core/run/oriented-box.js";
 
 /** What a person does on a map, in pixels of the screen from its top left. */
 export interface MapGestures {

@@ -1,6 +1,6 @@
+import type { PixelBox } from "../../../../core/run/defect-places.js";
+import type { Point2 } from "../../../../core/run/oriented-box.js";
 import type { FrameGrid } from "../heights/frame-grid.js";
-import type { PixelBox } from "../measure/frame-defects.js";
-import type { Point2 } from "../measure/oriented-box.js";
 
 /**
  * What a map shows. Map coordinates are those of boxes in pictures: the point in column c covers c up to c + 1. A millimetre is as long in x as

@@ -1,68 +1,28 @@
+import { type DefectPlaces, defectPlaces, frameTest, type PixelBox } from "../../../../core/run/defect-places.js";
+import { boxFootprint, type OrientedBox, type Point2 } from "../../../../core/run/oriented-box.js";
 import type { Defect, RunFile } from "../answers.js";
 import { columnAt, type FrameGrid, lineAt, xMm, yMm } from "../heights/frame-grid.js";
 import { type Overview, overviewHeight } from "../heights/overview.js";
-import { boxFootprint, type OrientedBox, type Point2, type Quaternion } from "./oriented-box.js";
 
-/** In pixels of the picture: from the minima up to, but not including, the maxima. */
-export interface PixelBox {
-  readonly left: number;
-  readonly top: number;
-  readonly right: number;
-  readonly bottom: number;
-}
-
-/** A defect of the run, with its places in this frame. It has none if it lies in another frame, or if its numbers are no box. */
-export interface FrameDefect {
+/** A defect of the run, with its places in this frame. */
+export interface FrameDefect extends DefectPlaces {
   /** Its place in the run's list. */
   readonly index: number;
   readonly defect: Defect;
-  readonly box2d: PixelBox | undefined;
-  readonly box3d: OrientedBox | undefined;
 }
 
-/**
- * Finds the places of a run's defects in one frame. A region names a file; the run's list of files says which frame that belongs to. A region
- * without a file belongs to the frame only if the run has no other.
- */
+/** Finds the places of a run's defects in one frame. */
 export function frameDefects(
   defects: readonly Defect[],
   frameId: string,
   files: readonly RunFile[],
   frameIds: readonly string[],
 ): FrameDefect[] {
-  const isHere = (file: string | null | undefined): boolean => {
-    if (file === null || file === undefined) return frameIds.length === 1;
+  const isHere = frameTest(frameId, frameIds.length, (file) => {
     const entry = files.find(({ name }) => name === file);
-    return entry === undefined ? file.startsWith(`frame-${frameId}.`) : entry.frame_id === frameId;
-  };
-  return defects.map((defect, index) => {
-    const { region_2d: flat, region_3d: solid } = defect;
-    return {
-      index,
-      defect,
-      box2d: flat && isHere(flat.file) ? pixelBox(flat.bbox) : undefined,
-      box3d: solid && isHere(solid.file) ? orientedBox(solid) : undefined,
-    };
+    return entry && (entry.frame_id ?? null);
   });
-}
-
-function numbers(values: readonly number[] | null | undefined, count: number): readonly number[] | undefined {
-  return values?.length === count && values.every(Number.isFinite) ? values : undefined;
-}
-
-/** The producer's numbers are not checked by the service: what is no box is left out. */
-function pixelBox(bbox: readonly number[] | null | undefined): PixelBox | undefined {
-  const [left, top, right, bottom] = (numbers(bbox, 4) ?? []) as [number, number, number, number];
-  return left < right && top < bottom ? { left, top, right, bottom } : undefined;
-}
-
-function orientedBox(region: NonNullable<Defect["region_3d"]>): OrientedBox | undefined {
-  const centre = numbers(region.location, 3) as OrientedBox["centre"] | undefined;
-  const extents = numbers(region.extents, 3) as OrientedBox["extents"] | undefined;
-  if (centre === undefined || extents === undefined) return undefined;
-  const [x, y, z, w] = (numbers(region.orientation, 4) ?? [0, 0, 0, 1]) as Quaternion;
-  const length = Math.hypot(x, y, z, w);
-  return length > 0 ? { centre, extents, orientation: [x / length, y / length, z / length, w / length] } : undefined;
+  return defects.map((defect, index) => ({ index, defect, ...defectPlaces(defect, isHere) }));
 }
 
 /** What the box in space covers in the picture, in pixels, where the middle of the first point is at 0.5, 0.5. */

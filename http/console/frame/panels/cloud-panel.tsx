@@ -1,9 +1,9 @@
+import { distance } from "../../../../core/run/oriented-box.js";
 import { fixed, inUnit, signed, unit } from "../../data/units.js";
 import { pickedPoints } from "../cloud/cloud-overlay.js";
 import type { CloudScene, CloudView } from "../cloud/cloud-scene.js";
 import type { FrameModel } from "../frame-model.js";
 import { CLOUD_COLOURS, type CloudState, POINT_PIXELS, STRETCH } from "../frame-state.js";
-import { distance } from "../measure/oriented-box.js";
 
 const COLOUR_NAMES = { height: "height", luminance: "luminance", removed: "what the filter removed" } as const;
 const VIEWS: readonly (readonly [CloudView, string])[] = [

@@ -1,4 +1,5 @@
 import t from "tap";
+import { BOX_EDGES, boxCorners, boxFootprint, distance, turned } from "../../../../core/run/oriented-box.js";
 import type { Defect, RunFile } from "../../../../http/console/frame/answers.js";
 import { cloudColours } from "../../../../http/console/frame/cloud/cloud-colours.js";
 import { pickPoint } from "../../../../http/console/frame/cloud/pick-point.js";
@@ -13,13 +14,6 @@ import {
   footprintInPixels,
   frameDefects,
 } from "../../../../http/console/frame/measure/frame-defects.js";
-import {
-  BOX_EDGES,
-  boxCorners,
-  boxFootprint,
-  distance,
-  turned,
-} from "../../../../http/console/frame/measure/oriented-box.js";
 
 const GRID: FrameGrid = { width: 200, lines: 100, xPitchMm: 0.1, yPitchMm: 0.2, xOriginMm: -10, yOriginMm: 1 };
 const rounded = (values: readonly number[]): number[] => values.map((value) => Number(value.toFixed(9)) + 0);

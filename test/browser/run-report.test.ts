@@ -1,0 +1,123 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { Browser, Page } from "playwright-core";
+import t, { type Test } from "tap";
+import { axeFindings, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
+import { pdfSheets } from "../helpers/browser/pdf-text.js";
+import { ServiceProcess } from "../helpers/process/service-process.js";
+import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
+
+const CHECKS = 200;
+const number = (at: number): string => String(at).padStart(4, "0");
+/** Columns 1 to 3 of 4, lines 20 to 60 of 200. */
+const BBOX = [1, 20, 3, 60];
+
+t.test("the report page of a run", inBrowser, async (t) => {
+  const browser = await startBrowser(t);
+  const service = await ServiceProcess.startFor(t);
+  const cell = await ConsoleCell.start(service);
+  t.teardown(() => cell.close());
+  const runId = await play(cell);
+  const origin = `http://127.0.0.1:${service.port}`;
+  const saved = join(temporaryDirectory(t), "report.html");
+
+  t.test("the console's page of the run saves it", (t) => save(t, browser, `${origin}/console/runs/${runId}`, saved));
+  t.test("it opens offline, and asks for nothing", (t) => openOffline(t, browser, saved));
+  t.test("it prints on A4: no row of a table is cut, and each sheet has the head", (t) => print(t, browser, saved));
+});
+
+/** A run with rows of one line and of many. */
+async function play(cell: ConsoleCell): Promise<string> {
+  const checks = Array.from({ length: CHECKS }, (_, at) => {
+    const message = `${"It was measured twice. ".repeat(at % 17)}end-${number(at)}`;
+    return { ...check(`begin-${number(at)}`, at % 50 === 3 ? "failed" : "passed", 10 + (at % 7) / 100), message };
+  });
+  let frame = "";
+  const runId = await cell.play({
+    ...{ serialNumber: "SN-1 \u202e<b>", checks, withCaptures: true, message: "4 checks failed" },
+    defects: (frameId) => {
+      frame = frameId;
+      const description = `${"A flat place beside the seam. ".repeat(9)}end-defect`;
+      return [{ type: "begin-defect", description, region_2d: { file: `frame-${frameId}.png`, bbox: BBOX } }];
+    },
+  });
+  for (let hasPreview = false; !hasPreview; ) {
+    const files = await cell.get<{ available_formats: string[] }>(`/sensor/frames/${frame}/files`);
+    hasPreview = files.available_formats.includes("preview.png");
+  }
+  return runId;
+}
+
+async function save(t: Test, browser: Browser, url: string, saved: string): Promise<void> {
+  const { page, faults } = await openPage(browser, url);
+  const download = page.waitForEvent("download");
+  await page.getByRole("link", { name: "Report", exact: true }).click();
+  await (await download).saveAs(saved);
+  t.match((await download).suggestedFilename(), /^report-[0-9a-f-]{36}\.html$/);
+  t.same(faults, []);
+  await page.context().close();
+}
+
+/** Opens the saved page without a network. @returns what it asked for, and what the browser complains of */
+async function opened(browser: Browser, saved: string): Promise<{ page: Page; asked: string[] }> {
+  const context = await browser.newContext({ offline: true, viewport: { width: 900, height: 1200 } });
+  const page = await context.newPage();
+  const asked: string[] = [];
+  page.on("request", (request) => request.url().startsWith("data:") || asked.push(request.url()));
+  page.on("console", (message) => asked.push(message.text()));
+  page.on("pageerror", (error) => asked.push(String(error)));
+  await page.goto(pathToFileURL(saved).href);
+  return { page, asked };
+}
+
+interface Box {
+  x: number;
+  y: number;
+  width: number;
+  height: number;
+}
+
+async function openOffline(t: Test, browser: Browser, saved: string): Promise<void> {
+  const { page, asked } = await opened(browser, saved);
+  t.equal(await page.locator("h1").textContent(), "SN-1 \u202e<b>");
+  t.equal(await page.locator("table.checks tbody tr").count(), CHECKS);
+  const drawn = "Promise.all([...document.images].map((image) => image.decode().then(() => image.naturalWidth > 0)))";
+  t.same(await page.evaluate(drawn), [true, true], "height map and luminance");
+  t.equal(await page.locator("svg.plot path").count(), 2, "a line for each channel");
+  for (const at of [0, 1]) {
+    const picture = (await page.locator(".over").nth(at).boundingBox()) as Box;
+    const box = (await page.locator(".over .box").nth(at).boundingBox()) as Box;
+    const shares = [
+      (box.x - picture.x) / picture.width,
+      (box.y - picture.y) / picture.height,
+      (box.x + box.width - picture.x) / picture.width,
+      (box.y + box.height - picture.y) / picture.height,
+    ];
+    const expected = [1 / 4, 20 / 200, 3 / 4, 60 / 200];
+    const isThere = shares.every((share, edge) => Math.abs(share - (expected[edge] as number)) < 0.02);
+    t.ok(isThere, `the defect's box: ${shares.map((share) => share.toFixed(3))}`);
+  }
+  t.same(await axeFindings(page), []);
+  t.same(asked, [pathToFileURL(saved).href]);
+  t.equal(readFileSync(saved, "utf8").includes("<script"), false);
+  await page.context().close();
+}
+
+async function print(t: Test, browser: Browser, saved: string): Promise<void> {
+  const { page } = await opened(browser, saved);
+  const pdf = await page.pdf({ preferCSSPageSize: true });
+  const sheets = pdfSheets(pdf);
+  t.ok(sheets.length > 4, `${sheets.length} sheets`);
+  for (const { width, height } of sheets) t.same([Math.round(width), Math.round(height)], [595, 842]);
+  const sheetsWith = (word: string): number[] =>
+    sheets.flatMap(({ text }, at) => Array<number>(text.split(word).length - 1).fill(at));
+  for (const row of [...Array.from({ length: CHECKS }, (_, at) => number(at)), "defect"]) {
+    const begins = sheetsWith(`begin-${row}`);
+    t.equal(begins.length, 1, row);
+    t.same(sheetsWith(`end-${row}`), begins, `${row} is on one sheet`);
+  }
+  for (const { text } of sheets.filter(({ text }) => /begin-\d/.test(text))) t.match(text, "Within tolerance");
+  await page.context().close();
+}
