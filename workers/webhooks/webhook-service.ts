@@ -203,27 +203,11 @@ export class WebhookService {
         case "rotate_secret":
           this.#record(request.webhookId, this.#webhooks.rotateSecret(request.webhookId, request.rotation), reply);
           return;
-        case "resend": {
-          const created = this.resends.create(request.webhookId, request.perSecond, request.items);
-          this.#replyWhenCommitted(created.sequence, { ok: true, id: created.id }, (answer) => {
-            if (answer.ok) this.resends.committed(created.id);
-            reply(answer);
-          });
-          return;
-        }
+        case "resend":
         case "resend_figures":
-          reply({ ok: true, id: JSON.stringify(this.resends.figures(request.webhookId, request.resendId)) });
-          return;
         case "cancel_resend":
-          this.#replyWhenCommitted(
-            this.resends.cancel(request.webhookId, request.resendId),
-            { ok: true, id: request.resendId },
-            reply,
-          );
-          return;
         case "require_no_resend":
-          this.resends.requireNone(request.webhookId);
-          reply({ ok: true, id: request.webhookId });
+          this.#resend(request, reply);
           return;
         case "signing_key":
           reply({ ok: true, id: this.#signingKey.publicKey as string });
@@ -242,6 +226,33 @@ export class WebhookService {
         this.#options.report(`a request about webhooks (${request.op}) failed`, error);
         refuse(new ServiceError("unavailable", "the request could not be recorded", {}));
       }
+    }
+  }
+
+  /** @throws ServiceError */
+  #resend(request: ResendRequest, reply: (answer: WebhookReply) => void): void {
+    const { webhookId } = request;
+    switch (request.op) {
+      case "resend": {
+        const { id, sequence } = this.resends.create(webhookId, request.perSecond, request.items);
+        this.#replyWhenCommitted(sequence, { ok: true, id }, (answer) => {
+          if (answer.ok) this.resends.committed(id);
+          reply(answer);
+        });
+        return;
+      }
+      case "resend_figures":
+        reply({ ok: true, id: JSON.stringify(this.resends.figures(webhookId, request.resendId)) });
+        return;
+      case "cancel_resend": {
+        const sequence = this.resends.cancel(webhookId, request.resendId);
+        this.#replyWhenCommitted(sequence, { ok: true, id: request.resendId }, reply);
+        return;
+      }
+      case "require_no_resend":
+        this.resends.requireNone(webhookId);
+        reply({ ok: true, id: webhookId });
+        return;
     }
   }
 
@@ -281,6 +292,11 @@ export class WebhookService {
     });
   }
 }
+
+type ResendRequest = Extract<
+  WebhookRequest,
+  { op: "resend" | "resend_figures" | "cancel_resend" | "require_no_resend" }
+>;
 
 function needsSigningKey(request: WebhookRequest): boolean {
   switch (request.op) {

@@ -1,7 +1,7 @@
 /** One program: its steps, how its checks come out over the last runs, and its defects over all of them. */
 import { getJson, type Program, type RunList, type Statistics } from "../data/api.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
-import { useResource } from "../data/resource.js";
+import { type Resource, useResource } from "../data/resource.js";
 import { readTrends, type Trends } from "../data/trends.js";
 import { whole } from "../data/units.js";
 import { pageHref } from "../router.js";
@@ -63,24 +63,7 @@ export function ProgramPage({ programId }: { programId: string }) {
                   )}
                 </Loaded>
               </Section>
-              <Section
-                title="Last runs"
-                aside={
-                  <a class="aside-end" href={pageHref("runs", undefined, { program_id: programId })}>
-                    All runs
-                  </a>
-                }
-              >
-                <Loaded of={runs}>
-                  {({ runs: list }) =>
-                    list.length === 0 ? (
-                      <Empty title="No run yet." />
-                    ) : (
-                      <RunsTable runs={list.slice(0, LISTED)} withProgram={false} />
-                    )
-                  }
-                </Loaded>
-              </Section>
+              <LastRuns runs={runs} programId={programId} />
             </div>
             <div class="column-side">
               <ProgramQuality statistics={statistics} />
@@ -90,6 +73,27 @@ export function ProgramPage({ programId }: { programId: string }) {
         </>
       )}
     </Loaded>
+  );
+}
+
+function LastRuns({ runs, programId }: { runs: Resource<RunList>; programId: string }) {
+  const all = (
+    <a class="aside-end" href={pageHref("runs", undefined, { program_id: programId })}>
+      All runs
+    </a>
+  );
+  return (
+    <Section title="Last runs" aside={all}>
+      <Loaded of={runs}>
+        {({ runs: list }) =>
+          list.length === 0 ? (
+            <Empty title="No run yet." />
+          ) : (
+            <RunsTable runs={list.slice(0, LISTED)} withProgram={false} />
+          )
+        }
+      </Loaded>
+    </Section>
   );
 }
 
