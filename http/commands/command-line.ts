@@ -14,6 +14,7 @@ import {
   KEYS_LIST_OPTIONS,
   KEYS_REMOVE_OPTIONS,
   LISTEN_OPTIONS,
+  PLANT_INIT_OPTIONS,
   PRODUCERS_LIST_OPTIONS,
   PRODUCERS_REMOVE_OPTIONS,
   SERVE_OPTIONS,
@@ -57,6 +58,10 @@ export function commandLine(): Command {
   addKeyCommands(program.command("keys").description("add, list and remove API keys"));
   addProducerCommands(
     program.command("producers").description("list and remove the producer names of a store that is not being served"),
+  );
+  const plant = program.command("plant").description("prepare the plant's NATS JetStream");
+  addCommand(plant, "init", "make the stream that takes the logs of all cells", PLANT_INIT_OPTIONS, async () =>
+    warning((await import("./plant-command.js")).initPlant),
   );
   return program;
 }

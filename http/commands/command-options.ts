@@ -1,6 +1,7 @@
 import { canonicalUuid, isUuidV7 } from "../../core/identifiers.js";
 import { LIMITS } from "../../core/limits.js";
 import { isWebhookUrl } from "../../core/webhook/webhook-request.js";
+import { isCellName } from "../../workers/plant/log-message.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../../workers/recorder/recorder-messages.js";
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "../log/log-format.js";
 import { isKeyName, KEY_SCOPES, type KeyScope } from "../requests/api-keys.js";
@@ -18,6 +19,7 @@ import {
   parseBaseUrl,
   parseHostNames,
   parseHostPort,
+  parseNatsServers,
   parseOrigins,
   path,
   ranges,
@@ -25,6 +27,26 @@ import {
   sizeBound,
   toggle,
 } from "./option-kinds.js";
+
+/** How the plant is reached. */
+const PLANT_OPTIONS = {
+  plant: option<readonly string[] | null>({
+    placeholder: "<nats://host:port,…>",
+    description: "NATS servers of the plant; its JetStream gets a copy of the log",
+    allowed: "addresses such as nats://10.0.0.5:4222, separated by commas, without user and password",
+    parse: parseNatsServers,
+    fallback: null,
+  }),
+  "plant-credentials": path("credentials file of NATS (.creds) for --plant", null),
+  "plant-ca": path("certificate authority in PEM to trust for --plant, instead of the system's", null),
+} as const satisfies OptionDeclarations;
+
+export const PLANT_INIT_OPTIONS = {
+  ...PLANT_OPTIONS,
+  replicas: integer("servers that keep each message; 3 survive the loss of one", 1, 5, 3, "3"),
+} as const satisfies OptionDeclarations;
+
+export type PlantInitOptions = OptionValues<typeof PLANT_INIT_OPTIONS>;
 
 export const SERVE_OPTIONS = {
   data: path("data directory; created if missing", "data", "data"),
@@ -132,6 +154,14 @@ export const SERVE_OPTIONS = {
     fallback: null,
   }),
   "cell-token-file": path("file with the token that producers send over TCP", null),
+  ...PLANT_OPTIONS,
+  cell: option<string | null>({
+    placeholder: "<name>",
+    description: "name of this cell in the plant; needs --plant",
+    allowed: "1 to 64 characters of a-z, 0-9, dash and underscore",
+    parse: (text) => (isCellName(text) ? text : undefined),
+    fallback: null,
+  }),
   "log-level": choice<LogLevel>("lowest level of log lines on stderr", LOG_LEVELS, "info"),
   "log-format": choice<LogFormat>("format of log lines; auto: pretty on a terminal, else json", LOG_FORMATS, "auto"),
   config: path("JSON file of options, each under its long name", null),

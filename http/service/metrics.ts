@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from "prom-client";
 import { DURATION_BOUNDS_SECONDS, type DurationCounts } from "../../core/duration-counts.js";
 import type { ComponentRow } from "../../core/health.js";
+import type { ShipperFigures } from "../../workers/plant/shipper-handle.js";
 import type { RecorderFigures } from "../../workers/recorder/status/recorder-figures.js";
 import { ATTEMPT_OUTCOMES } from "../../workers/webhooks/deliveries/delivery-figures.js";
 import type { ArtefactFigures } from "../downloads/artefact-work.js";
@@ -18,6 +19,8 @@ export interface MetricSources {
   freeBytes(): Promise<number>;
   runs(): number;
   artefacts(): ArtefactFigures;
+  /** Undefined without a plant. */
+  shipper(): ShipperFigures | undefined;
   /** Cached pieces of PLY and CSV files. */
   madeBytes(): number;
   live(): Readonly<Record<LiveKind, LiveFigures>>;
@@ -142,6 +145,16 @@ const FRONT_GAUGES: readonly Row<MetricSources>[] = [
     "inspection_artefact_background_waiting",
     "Tasks of background processing that no thread has begun.",
     (of) => of.artefacts().waitingBackground,
+  ],
+  [
+    "inspection_plant_shipped_sequence",
+    "Last sequence number of the log that the plant has acknowledged.",
+    (of) => of.shipper()?.shippedSequence,
+  ],
+  [
+    "inspection_plant_lag_records",
+    "Durable records of the log that the plant has not acknowledged.",
+    (of) => of.shipper()?.lagRecords,
   ],
   ["inspection_made_bytes", "Bytes of cached PLY and CSV pieces.", (of) => of.madeBytes()],
 ];

@@ -84,6 +84,8 @@ export type LogFields = JsonObject & { level?: never; time?: never; msg?: never;
 /** The recorder is up: everything in the log has been sent before this message. */
 export interface RecorderReady {
   kind: "ready";
+  /** Of the opened store; null if it has none, which only a simulated store has. */
+  storeId: string | null;
   /** What recovery found and did. */
   recovery: RecoveryReport;
   cellSocketPath: string;

@@ -1,0 +1,75 @@
+import { setTimeout } from "node:timers/promises";
+import t from "tap";
+import { NatsServer, noNatsServer } from "../helpers/plant/nats-server.js";
+import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
+import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
+
+t.test("options of the plant that do not fit together, and a plant that is away", async (t) => {
+  const refusals: [string[], RegExp][] = [
+    [["serve", "--plant", "nats://127.0.0.1:1"], /--plant needs --cell/],
+    [["serve", "--cell", "cell-7"], /--cell needs --plant/],
+    [["serve", "--plant", "nats://a:1", "--cell", "Cell.7"], /--cell: .*a-z, 0-9, dash and underscore/],
+    [["serve", "--plant", "nats://u:p@a:1", "--cell", "cell-7"], /--plant: .*without user and password/],
+    [["plant", "init"], /--plant is required/],
+    [["plant", "init", "--plant", "nats://127.0.0.1:1"], /--plant nats:\/\/127\.0\.0\.1:1: /],
+  ];
+  for (const [args, message] of refusals) {
+    const { code, stderr } = await runCommand(args);
+    t.equal(code, 1, args.join(" "));
+    t.match(stderr, message);
+  }
+});
+
+interface Health {
+  status: string;
+  components: { plant: { status: string; detail: string | null } };
+}
+
+t.test("a service ships to the plant, and says so; without it, it records on", { skip: noNatsServer }, async (t) => {
+  const server = await NatsServer.startFor(t);
+  const dataDirectory = temporaryDirectory(t);
+  const start = () =>
+    ServiceProcess.startFor(t, {
+      args: ["demo", "--runs", "2", "--plant", server.url, "--cell", "cell-7"],
+      dataDirectory,
+    });
+  const textOf = async (port: number, path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).text();
+  const untilPlant = async (port: number, expected: RegExp): Promise<void> => {
+    let plant = "";
+    for (let looks = 0; looks < 1000 && !expected.test(plant); looks++) {
+      const { components } = JSON.parse(await textOf(port, "/health")) as Health;
+      plant = `${components.plant.status} ${components.plant.detail}`;
+      await setTimeout(20);
+    }
+    t.match(plant, expected);
+  };
+  const withoutStream = await start();
+  await untilPlant(
+    withoutStream.port,
+    /^degraded since .*INSPECTION_LOG is not there: make it with `inspection-service plant init`$/,
+  );
+  t.equal((await withoutStream.end()).code, 0, "it also stops cleanly without the plant");
+  for (const _ of ["made", "there already"]) {
+    const { code, stdout } = await runCommand(["plant", "init", "--plant", server.url, "--replicas", "1"]);
+    t.match({ code, stdout }, { code: 0, stdout: "the stream INSPECTION_LOG is there, with 1 replicas\n" });
+  }
+  const service = await start();
+  await untilPlant(service.port, /^healthy null$/);
+  const isShipped = (text: string) =>
+    /^inspection_plant_lag_records 0$/m.test(text) && /^inspection_plant_shipped_sequence [1-9]/m.test(text);
+  let metrics = "";
+  for (let looks = 0; looks < 1000 && !isShipped(metrics); looks++) {
+    metrics = await textOf(service.port, "/metrics");
+    await setTimeout(20);
+  }
+  const shipped = Number(/^inspection_plant_shipped_sequence (\d+)$/m.exec(metrics)?.[1]);
+  t.ok(shipped > 0, "the log is in the plant");
+  const last = (await server.messages()).at(-1);
+  t.ok(Number(last?.header("Inspection-Last")) >= shipped);
+  t.match(last?.subject, /^inspection\.log\.cell-7\.[0-9a-f-]{36}$/);
+  await server.kill();
+  await untilPlant(service.port, /^degraded since .*the plant does not take messages: /);
+  const { status } = JSON.parse(await textOf(service.port, "/health")) as Health;
+  t.equal(status, "degraded");
+  t.equal((await service.end()).code, 0);
+});

@@ -1,0 +1,249 @@
+import { setTimeout } from "node:timers/promises";
+import t, { type Test } from "tap";
+import { createRandom } from "../../../core/random.js";
+import { forEachRecord } from "../../../storage/log/committed-batch.js";
+import { decodeFields, logSubject } from "../../../workers/plant/log-message.js";
+import { LogTail } from "../../../workers/plant/log-tail.js";
+import type { PlantClient, StoredMessage } from "../../../workers/plant/plant-client.js";
+import {
+  type PlantConnection,
+  Shipper,
+  type ShipperOptions,
+  type ShipperStatus,
+} from "../../../workers/plant/shipper.js";
+import type { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
+import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
+import { createDisk, META, type OpenedLog, openLog, recordOf } from "../../helpers/store/log-harness.js";
+
+const SEED = Number(process.env.TEST_SEED ?? 1);
+const STORE = "11111111-1111-4111-8111-111111111111";
+const OTHER_STORE = "22222222-2222-4222-8222-222222222222";
+
+interface Shipping {
+  status: ShipperStatus;
+  stop(): Promise<void>;
+}
+
+function ship(disk: SimulatedDisk, options: Pick<ShipperOptions, "connect"> & Partial<ShipperOptions>): Shipping {
+  const shipping = { status: { fault: "not started", shippedSequence: 0, durableSequence: 0 } as ShipperStatus };
+  const shipper = new Shipper({
+    cell: "cell-7",
+    storeId: STORE,
+    tail: new LogTail({ fileSystem: disk, directory: META }),
+    onStatus: (status) => (shipping.status = status),
+    ...{ lookMs: 5, firstPauseMs: 5, longestPauseMs: 100 },
+    ...options,
+  });
+  const running = shipper.run();
+  const stop = (): Promise<void> => {
+    shipper.stop();
+    return running;
+  };
+  return Object.assign(shipping, { stop });
+}
+
+async function until(t: Test, condition: () => boolean, what: () => string): Promise<void> {
+  for (let looks = 0; !condition(); looks++) {
+    if (looks > 3000) return void t.fail(`still waiting: ${what()}`);
+    await setTimeout(10);
+  }
+}
+
+/** Waits until the plant has all data records. */
+async function untilShipped(t: Test, { log, seen, timers }: OpenedLog, shipping: Shipping): Promise<void> {
+  const last = seen.at(-1)?.sequence ?? 0;
+  await until(
+    t,
+    () => {
+      timers.fire();
+      return shipping.status.fault === null && shipping.status.shippedSequence >= last;
+    },
+    () => `record ${last} of ${log.nextSequence - 1}, ${JSON.stringify(shipping.status)}`,
+  );
+}
+
+/** Names of the records in the plant, as a hub would read them: parts joined, every CRC and number checked. */
+function namesIn(messages: readonly StoredMessage[]): string[] {
+  const names: string[] = [];
+  let next = 1;
+  let pieces: Uint8Array[] = [];
+  for (const { header, bytes, streamSequence } of messages) {
+    const fields = decodeFields(header, bytes);
+    if (fields === null) throw new Error(`message ${streamSequence} is damaged`);
+    if (fields.firstSequence !== next || fields.part !== pieces.length + 1) {
+      throw new Error(
+        `message ${streamSequence} begins with ${fields.firstSequence}, part ${fields.part}: not ${next}`,
+      );
+    }
+    pieces.push(bytes);
+    if (fields.part < fields.parts) continue;
+    const whole = { bytes: Buffer.concat(pieces), segmentBase: 1, offset: 0 };
+    forEachRecord(whole, ({ sequence, type, index }) => {
+      if (sequence !== next++) throw new Error(`record ${sequence} instead of ${next - 1}`);
+      if (type === 16) names.push(new TextDecoder().decode(index));
+    });
+    pieces = [];
+  }
+  return names;
+}
+
+const SIZES = [0, 40, 3_000, 200_000, 700_000, 1_500_000];
+
+t.test(
+  "shipper, server and log go on after any stop: nothing lost, doubled or out of order",
+  { skip: noNatsServer },
+  async (t) => {
+    const server = await NatsServer.startFor(t);
+    await server.with((client) => client.createLogStream(1));
+    const random = createRandom(SEED);
+    const disk = await createDisk();
+    const opened = await openLog(disk, { segmentBytes: 1_000_000 });
+    const faults = { stopped: 0, unsent: 0, unanswered: 0, serverKilled: 0, serverPaused: 0 };
+    // Ends the connection before or after the server has taken a message.
+    const connect = async () => {
+      const client = await server.client();
+      const connection: PlantConnection = {
+        get isClosed() {
+          return client.isClosed;
+        },
+        requireLogStream: () => client.requireLogStream(),
+        lastMessage: (subjects: string) => client.lastMessage(subjects),
+        close: () => client.close(),
+        publish: async (...given: Parameters<PlantClient["publish"]>) => {
+          if (random.chance(0.05)) throw new Error(`unsent ${++faults.unsent}`);
+          const answer = await client.publish(...given);
+          if (random.chance(0.1)) throw new Error(`unanswered ${++faults.unanswered}`);
+          return answer;
+        },
+      };
+      return connection;
+    };
+    let shipping = ship(disk, { connect });
+    for (let round = 0; round < 60; round++) {
+      const names = Array.from({ length: random.integer(1, 6) }, (_, at) => `record-${round}-${at}`);
+      const sequences = names.map((name) => opened.log.append(recordOf(name, random.pick(SIZES))));
+      await opened.log.whenCommitted(Math.max(...sequences));
+      opened.timers.fire();
+      switch (random.integer(0, 9)) {
+        case 0:
+        case 1:
+          faults.stopped++;
+          await shipping.stop();
+          shipping = ship(disk, { connect });
+          break;
+        case 2:
+          faults.serverKilled++;
+          await server.kill();
+          await setTimeout(random.integer(0, 50));
+          await server.start();
+          break;
+        case 3:
+          faults.serverPaused++;
+          server.signal("SIGSTOP");
+          await setTimeout(random.integer(0, 200));
+          server.signal("SIGCONT");
+          break;
+        default:
+          await setTimeout(random.integer(0, 20));
+      }
+    }
+    await untilShipped(t, opened, shipping);
+    await shipping.stop();
+    const shipped = namesIn(await server.messages());
+    t.strictSame(shipped, opened.names);
+    t.comment(`seed ${SEED}: ${shipped.length} records, ${JSON.stringify(faults)}: 0 lost, 0 doubled, 0 out of order`);
+    await opened.log.close();
+  },
+);
+
+async function append({ log, timers }: OpenedLog, ...names: string[]): Promise<void> {
+  await log.whenCommitted(Math.max(...names.map((name) => log.append(recordOf(name)))));
+  timers.fire();
+}
+
+t.test("a replaced disk begins anew; of two cells of one name, one is refused", { skip: noNatsServer }, async (t) => {
+  const server = await NatsServer.startFor(t);
+  await server.with((client) => client.createLogStream(1));
+  const connect = () => server.client();
+  const disks = [await createDisk(), await createDisk()] as const;
+  const [first, second] = [await openLog(disks[0]), await openLog(disks[1])];
+  await append(first, "a", "b");
+  const older = ship(disks[0], { connect });
+  await untilShipped(t, first, older);
+  await append(second, "c");
+  const newer = ship(disks[1], { connect, storeId: OTHER_STORE });
+  await untilShipped(t, second, newer);
+  await append(first, "d");
+  await until(
+    t,
+    () => /^another store ships as the cell cell-7 \(.*2222\): give each/.test(older.status.fault ?? ""),
+    () => JSON.stringify(older.status),
+  );
+  await append(second, "e");
+  await untilShipped(t, second, newer);
+  await Promise.all([older.stop(), newer.stop()]);
+  const messages = await server.messages();
+  const of = (store: string) => namesIn(messages.filter(({ subject }) => subject === logSubject("cell-7", store)));
+  t.strictSame(
+    [of(STORE), of(OTHER_STORE)],
+    [
+      ["a", "b"],
+      ["c", "e"],
+    ],
+  );
+  t.strictSame(first.names, ["a", "b", "d"], "the refused cell keeps all of its records");
+});
+
+t.test("a copy of a store is refused when its log goes another way", { skip: noNatsServer }, async (t) => {
+  const server = await NatsServer.startFor(t);
+  await server.with((client) => client.createLogStream(1));
+  const connect = () => server.client();
+  const disk = await createDisk();
+  const log = await openLog(disk);
+  await append(log, "a");
+  const copy = disk.copy();
+  const fork = await openLog(copy);
+  await append(log, "b");
+  await append(fork, "another");
+  const own = ship(disk, { connect });
+  await untilShipped(t, log, own);
+  const other = ship(copy, { connect });
+  await until(
+    t,
+    () => /of this store, but its log has others/.test(other.status.fault ?? ""),
+    () => JSON.stringify(other.status),
+  );
+  await Promise.all([own.stop(), other.stop()]);
+  t.strictSame(namesIn(await server.messages()), ["a", "b"]);
+});
+
+t.test("what is wrong with the plant is said in one line", { skip: noNatsServer }, async (t) => {
+  const disk = await createDisk();
+  const log = await openLog(disk);
+  await append(log, "a");
+  const faultOf = async (connect: () => Promise<PlantClient>, expected: RegExp): Promise<void> => {
+    const shipping = ship(disk, { connect });
+    await until(
+      t,
+      () => expected.test(shipping.status.fault ?? ""),
+      () => `${expected}: ${JSON.stringify(shipping.status)}`,
+    );
+    t.notMatch(shipping.status.fault, /\n/);
+    await shipping.stop();
+  };
+  const server = await NatsServer.startFor(t);
+  await faultOf(() => server.client(), /^the stream INSPECTION_LOG is not there: make it with/);
+  await server.with(async (client) => {
+    await client.createLogStream(1);
+    await client.createLogStream(1);
+    const stray = { subjects: "inspection.log.cell-7.*", expected: 0 };
+    await client.publish(logSubject("cell-7", STORE), {}, Buffer.from("stray"), stray);
+  });
+  await faultOf(() => server.client(), /^message 1 of the log stream is damaged, or was not sent by this service$/);
+  const small = await NatsServer.startFor(t, "max_payload: 100000");
+  await faultOf(() => small.client(), /^max_payload of the NATS server is 100000: at least 528384 is needed$/);
+  await small.kill();
+  await faultOf(() => small.client(), /^the plant does not take messages: /);
+  const closed = await NatsServer.startFor(t, "authorization { user: a, password: b }");
+  await faultOf(() => closed.client(), /^the plant does not take messages: .*[Aa]uthori/);
+});
