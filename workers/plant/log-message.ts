@@ -35,6 +35,27 @@ export interface MessageFields {
   parts: number;
 }
 
+/** What the sender says of itself with each message. It is no part of the records. */
+export interface SenderFields {
+  /** The last durable sequence number of the cell's log when the message was sent: so the cell was this far ahead of the plant. */
+  logSequence: number;
+  /** Where people reach the cell itself (`--public-url`); null if it was not told. */
+  publicUrl: string | null;
+}
+
+export function encodeSender({ logSequence, publicUrl }: SenderFields): Record<string, string> {
+  return {
+    "Inspection-Log-Sequence": String(logSequence),
+    ...(publicUrl !== null && { "Inspection-Public-Url": publicUrl }),
+  };
+}
+
+/** @returns `logSequence` 0 if the message does not say it */
+export function decodeSender(get: (name: string) => string): SenderFields {
+  const logSequence = /^\d{1,15}$/.test(get("Inspection-Log-Sequence")) ? Number(get("Inspection-Log-Sequence")) : 0;
+  return { logSequence, publicUrl: get("Inspection-Public-Url") || null };
+}
+
 export function messageFields(fields: Omit<MessageFields, "crc">, bytes: Uint8Array): MessageFields {
   return { ...fields, crc: crc32(bytes) };
 }
