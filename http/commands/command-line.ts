@@ -15,6 +15,7 @@ import {
   KEYS_REMOVE_OPTIONS,
   LISTEN_OPTIONS,
   PLANT_INIT_OPTIONS,
+  PLANT_VERIFY_OPTIONS,
   PRODUCERS_LIST_OPTIONS,
   PRODUCERS_REMOVE_OPTIONS,
   SERVE_OPTIONS,
@@ -59,9 +60,8 @@ export function commandLine(): Command {
   addProducerCommands(
     program.command("producers").description("list and remove the producer names of a store that is not being served"),
   );
-  const plant = program.command("plant").description("prepare the plant's NATS JetStream");
-  addCommand(plant, "init", "make the stream that takes the logs of all cells", PLANT_INIT_OPTIONS, async () =>
-    warning((await import("./plant-command.js")).initPlant),
+  addPlantCommands(
+    program.command("plant").description("the plant's NATS JetStream: prepare it, and compare a store with it"),
   );
   return program;
 }
@@ -155,6 +155,23 @@ function addProducerCommands(producers: Command): void {
     "forget a name; its results stay stored, and its sequence numbers start again",
     PRODUCERS_REMOVE_OPTIONS,
     async () => warning((await import("./producers-command.js")).removeProducer),
+  );
+}
+
+function addPlantCommands(plant: Command): void {
+  addCommand(
+    plant,
+    "init",
+    "make the streams that take the logs and captures of all cells",
+    PLANT_INIT_OPTIONS,
+    async () => warning((await import("./plant-command.js")).initPlant),
+  );
+  addCommand(
+    plant,
+    "verify",
+    "compare the log of a store with what the plant has of it; exit 1 if anything is missing or different",
+    PLANT_VERIFY_OPTIONS,
+    async () => warning((await import("./plant-command.js")).verify),
   );
 }
 

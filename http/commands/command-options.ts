@@ -1,6 +1,7 @@
 import { canonicalUuid, isUuidV7 } from "../../core/identifiers.js";
 import { LIMITS } from "../../core/limits.js";
 import { isWebhookUrl } from "../../core/webhook/webhook-request.js";
+import { CAPTURE_POLICIES, type CapturePolicy } from "../../workers/plant/capture-ranges.js";
 import { isCellName } from "../../workers/plant/log-message.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../../workers/recorder/recorder-messages.js";
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "../log/log-format.js";
@@ -44,9 +45,37 @@ const PLANT_OPTIONS = {
 export const PLANT_INIT_OPTIONS = {
   ...PLANT_OPTIONS,
   replicas: integer("servers that keep each message; 3 survive the loss of one", 1, 5, 3, "3"),
+  "capture-days": bound("the plant removes captures after this many days; the log stays for ever", 36_500),
+  "capture-bytes": sizeBound(
+    "the plant removes the oldest captures when all cells' captures together take more than this",
+  ),
 } as const satisfies OptionDeclarations;
 
 export type PlantInitOptions = OptionValues<typeof PLANT_INIT_OPTIONS>;
+
+const CELL = option<string | null>({
+  placeholder: "<name>",
+  description: "name of this cell in the plant; needs --plant",
+  allowed: "1 to 64 characters of a-z, 0-9, dash and underscore",
+  parse: (text) => (isCellName(text) ? text : undefined),
+  fallback: null,
+});
+
+export const PLANT_VERIFY_OPTIONS = {
+  ...PLANT_OPTIONS,
+  data: path("data directory of a store; it may be served meanwhile", "data", "data"),
+} as const satisfies OptionDeclarations;
+
+export type PlantVerifyOptions = OptionValues<typeof PLANT_VERIFY_OPTIONS>;
+
+export const PLANT_RESTORE_OPTIONS = {
+  ...PLANT_OPTIONS,
+  cell: { ...CELL, description: "name of the cell whose store is made anew" },
+  data: path("folder of the new store; it must be missing or empty", "data", "data"),
+  acknowledge: toggle("only say that somebody has read what the restored store lacks: health is healthy again"),
+} as const satisfies OptionDeclarations;
+
+export type PlantRestoreOptions = OptionValues<typeof PLANT_RESTORE_OPTIONS>;
 
 export const SERVE_OPTIONS = {
   data: path("data directory; created if missing", "data", "data"),
@@ -155,11 +184,18 @@ export const SERVE_OPTIONS = {
   }),
   "cell-token-file": path("file with the token that producers send over TCP", null),
   ...PLANT_OPTIONS,
-  cell: option<string | null>({
-    placeholder: "<name>",
-    description: "name of this cell in the plant; needs --plant",
-    allowed: "1 to 64 characters of a-z, 0-9, dash and underscore",
-    parse: (text) => (isCellName(text) ? text : undefined),
+  cell: CELL,
+  "plant-captures": choice<CapturePolicy>(
+    "captures that the plant gets when a run has ended; reports: only reports and previews",
+    CAPTURE_POLICIES,
+    "reports",
+  ),
+  "plant-rate-bytes": sizeBound("most bytes of captures that go to the plant in a second"),
+  "public-url": option<string | null>({
+    placeholder: "<url>",
+    description: "address at which people reach this cell; the plant's hub names it",
+    allowed: "an http or https URL without user, query and fragment",
+    parse: parseBaseUrl,
     fallback: null,
   }),
   "log-level": choice<LogLevel>("lowest level of log lines on stderr", LOG_LEVELS, "info"),

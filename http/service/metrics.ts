@@ -153,8 +153,33 @@ const FRONT_GAUGES: readonly Row<MetricSources>[] = [
   ],
   [
     "inspection_plant_lag_records",
-    "Durable records of the log that the plant has not acknowledged.",
+    "Records of the log that the plant has not acknowledged.",
     (of) => of.shipper()?.lagRecords,
+  ],
+  [
+    "inspection_plant_lag_bytes",
+    "Bytes of the log that the plant has not acknowledged.",
+    (of) => of.shipper()?.lagBytes,
+  ],
+  [
+    "inspection_plant_lag_seconds",
+    "Age of the oldest record that the plant has not acknowledged.",
+    (of) => of.shipper()?.lagSeconds,
+  ],
+  [
+    "inspection_plant_lost_records",
+    "Records that damage has taken before they were shipped.",
+    (of) => of.shipper()?.lostRecords,
+  ],
+  [
+    "inspection_plant_capture_bytes",
+    "Bytes of captures that the plant has acknowledged since the start.",
+    (of) => of.shipper()?.captureBytes,
+  ],
+  [
+    "inspection_plant_skipped_captures",
+    "Captured files that were damaged, so that the plant lacks them.",
+    (of) => of.shipper()?.skippedCaptures,
   ],
   ["inspection_made_bytes", "Bytes of cached PLY and CSV pieces.", (of) => of.madeBytes()],
 ];

@@ -1,4 +1,5 @@
 import { LIMITS } from "../../core/limits.js";
+import { pathsIn } from "../../storage/disk/data-directory.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { directoryBytes } from "../../storage/disk/whole-files.js";
 import { type PlantOptions, ShipperHandle } from "../../workers/plant/shipper-handle.js";
@@ -121,7 +122,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       make: (task) => readers.artefacts.makeForRecorder(task),
     });
     findings.sealedSegments(fold.sealedSegments);
+    const tellShipper = () => shipper?.committed(fold.appliedSequence);
+    tellShipper();
     fold.onApplied = () => {
+      tellShipper();
       live.viewChanged();
       findings.sealedSegments(fold.sealedSegments);
     };
@@ -162,9 +166,9 @@ interface ServiceParts {
 
 function startShipper({ plant, recorder, log }: ServiceOptions, storeId: string | null): ShipperHandle | undefined {
   if (plant === undefined || storeId === null) return undefined;
-  return new ShipperHandle({ ...plant, storeId, metaPath: `${recorder.dataDirectory}/meta` }, (fault) => {
-    if (fault === null) log.info({ cell: plant.cell }, "the plant takes the log");
-    else log.warn({ cell: plant.cell, cause: fault }, "the log is not shipped to the plant");
+  return new ShipperHandle({ ...plant, storeId, ...pathsIn(recorder.dataDirectory) }, (fault) => {
+    if (fault === null) log.info({ cell: plant.cell }, "the plant takes all that it should get");
+    else log.warn({ cell: plant.cell, cause: fault }, "the plant does not get everything");
   });
 }
 

@@ -11,7 +11,15 @@ t.test("options of the plant that do not fit together, and a plant that is away"
     [["serve", "--plant", "nats://a:1", "--cell", "Cell.7"], /--cell: .*a-z, 0-9, dash and underscore/],
     [["serve", "--plant", "nats://u:p@a:1", "--cell", "cell-7"], /--plant: .*without user and password/],
     [["plant", "init"], /--plant is required/],
-    [["plant", "init", "--plant", "nats://127.0.0.1:1"], /--plant nats:\/\/127\.0\.0\.1:1: /],
+    [["serve", "--public-url", "http://cell-7"], /--public-url needs --plant/],
+    [["serve", "--plant-rate-bytes", "1MiB"], /--plant-rate-bytes needs --plant/],
+    [["serve", "--plant", "nats://a", "--cell", "a", "--plant-captures", "some"], /--plant-captures: .*reports/],
+    [["plant", "init", "--plant", "nats://127.0.0.1:1"], /--capture-days or --capture-bytes must be set/],
+    [
+      ["plant", "init", "--plant", "nats://127.0.0.1:1", "--capture-days", "9"],
+      /--plant: no server answers at nats:\/\/127\.0\.0\.1:1: /,
+    ],
+    [["plant", "verify", "--plant", "nats://127.0.0.1:1", "--data", "none"], /none/],
   ];
   for (const [args, message] of refusals) {
     const { code, stderr } = await runCommand(args);
@@ -49,10 +57,16 @@ t.test("a service ships to the plant, and says so; without it, it records on", {
     /^degraded since .*INSPECTION_LOG is not there: make it with `inspection-service plant init`$/,
   );
   t.equal((await withoutStream.end()).code, 0, "it also stops cleanly without the plant");
-  for (const _ of ["made", "there already"]) {
-    const { code, stdout } = await runCommand(["plant", "init", "--plant", server.url, "--replicas", "1"]);
-    t.match({ code, stdout }, { code: 0, stdout: "the stream INSPECTION_LOG is there, with 1 replicas\n" });
+  const init = (days: string) =>
+    runCommand(["plant", "init", "--plant", server.url, "--replicas", "1", "--capture-days", days]);
+  for (const word of ["made", "there already, as asked for"]) {
+    t.match(await init("90"), { code: 0, stdout: `INSPECTION_LOG: ${word}\nINSPECTION_CAPTURES: ${word}\n` });
   }
+  t.match(await init("30"), {
+    code: 1,
+    stderr:
+      /INSPECTION_CAPTURES is there with max_age 7776000000000000, where 2592000000000000 was asked for; nothing was changed/,
+  });
   const service = await start();
   await untilPlant(service.port, /^healthy null$/);
   const isShipped = (text: string) =>

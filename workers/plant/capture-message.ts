@@ -42,10 +42,17 @@ export interface ChunkFields {
   crc: number;
   /** The run's file that it is part of, relative to the captures folder. */
   path: string;
+  /** Sequence number of the log's record that it was sent for: the end of the run. The sender goes on from there. */
+  causeSequence: number;
 }
 
 export function chunkSubject(cell: string, storeId: string, { runId, kind, offset }: CaptureRange, index: number) {
   return `inspection.captures.${cell}.${storeId}.${runId}.${ENDINGS[kind]}-${offset}.${index}`;
+}
+
+/** All chunks of a store. */
+export function storeSubjects(cell: string, storeId: string): string {
+  return `inspection.captures.${cell}.${storeId}.*.*.*`;
 }
 
 /** All chunks of a run. */
@@ -53,7 +60,8 @@ export function runSubjects(cell: string, storeId: string, runId: string): strin
   return `inspection.captures.${cell}.${storeId}.${runId}.*.*`;
 }
 
-const SUBJECT = /^inspection\.captures\.([a-z0-9_-]+)\.([0-9a-f-]{36})\.([0-9a-f-]{36})\.(cap|rep)-(\d{1,15})\.(\d{1,9})$/;
+const SUBJECT =
+  /^inspection\.captures\.([a-z0-9_-]+)\.([0-9a-f-]{36})\.([0-9a-f-]{36})\.(cap|rep)-(\d{1,15})\.(\d{1,9})$/;
 
 /** What a subject names; null for one that this service does not make. */
 export function parseChunkSubject(
@@ -73,6 +81,7 @@ export function encodeChunk(fields: Omit<ChunkFields, "crc">, bytes: Uint8Array)
     "Inspection-Offset": String(fields.offset),
     "Inspection-Crc32": crc32(bytes).toString(16).padStart(8, "0"),
     "Inspection-File": fields.path,
+    "Inspection-Sequence": String(fields.causeSequence),
   };
 }
 
@@ -86,8 +95,14 @@ export function decodeChunk(get: (name: string) => string, bytes: Uint8Array): C
   const length = Math.min(CHUNK_BYTES, sizeBytes - (index - 1) * CHUNK_BYTES);
   const isPossible = index >= 1 && count === chunkCount(sizeBytes) && bytes.length === length && offset >= 0;
   return isPossible && crc === crc32(bytes)
-    ? { index, count, sizeBytes, offset, crc, path: get("Inspection-File") }
+    ? { index, count, sizeBytes, offset, crc, path: get("Inspection-File"), causeSequence: decodeCauseSequence(get) }
     : null;
+}
+
+/** The record that a chunk was sent for; 0 if it does not say. */
+export function decodeCauseSequence(get: (name: string) => string): number {
+  const text = get("Inspection-Sequence");
+  return /^\d{1,15}$/.test(text) ? Number(text) : 0;
 }
 
 export function chunkCount(sizeBytes: number): number {

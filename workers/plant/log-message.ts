@@ -25,6 +25,15 @@ export function cellSubjects(cell: string): string {
   return `inspection.log.${cell}.*`;
 }
 
+/** The cell of a subject of the log stream. */
+export function cellOfSubject(subject: string): string {
+  return subject.split(".")[2] ?? "";
+}
+
+export function storeIdOfSubject(subject: string): string {
+  return subject.split(".")[3] ?? "";
+}
+
 export interface MessageFields {
   firstSequence: number;
   lastSequence: number;

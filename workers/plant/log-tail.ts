@@ -1,3 +1,4 @@
+import { orWhereMissing } from "../../storage/disk/file-system-error.js";
 import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import { withFile } from "../../storage/disk/whole-files.js";
 import { readRecordHeader, recordLength } from "../../storage/log/record-format.js";
@@ -86,6 +87,19 @@ export class LogTail {
       return next > lastSequence;
     });
     return next > lastSequence ? Buffer.concat(pieces) : null;
+  }
+
+  /** Bytes of the log's files behind the last batch. */
+  async unreadBytes(): Promise<number> {
+    const place = this.#place;
+    let bytes = 0;
+    for (const { name } of await this.#fileSystem.readDirectory(this.#directory)) {
+      const base = segmentBaseOf(name);
+      if (base === undefined || (place !== null && base < place.base)) continue;
+      const size = await orWhereMissing(this.#fileSystem.sizeOf(`${this.#directory}/${name}`), 0);
+      bytes += base === place?.base ? Math.max(0, size - place.offset) : size;
+    }
+    return bytes;
   }
 
   async #nextIn(segment: Segment): Promise<LogBatch | null> {

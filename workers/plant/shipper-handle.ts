@@ -1,5 +1,6 @@
 import { Worker } from "node:worker_threads";
 import { type ComponentRow, since } from "../../core/health.js";
+import type { CapturePolicy } from "./capture-ranges.js";
 import type { PlantAddress } from "./plant-client.js";
 import type { ShipperStatus } from "./shipper.js";
 
@@ -7,39 +8,67 @@ import type { ShipperStatus } from "./shipper.js";
 export interface PlantOptions {
   cell: string;
   address: PlantAddress;
+  captures: CapturePolicy;
+  /** Most bytes of captures a second; null: no bound. */
+  rateBytes: number | null;
+  /** Where people reach this cell; null if nobody said. */
+  publicUrl: string | null;
 }
 
 export interface ShipperThreadOptions extends PlantOptions {
   metaPath: string;
+  capturesPath: string;
   storeId: string;
+}
+
+export interface ShipperThreadData extends ShipperThreadOptions {
+  /** Shared memory: the last committed sequence number. */
+  committed: Float64Array;
 }
 
 export interface ShipperFigures {
   shippedSequence: number;
-  /** Durable records that the plant has not acknowledged. */
+  /** Records of the log that the plant has not acknowledged. */
   lagRecords: number;
+  lagBytes: number;
+  /** Age of the oldest record that the plant has not acknowledged; 0 if it has all. */
+  lagSeconds: number;
+  /** Records that damage has taken before they were shipped. */
+  lostRecords: number;
+  captureBytes: number;
+  skippedCaptures: number;
 }
+
+const NOT_REACHED: ShipperStatus = {
+  ...{ fault: "the plant has not been reached yet", shippedSequence: 0, durableSequence: 0 },
+  ...{ lagBytes: 0, oldestUnshippedUs: null, lost: null, captures: null, captureFault: null },
+};
 
 /** The shipper as the front sees it. */
 export class ShipperHandle {
   readonly #worker: Worker;
   readonly #exited: Promise<void>;
-  #status: ShipperStatus = { fault: "the plant has not been reached yet", shippedSequence: 0, durableSequence: 0 };
+  readonly #committed = new Float64Array(new SharedArrayBuffer(8));
+  #status: ShipperStatus = NOT_REACHED;
+  /** What is wrong, for people; null: nothing. */
+  #fault: string | null = NOT_REACHED.fault;
   #faultSinceUs = Date.now() * 1000;
   #isStopping = false;
 
-  /** @param onFault called when the fault changes: why nothing is shipped, or null */
+  /** @param onFault called when the fault changes: what is not shipped and why, or null */
   constructor(options: ShipperThreadOptions, onFault: (fault: string | null) => void) {
     const worker = new Worker(new URL("./shipper-thread.js", import.meta.url), {
-      workerData: options,
+      workerData: { ...options, committed: this.#committed } satisfies ShipperThreadData,
       name: "shipper",
     });
     this.#worker = worker;
     const take = (status: ShipperStatus): void => {
-      const isNew = status.fault !== this.#status.fault;
-      if (isNew && (status.fault === null || this.#status.fault === null)) this.#faultSinceUs = Date.now() * 1000;
       this.#status = status;
-      if (isNew) onFault(status.fault);
+      const fault = faultOf(status);
+      if (fault === this.#fault) return;
+      if (fault === null || this.#fault === null) this.#faultSinceUs = Date.now() * 1000;
+      this.#fault = fault;
+      onFault(fault);
     };
     const fail = (reason: string): void => {
       if (!this.#isStopping) take({ ...this.#status, fault: `the shipper's thread ended: ${reason}` });
@@ -54,17 +83,36 @@ export class ShipperHandle {
     });
   }
 
+  /** The log has committed its records up to this one. */
+  committed(sequence: number): void {
+    this.#committed[0] = sequence;
+  }
+
   /** Never down: the cell records without the plant. */
   row(): ComponentRow {
-    const { fault } = this.#status;
+    const fault = this.#fault;
     const status = fault === null ? "healthy" : "degraded";
-    const detail = fault === null ? null : since(this.#faultSinceUs, fault);
+    const detail = fault === null ? null : since(this.#faultSinceUs, `${fault}${this.#lagText}`);
     return { key: "plant", id: null, status, detail, enabled: null, required: false };
   }
 
+  get #lagText(): string {
+    const { lagRecords, lagBytes, lagSeconds } = this.figures();
+    if (this.#status.fault === null || lagRecords === 0) return "";
+    return ` (the plant lacks ${lagRecords} records, ${lagBytes} bytes, the oldest ${Math.round(lagSeconds)} s old)`;
+  }
+
   figures(): ShipperFigures {
-    const { shippedSequence, durableSequence } = this.#status;
-    return { shippedSequence, lagRecords: Math.max(0, durableSequence - shippedSequence) };
+    const { shippedSequence, durableSequence, lagBytes, oldestUnshippedUs, lost, captures } = this.#status;
+    return {
+      shippedSequence,
+      lagRecords: Math.max(0, durableSequence - shippedSequence),
+      lagBytes,
+      lagSeconds: oldestUnshippedUs === null ? 0 : Math.max(0, Date.now() / 1000 - oldestUnshippedUs / 1e6),
+      lostRecords: lost?.records ?? 0,
+      captureBytes: captures?.bytes ?? 0,
+      skippedCaptures: captures?.skipped ?? 0,
+    };
   }
 
   /** Ends the thread, within `graceMs` at most. What was not shipped is shipped after the next start. */
@@ -75,4 +123,16 @@ export class ShipperHandle {
     await this.#exited;
     clearTimeout(cut);
   }
+}
+
+/** What keeps the log from the plant comes first, then what keeps captures, then what is lost here. */
+function faultOf({ fault, captureFault, lost, captures }: ShipperStatus): string | null {
+  if (fault !== null) return fault;
+  if (captureFault !== null) return captureFault;
+  if (lost !== null) {
+    const { records, first, last } = lost;
+    return `${records} records between ${first} and ${last} are damaged in this log, and are missing in the plant`;
+  }
+  if (captures === null || captures.skippedText === null) return null;
+  return `${captures.skipped} captured files are damaged here, and are missing in the plant; the last: ${captures.skippedText}`;
 }

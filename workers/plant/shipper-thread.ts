@@ -1,18 +1,28 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
+import { CaptureShipper } from "./capture-shipper.js";
 import { LogTail } from "./log-tail.js";
 import { PlantClient } from "./plant-client.js";
 import { Shipper } from "./shipper.js";
-import type { ShipperThreadOptions } from "./shipper-handle.js";
+import type { ShipperThreadData } from "./shipper-handle.js";
 
-const { metaPath, cell, storeId, address } = workerData as ShipperThreadOptions;
+const { metaPath, capturesPath, cell, storeId, address, captures, rateBytes, publicUrl, committed } =
+  workerData as ShipperThreadData;
 const port = parentPort;
 if (port === null) throw new Error("this file is the start of a thread");
 
+const newTail = () => new LogTail({ fileSystem: nodeFileSystem, directory: metaPath });
+const captureShipper = new CaptureShipper({
+  ...{ cell, storeId, policy: captures, rateBytes, capturesPath },
+  ...{ fileSystem: nodeFileSystem, tail: newTail() },
+});
 const shipper = new Shipper({
   cell,
   storeId,
-  tail: new LogTail({ fileSystem: nodeFileSystem, directory: metaPath }),
+  tail: newTail(),
+  ...(captures !== "none" && { captures: captureShipper }),
+  publicUrl,
+  committedSequence: () => committed[0] ?? 0,
   connect: () => PlantClient.connect(address),
   onStatus: (status) => port.postMessage(status),
 });

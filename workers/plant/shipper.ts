@@ -1,14 +1,18 @@
 import { setTimeout } from "node:timers/promises";
+import { readRecordHeader } from "../../storage/log/record-format.js";
+import type { CaptureFigures, CaptureShipper } from "./capture-shipper.js";
 import {
   BATCH_BYTES,
   cellSubjects,
   decodeFields,
   encodeFields,
+  encodeSender,
   logSubject,
   type MessageFields,
   messageFields,
 } from "./log-message.js";
 import type { LogBatch, LogTail } from "./log-tail.js";
+import { placeless } from "./placeless-records.js";
 import { OtherLastMessage, type PlantClient, PlantRefusal, type StoredMessage } from "./plant-client.js";
 
 /** How often the log is looked at while everything is shipped. */
@@ -16,9 +20,14 @@ const LOOK_MS = 100;
 /** Pauses after a failure: the first, and the longest, which is also that after a refusal. */
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
+/** How often the lag is measured: it reads a batch. */
+const MEASURE_MS = 1_000;
 
 /** What the shipper uses of the client. */
-export type PlantConnection = Pick<PlantClient, "requireLogStream" | "lastMessage" | "publish" | "close" | "isClosed">;
+export type PlantConnection = Pick<
+  PlantClient,
+  "requireLogStream" | "requireCaptureStream" | "lastMessage" | "publish" | "close" | "isClosed"
+>;
 
 export interface ShipperStatus {
   /** Why nothing is shipped now, in one line; null while the plant takes messages. */
@@ -26,12 +35,28 @@ export interface ShipperStatus {
   /** The last sequence number that the plant has acknowledged; 0 before the first. */
   shippedSequence: number;
   durableSequence: number;
+  /** Bytes of the log that the plant has not acknowledged, about. */
+  lagBytes: number;
+  /** When the oldest record that the plant has not acknowledged was written, in microseconds since the Unix epoch; null: it has all. */
+  oldestUnshippedUs: number | null;
+  /** Sequence numbers that this log has lost to damage, so that they cannot be shipped; null for none since the start. */
+  lost: { records: number; first: number; last: number } | null;
+  /** Null: captures are not shipped. */
+  captures: CaptureFigures | null;
+  /** Why no captures are shipped although they should be; null while they are. */
+  captureFault: string | null;
 }
 
 export interface ShipperOptions {
   cell: string;
   storeId: string;
   tail: LogTail;
+  /** Undefined: captures are not shipped. */
+  captures?: CaptureShipper;
+  /** Where people reach the cell; null if nobody said. */
+  publicUrl?: string | null;
+  /** The last sequence number that is committed; what the tail has proven may be behind it. */
+  committedSequence?(): number;
   connect(): Promise<PlantConnection>;
   onStatus(status: ShipperStatus): void;
   lookMs?: number;
@@ -51,6 +76,13 @@ export class Shipper {
   readonly #subject: string;
   readonly #stop = new AbortController();
   #shipped = 0;
+  #lost: ShipperStatus["lost"] = null;
+  #lag: Pick<ShipperStatus, "lagBytes" | "oldestUnshippedUs"> = { lagBytes: 0, oldestUnshippedUs: null };
+  #measuredAtMs = Number.NEGATIVE_INFINITY;
+  #captureFault: string | null = null;
+  /** When captures are tried again after a refusal, in milliseconds. */
+  #capturesAtMs = 0;
+  #capturesBegun = false;
 
   constructor(options: ShipperOptions) {
     this.#options = options;
@@ -71,8 +103,9 @@ export class Shipper {
       } catch (error) {
         if (this.#stop.signal.aborted) return;
         const isRefusal = error instanceof PlantRefusal;
-        this.#report(isRefusal ? error.message : `the plant does not take messages: ${reasonOf(error)}`);
-        await this.#pause(isRefusal ? longestPauseMs : pauseMs);
+        const fault = isRefusal ? error.message : `the plant does not take messages: ${reasonOf(error)}`;
+        this.#report(fault);
+        await this.#pauseAway(fault, isRefusal ? longestPauseMs : pauseMs);
         pauseMs = Math.min(2 * pauseMs, longestPauseMs);
       }
     }
@@ -80,6 +113,7 @@ export class Shipper {
 
   async #ship(onSuccess: () => void): Promise<void> {
     const plant = await this.#options.connect();
+    this.#capturesBegun = false;
     try {
       await plant.requireLogStream();
       let standing = await this.#standing(plant);
@@ -88,10 +122,14 @@ export class Shipper {
         const batch = await this.#options.tail.next();
         if (batch === null) {
           if (plant.isClosed) throw new Error("the connection was lost");
+          this.#lag = { lagBytes: 0, oldestUnshippedUs: null };
+          const isSent = await this.#shipCaptures(plant);
           this.#report(null);
-          await this.#pause(this.#options.lookMs ?? LOOK_MS);
+          if (!isSent) await this.#pause(this.#options.lookMs ?? LOOK_MS);
           continue;
         }
+        this.#noteGap(batch);
+        await this.#measure(batch);
         try {
           standing = await this.#publish(plant, batch, standing);
           onSuccess();
@@ -117,6 +155,7 @@ export class Shipper {
     }
     const streamSequence = last?.streamSequence ?? 0;
     if (own === null) {
+      this.#shipped = 0;
       this.#options.tail.seek(0);
       return { part: 1, streamSequence };
     }
@@ -135,8 +174,9 @@ export class Shipper {
     if (fields === null) throw new PlantRefusal(`${place} is damaged, or was not sent by this service`);
     const { firstSequence, lastSequence, part, parts } = fields;
     const whole = await this.#options.tail.range(firstSequence, lastSequence);
-    const bytes = whole !== null && parts > 1 ? partOf(whole, part) : whole;
-    if (bytes !== null && Buffer.compare(bytes, message.bytes) === 0) return fields;
+    const bytes = whole !== null && parts > 1 ? partOf(placeless(whole), part) : whole && placeless(whole);
+    const theirs = part === 1 ? placeless(message.bytes) : message.bytes;
+    if (bytes !== null && Buffer.compare(bytes, theirs) === 0) return fields;
     throw new PlantRefusal(
       `${place} has records ${firstSequence} to ${lastSequence} of this store, but its log has others: ` +
         "another copy of the store ships, or the store was put back from a backup",
@@ -147,11 +187,15 @@ export class Shipper {
     const { firstSequence, lastSequence } = batch;
     const count = lastSequence - firstSequence + 1;
     const parts = Math.max(1, Math.ceil(batch.bytes.length / BATCH_BYTES));
+    const sender = encodeSender({
+      logSequence: this.#lastSequence,
+      publicUrl: this.#options.publicUrl ?? null,
+    });
     let expected = from.streamSequence;
     for (let part = parts > 1 ? from.part : 1; part <= parts; part++) {
       const bytes = partOf(batch.bytes, part);
       const fields = encodeFields(messageFields({ firstSequence, lastSequence, count, part, parts }, bytes));
-      expected = await plant.publish(this.#subject, fields, bytes, {
+      expected = await plant.publish(this.#subject, { ...fields, ...sender }, bytes, {
         subjects: cellSubjects(this.#options.cell),
         expected,
       });
@@ -160,9 +204,71 @@ export class Shipper {
     return { part: 1, streamSequence: expected };
   }
 
+  /** Sends one chunk of captures. Whatever refuses them does not hold up the log. */
+  async #shipCaptures(plant: PlantConnection): Promise<boolean> {
+    const { captures, longestPauseMs = LONGEST_PAUSE_MS } = this.#options;
+    if (captures === undefined || Date.now() < this.#capturesAtMs) return false;
+    try {
+      if (!this.#capturesBegun) await captures.begin(plant);
+      this.#capturesBegun = true;
+      const isSent = await captures.step(plant);
+      this.#captureFault = null;
+      return isSent;
+    } catch (error) {
+      if (plant.isClosed) throw error;
+      this.#captureFault = `captures are not shipped: ${reasonOf(error)}`;
+      this.#capturesBegun = false;
+      this.#capturesAtMs = Date.now() + longestPauseMs;
+      return false;
+    }
+  }
+
+  /** Sequence numbers between two messages are lost to damage of the log. The reader sees the jump; here it is counted and said. */
+  #noteGap({ firstSequence }: LogBatch): void {
+    const first = this.#shipped + 1;
+    if (firstSequence <= first) return;
+    const last = firstSequence - 1;
+    if (this.#lost?.last === last) return;
+    this.#lost = { records: (this.#lost?.records ?? 0) + last - first + 1, first: this.#lost?.first ?? first, last };
+  }
+
+  async #measure(oldest: LogBatch): Promise<void> {
+    if (performance.now() - this.#measuredAtMs < MEASURE_MS) return;
+    this.#measuredAtMs = performance.now();
+    const lagBytes = oldest.bytes.length + (await this.#options.tail.unreadBytes());
+    this.#lag = { lagBytes, oldestUnshippedUs: firstTimeUs(oldest) };
+  }
+
+  /** Waits. Meanwhile the log may grow, and with it what the plant lacks. */
+  async #pauseAway(fault: string, pauseMs: number): Promise<void> {
+    const endMs = performance.now() + pauseMs;
+    const { tail } = this.#options;
+    while (!this.#stop.signal.aborted) {
+      tail.seek(this.#shipped);
+      const oldest = await tail.next().catch(() => null);
+      if (oldest !== null) await this.#measure(oldest).catch(() => {});
+      this.#report(fault);
+      const leftMs = endMs - performance.now();
+      if (leftMs <= 0) return;
+      await this.#pause(Math.min(leftMs, MEASURE_MS));
+    }
+  }
+
+  /** The last sequence number of the log that is known here. */
+  get #lastSequence(): number {
+    return Math.max(this.#options.tail.durableSequence, this.#options.committedSequence?.() ?? 0);
+  }
+
   #report(fault: string | null): void {
-    const durableSequence = this.#options.tail.durableSequence;
-    this.#options.onStatus({ fault, shippedSequence: this.#shipped, durableSequence });
+    // With nothing left to ship, all that is proven has been shipped. A last mark of the log is proven by nothing.
+    const isDone = fault === null && this.#lag.oldestUnshippedUs === null;
+    const durableSequence = isDone ? this.#options.tail.durableSequence : this.#lastSequence;
+    const captures = this.#options.captures?.figures ?? null;
+    const [lost, captureFault] = [this.#lost, this.#captureFault];
+    this.#options.onStatus({
+      ...{ fault, shippedSequence: this.#shipped, durableSequence, ...this.#lag },
+      ...{ lost, captures, captureFault },
+    });
   }
 
   async #pause(pauseMs: number): Promise<void> {
@@ -172,6 +278,10 @@ export class Shipper {
 
 function partOf(bytes: Uint8Array, part: number): Uint8Array {
   return bytes.subarray((part - 1) * BATCH_BYTES, part * BATCH_BYTES);
+}
+
+function firstTimeUs({ bytes }: LogBatch): number {
+  return readRecordHeader(new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength), 0).timeUs;
 }
 
 function reasonOf(error: unknown): string {

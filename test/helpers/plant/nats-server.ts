@@ -89,15 +89,15 @@ export class NatsServer {
     }
   }
 
-  /** All messages of the log stream, in order. */
-  async messages(): Promise<StoredMessage[]> {
+  /** All messages of a stream, in order. */
+  async messages(stream = LOG_STREAM): Promise<StoredMessage[]> {
     const connection = await connect({ servers: this.url });
     try {
       const manager = await jetstreamManager(connection);
-      const { state } = await manager.streams.info(LOG_STREAM);
+      const { state } = await manager.streams.info(stream);
       const messages: StoredMessage[] = [];
       for (let seq = state.first_seq; seq <= state.last_seq && state.messages > 0; seq++) {
-        const found = await manager.streams.getMessage(LOG_STREAM, { seq });
+        const found = await manager.streams.getMessage(stream, { seq });
         if (found === null) throw new Error(`message ${seq} is not there`);
         const { subject, header, data } = found;
         messages.push({ subject, streamSequence: seq, header: (name) => header.get(name), bytes: data });
