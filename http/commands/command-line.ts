@@ -15,6 +15,7 @@ import {
   KEYS_REMOVE_OPTIONS,
   LISTEN_OPTIONS,
   PLANT_INIT_OPTIONS,
+  PLANT_RESTORE_OPTIONS,
   PLANT_VERIFY_OPTIONS,
   PRODUCERS_LIST_OPTIONS,
   PRODUCERS_REMOVE_OPTIONS,
@@ -172,6 +173,13 @@ function addPlantCommands(plant: Command): void {
     "compare the log of a store with what the plant has of it; exit 1 if anything is missing or different",
     PLANT_VERIFY_OPTIONS,
     async () => warning((await import("./plant-command.js")).verify),
+  );
+  addCommand(
+    plant,
+    "restore",
+    "make the store of a cell anew from what the plant has; --acknowledge ends the warning in health",
+    PLANT_RESTORE_OPTIONS,
+    async () => warning((await import("./plant-command.js")).restore),
   );
 }
 

@@ -1,4 +1,5 @@
 import { counted } from "../../core/counted.js";
+import { wallClockUs } from "../../core/service-clock.js";
 import { viewDataDirectory } from "../../storage/disk/data-directory.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { FileSystemError, whyNotRead } from "../../storage/disk/file-system-error.js";
@@ -6,9 +7,11 @@ import { readWholeFile } from "../../storage/disk/whole-files.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { LogTail } from "../../workers/plant/log-tail.js";
 import { type PlantAddress, PlantClient } from "../../workers/plant/plant-client.js";
+import { restoreStore } from "../../workers/plant/restore-store.js";
+import { removeRestoredNote } from "../../workers/plant/restored-note.js";
 import type { PlantOptions } from "../../workers/plant/shipper-handle.js";
 import { type Difference, verifyPlant } from "../../workers/plant/verify-plant.js";
-import type { PlantInitOptions, PlantVerifyOptions, ServeOptions } from "./command-options.js";
+import type { PlantInitOptions, PlantRestoreOptions, PlantVerifyOptions, ServeOptions } from "./command-options.js";
 import { printLine } from "./command-output.js";
 import { UsageError } from "./resolve-options.js";
 
@@ -39,6 +42,35 @@ export async function verify(options: PlantVerifyOptions): Promise<boolean> {
   printLine(`${of}, ${counted(records, "record")} the same${later}, ${counted(differences, "difference")}`);
   printLine(differences === 0 ? "ok" : "DIFFERENT");
   return differences === 0;
+}
+
+/** `plant restore`: makes a cell's store anew; with --acknowledge it only removes the note of it. @returns false if there was none */
+export async function restore(options: PlantRestoreOptions): Promise<boolean> {
+  const { data, cell, acknowledge } = options;
+  if (acknowledge) {
+    const { path } = await viewDataDirectory(nodeFileSystem, data);
+    const wasThere = await removeRestoredNote(nodeFileSystem, path);
+    printLine(wasThere ? "acknowledged" : `there is nothing to acknowledge in ${path}`);
+    return wasThere;
+  }
+  const address = await requiredAddress(options);
+  if (cell === null) throw new UsageError("--cell is required: the name of the cell in the plant");
+  const path = data.length > 1 ? data.replace(/\/+$/, "") : data;
+  process.umask(0o077);
+  const restored = await withPlant(address, (plant) =>
+    restoreStore({ plant, cell, path, fileSystem: nodeFileSystem, wallUs: wallClockUs }),
+  );
+  const { storeId, records, captureFiles, captureBytes, runsWithoutCaptures, runsWithoutReports, failedRuns, message } =
+    restored;
+  printLine(
+    `store ${storeId} of cell ${cell}: ${counted(records, "record")}, ${counted(captureFiles, "file")} of captures, ${captureBytes} bytes`,
+  );
+  printLine(
+    `not in the plant: captures of ${counted(runsWithoutCaptures, "run")}, reports of ${counted(runsWithoutReports, "run")}; ` +
+      `failed because of it: ${counted(failedRuns, "run")}`,
+  );
+  printLine(message);
+  return true;
 }
 
 /** Uses a client and closes it. @throws UsageError with one line, whatever goes wrong at the plant */

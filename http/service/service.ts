@@ -1,5 +1,4 @@
 import { LIMITS } from "../../core/limits.js";
-import { pathsIn } from "../../storage/disk/data-directory.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { directoryBytes } from "../../storage/disk/whole-files.js";
 import { type PlantOptions, ShipperHandle } from "../../workers/plant/shipper-handle.js";
@@ -166,7 +165,7 @@ interface ServiceParts {
 
 function startShipper({ plant, recorder, log }: ServiceOptions, storeId: string | null): ShipperHandle | undefined {
   if (plant === undefined || storeId === null) return undefined;
-  return new ShipperHandle({ ...plant, storeId, ...pathsIn(recorder.dataDirectory) }, (fault) => {
+  return new ShipperHandle({ ...plant, storeId, path: recorder.dataDirectory }, (fault) => {
     if (fault === null) log.info({ cell: plant.cell }, "the plant takes all that it should get");
     else log.warn({ cell: plant.cell, cause: fault }, "the plant does not get everything");
   });

@@ -5,12 +5,9 @@ import t, { type Test } from "tap";
 import { capturePath } from "../../storage/captures/capture-path.js";
 import { CAPTURE_STREAM, CHUNK_BYTES, decodeChunk, parseChunkSubject } from "../../workers/plant/capture-message.js";
 import { NatsServer, noNatsServer } from "../helpers/plant/nats-server.js";
+import { untilShippedWhole } from "../helpers/plant/shipping-service.js";
 import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
 import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
-
-interface Health {
-  components: { plant: { status: string; detail: string | null } };
-}
 
 const LIMITS = ["--replicas", "1", "--capture-days", "90"];
 
@@ -45,25 +42,6 @@ function filesIn(dataDirectory: string): Map<string, Buffer> {
   return files;
 }
 
-async function untilQuiet(port: number, runs: number, server: NatsServer): Promise<void> {
-  let last = "";
-  for (let looks = 0; looks < 1500; looks++) {
-    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-    const { components } = (await (await fetch(`http://127.0.0.1:${port}/health`)).json()) as Health;
-    const states = (await (await fetch(`http://127.0.0.1:${port}/runs?limit=50`)).json()) as {
-      runs: { status: string }[];
-    };
-    const ended = states.runs.filter(({ status }) => status === "completed" || status === "failed").length;
-    const captures = await server.with((client) => client.streamState(CAPTURE_STREAM));
-    const now = JSON.stringify([/^inspection_plant_capture_bytes \d+$/m.exec(metrics)?.[0], captures?.messages, ended]);
-    const isShipped = /^inspection_plant_lag_records 0$/m.test(metrics) && components.plant.status === "healthy";
-    if (ended >= runs && isShipped && now === last && (captures?.messages ?? 0) > 0) return;
-    last = now;
-    await setTimeout(400);
-  }
-  throw new Error(`still not shipped: ${last}`);
-}
-
 for (const policy of ["all", "reports"] as const) {
   t.test(`captures are shipped when their runs have ended: ${policy}`, { skip: noNatsServer }, async (t) => {
     const server = await NatsServer.startFor(t);
@@ -85,7 +63,7 @@ for (const policy of ["all", "reports"] as const) {
     await server.start();
     await first.end("SIGKILL");
     const second = await start(2);
-    await untilQuiet(second.port, 3, server);
+    await untilShippedWhole(second.port, 3, server);
     t.equal((await second.end()).code, 0);
     const files = filesIn(dataDirectory);
     const ranges = await rangesIn(t, server);

@@ -7,7 +7,8 @@ import { RECORD_HEADER_BYTES, readRecordHeader, recordLength } from "../../stora
  * @param bytes records, or the first bytes of one
  */
 export function placeless(bytes: Uint8Array): Uint8Array {
-  const copy = bytes.slice();
+  // A copy also of a Buffer, whose `slice` is none.
+  const copy = new Uint8Array(bytes);
   const view = new DataView(copy.buffer);
   for (let at = 0; at + RECORD_HEADER_BYTES <= copy.length; ) {
     const { indexLength, bodyLength } = readRecordHeader(view, at);

@@ -34,6 +34,8 @@ export interface StoredMessage {
   subject: string;
   /** Its place in the stream, from 1. */
   streamSequence: number;
+  /** When the stream got it, in milliseconds since the Unix epoch. */
+  timeMs: number;
   header(name: string): string;
   bytes: Uint8Array;
 }
@@ -191,8 +193,9 @@ export class PlantClient {
       throw permissionFault(error, `read the stream ${stream}`);
     });
     if (message === null) return null;
-    const { subject, seq, header, data } = message;
-    return { subject, streamSequence: seq, header: (name) => header?.get(name) ?? "", bytes: data };
+    const { subject, seq, time, header, data } = message;
+    const get = (name: string) => header?.get(name) ?? "";
+    return { subject, streamSequence: seq, timeMs: time.getTime(), header: get, bytes: data };
   }
 
   /**

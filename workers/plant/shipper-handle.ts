@@ -16,8 +16,8 @@ export interface PlantOptions {
 }
 
 export interface ShipperThreadOptions extends PlantOptions {
-  metaPath: string;
-  capturesPath: string;
+  /** The data directory. */
+  path: string;
   storeId: string;
 }
 
@@ -41,7 +41,7 @@ export interface ShipperFigures {
 
 const NOT_REACHED: ShipperStatus = {
   ...{ fault: "the plant has not been reached yet", shippedSequence: 0, durableSequence: 0 },
-  ...{ lagBytes: 0, oldestUnshippedUs: null, lost: null, captures: null, captureFault: null },
+  ...{ lagBytes: 0, oldestUnshippedUs: null, lost: null, captures: null, captureFault: null, restored: null },
 };
 
 /** The shipper as the front sees it. */
@@ -126,8 +126,9 @@ export class ShipperHandle {
 }
 
 /** What keeps the log from the plant comes first, then what keeps captures, then what is lost here. */
-function faultOf({ fault, captureFault, lost, captures }: ShipperStatus): string | null {
+function faultOf({ fault, captureFault, lost, captures, restored }: ShipperStatus): string | null {
   if (fault !== null) return fault;
+  if (restored !== null) return restored;
   if (captureFault !== null) return captureFault;
   if (lost !== null) {
     const { records, first, last } = lost;

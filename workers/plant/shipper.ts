@@ -45,6 +45,8 @@ export interface ShipperStatus {
   captures: CaptureFigures | null;
   /** Why no captures are shipped although they should be; null while they are. */
   captureFault: string | null;
+  /** What this store lacks since it was restored from the plant, until somebody has read it; null: nothing. */
+  restored: string | null;
 }
 
 export interface ShipperOptions {
@@ -57,6 +59,8 @@ export interface ShipperOptions {
   publicUrl?: string | null;
   /** The last sequence number that is committed; what the tail has proven may be behind it. */
   committedSequence?(): number;
+  /** See `ShipperStatus.restored`. */
+  restoredNote?(): string | null;
   connect(): Promise<PlantConnection>;
   onStatus(status: ShipperStatus): void;
   lookMs?: number;
@@ -265,9 +269,10 @@ export class Shipper {
     const durableSequence = isDone ? this.#options.tail.durableSequence : this.#lastSequence;
     const captures = this.#options.captures?.figures ?? null;
     const [lost, captureFault] = [this.#lost, this.#captureFault];
+    const restored = this.#options.restoredNote?.() ?? null;
     this.#options.onStatus({
       ...{ fault, shippedSequence: this.#shipped, durableSequence, ...this.#lag },
-      ...{ lost, captures, captureFault },
+      ...{ lost, captures, captureFault, restored },
     });
   }
 

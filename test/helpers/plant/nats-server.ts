@@ -99,8 +99,9 @@ export class NatsServer {
       for (let seq = state.first_seq; seq <= state.last_seq && state.messages > 0; seq++) {
         const found = await manager.streams.getMessage(stream, { seq });
         if (found === null) throw new Error(`message ${seq} is not there`);
-        const { subject, header, data } = found;
-        messages.push({ subject, streamSequence: seq, header: (name) => header.get(name), bytes: data });
+        const { subject, header, data, time } = found;
+        const get = (name: string) => header.get(name);
+        messages.push({ subject, streamSequence: seq, timeMs: time.getTime(), header: get, bytes: data });
       }
       return messages;
     } finally {

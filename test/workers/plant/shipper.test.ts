@@ -1,65 +1,22 @@
 import { setTimeout } from "node:timers/promises";
-import t, { type Test } from "tap";
+import t from "tap";
 import { createRandom } from "../../../core/random.js";
 import { forEachRecord } from "../../../storage/log/committed-batch.js";
 import { decodeFields, logSubject } from "../../../workers/plant/log-message.js";
-import { LogTail } from "../../../workers/plant/log-tail.js";
 import type { PlantClient, StoredMessage } from "../../../workers/plant/plant-client.js";
-import {
-  type PlantConnection,
-  Shipper,
-  type ShipperOptions,
-  type ShipperStatus,
-} from "../../../workers/plant/shipper.js";
+import type { PlantConnection, ShipperOptions } from "../../../workers/plant/shipper.js";
 import type { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
 import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
-import { createDisk, META, type OpenedLog, openLog, recordOf } from "../../helpers/store/log-harness.js";
+import { type Shipping, ship as shipLog, until, untilShipped } from "../../helpers/plant/shipped-log.js";
+import { createDisk, type OpenedLog, openLog, recordOf } from "../../helpers/store/log-harness.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
 const STORE = "11111111-1111-4111-8111-111111111111";
 const OTHER_STORE = "22222222-2222-4222-8222-222222222222";
 
-interface Shipping {
-  status: ShipperStatus;
-  stop(): Promise<void>;
-}
-
+/** With the store's id that most tests have. */
 function ship(disk: SimulatedDisk, options: Pick<ShipperOptions, "connect"> & Partial<ShipperOptions>): Shipping {
-  const shipping = { status: { fault: "not started" } as ShipperStatus };
-  const shipper = new Shipper({
-    cell: "cell-7",
-    storeId: STORE,
-    tail: new LogTail({ fileSystem: disk, directory: META }),
-    onStatus: (status) => (shipping.status = status),
-    ...{ lookMs: 5, firstPauseMs: 5, longestPauseMs: 100 },
-    ...options,
-  });
-  const running = shipper.run();
-  const stop = (): Promise<void> => {
-    shipper.stop();
-    return running;
-  };
-  return Object.assign(shipping, { stop });
-}
-
-async function until(t: Test, condition: () => boolean, what: () => string): Promise<void> {
-  for (let looks = 0; !condition(); looks++) {
-    if (looks > 3000) return void t.fail(`still waiting: ${what()}`);
-    await setTimeout(10);
-  }
-}
-
-/** Waits until the plant has all data records. */
-async function untilShipped(t: Test, { log, seen, timers }: OpenedLog, shipping: Shipping): Promise<void> {
-  const last = seen.at(-1)?.sequence ?? 0;
-  await until(
-    t,
-    () => {
-      timers.fire();
-      return shipping.status.fault === null && shipping.status.shippedSequence >= last;
-    },
-    () => `record ${last} of ${log.nextSequence - 1}, ${JSON.stringify(shipping.status)}`,
-  );
+  return shipLog({ disk, storeId: STORE, ...options });
 }
 
 /** Names of the records in the plant, as a hub would read them: parts joined, every CRC and number checked. */
