@@ -54,7 +54,7 @@ t.test("a service ships to the plant, and says so; without it, it records on", {
   const withoutStream = await start();
   await untilPlant(
     withoutStream.port,
-    /^degraded since .*INSPECTION_LOG is not there: make it with `inspection-service plant init`$/,
+    /^degraded since .*INSPECTION_LOG is not there: make it with `inspection-service plant init` \(the plant lacks \d+ records, \d+ bytes, the oldest \d+ s old\)$/,
   );
   t.equal((await withoutStream.end()).code, 0, "it also stops cleanly without the plant");
   const init = (days: string) =>

@@ -188,6 +188,9 @@ class Restoring {
     const { metaPath, quarantinePath } = pathsIn(this.#path);
     const state = this.#state;
     state.finishReplay();
+    const named = (run: RunState) => storedEnd(run, "captures") > 0 || storedEnd(run, "reports") > 0;
+    const active = [...state.activeRuns()].filter(named);
+    if (this.#lacks.size === 0 && active.length === 0) return;
     const log = await Log.open({
       ...{ fileSystem, directory: metaPath, quarantineDirectory: quarantinePath, durability: "full", usesHints: false },
       ...{ evidence: null, openingState: () => state.openingState(), onRecords: () => undefined },
@@ -210,9 +213,8 @@ class Restoring {
         const { run } = change;
         await append((timeUs) => without(run, lack, timeUs));
       }
-      for (const run of [...state.activeRuns()]) {
+      for (const run of active) {
         const lack = { captures: storedEnd(run, "captures") > 0, reports: storedEnd(run, "reports") > 0 };
-        if (!lack.captures && !lack.reports) continue;
         this.#failedRuns++;
         const ending = { status: "failed", errorMessage: LOST_MESSAGE, notes: [] } as const;
         await append((timeUs) => without(endRun(run, { ...ending, notes: [] }, timeUs), lack, timeUs));

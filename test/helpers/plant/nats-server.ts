@@ -36,6 +36,11 @@ export class NatsServer {
     return server;
   }
 
+  /** As its settings name it. */
+  get name(): string {
+    return /server_name: "([^"]+)"/.exec(this.#settings)?.[1] ?? "";
+  }
+
   get url(): string {
     return `nats://127.0.0.1:${this.#port}`;
   }

@@ -1,13 +1,13 @@
 import { setTimeout } from "node:timers/promises";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { forEachRecord } from "../../../storage/log/committed-batch.js";
-import { decodeFields, logSubject } from "../../../workers/plant/log-message.js";
-import type { PlantClient, StoredMessage } from "../../../workers/plant/plant-client.js";
+import { logSubject } from "../../../workers/plant/log-message.js";
+import type { PlantClient } from "../../../workers/plant/plant-client.js";
 import type { PlantConnection, ShipperOptions } from "../../../workers/plant/shipper.js";
 import type { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
 import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
 import { type Shipping, ship as shipLog, until, untilShipped } from "../../helpers/plant/shipped-log.js";
+import { namesIn } from "../../helpers/plant/shipped-names.js";
 import { createDisk, type OpenedLog, openLog, recordOf } from "../../helpers/store/log-harness.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
@@ -17,31 +17,6 @@ const OTHER_STORE = "22222222-2222-4222-8222-222222222222";
 /** With the store's id that most tests have. */
 function ship(disk: SimulatedDisk, options: Pick<ShipperOptions, "connect"> & Partial<ShipperOptions>): Shipping {
   return shipLog({ disk, storeId: STORE, ...options });
-}
-
-/** Names of the records in the plant, as a hub would read them: parts joined, every CRC and number checked. */
-function namesIn(messages: readonly StoredMessage[]): string[] {
-  const names: string[] = [];
-  let next = 1;
-  let pieces: Uint8Array[] = [];
-  for (const { header, bytes, streamSequence } of messages) {
-    const fields = decodeFields(header, bytes);
-    if (fields === null) throw new Error(`message ${streamSequence} is damaged`);
-    if (fields.firstSequence !== next || fields.part !== pieces.length + 1) {
-      throw new Error(
-        `message ${streamSequence} begins with ${fields.firstSequence}, part ${fields.part}: not ${next}`,
-      );
-    }
-    pieces.push(bytes);
-    if (fields.part < fields.parts) continue;
-    const whole = { bytes: Buffer.concat(pieces), segmentBase: 1, offset: 0 };
-    forEachRecord(whole, ({ sequence, type, index }) => {
-      if (sequence !== next++) throw new Error(`record ${sequence} instead of ${next - 1}`);
-      if (type === 16) names.push(new TextDecoder().decode(index));
-    });
-    pieces = [];
-  }
-  return names;
 }
 
 const SIZES = [0, 40, 3_000, 200_000, 700_000, 1_500_000];
