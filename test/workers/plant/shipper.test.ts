@@ -1,14 +1,15 @@
 import { setTimeout } from "node:timers/promises";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
+import { segmentName } from "../../../storage/log/segment.js";
 import { logSubject } from "../../../workers/plant/log-message.js";
-import type { PlantClient } from "../../../workers/plant/plant-client.js";
+import { type PlantClient, serverFault } from "../../../workers/plant/plant-client.js";
 import type { PlantConnection, ShipperOptions } from "../../../workers/plant/shipper.js";
 import type { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
 import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
 import { type Shipping, ship as shipLog, until, untilShipped } from "../../helpers/plant/shipped-log.js";
 import { namesIn } from "../../helpers/plant/shipped-names.js";
-import { createDisk, type OpenedLog, openLog, recordOf } from "../../helpers/store/log-harness.js";
+import { createDisk, META, type OpenedLog, openLog, recordOf } from "../../helpers/store/log-harness.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
 const STORE = "11111111-1111-4111-8111-111111111111";
@@ -185,4 +186,65 @@ t.test("what is wrong with the plant is said in one line", { skip: noNatsServer 
   );
   const closed = await NatsServer.startFor(t, "authorization { user: a, password: b }");
   await faultOf(() => closed.client(), /^the server at nats:\S+ refuses the credentials \(/);
+});
+
+t.test("a gap that damage leaves in a sealed segment is told, and what follows is shipped", { skip: noNatsServer }, async (t) => {
+  const server = await NatsServer.startFor(t);
+  await server.with((client) => client.createLogStream(1));
+  const disk = await createDisk();
+  const opened = await openLog(disk, { segmentBytes: 100_000 });
+  for (let record = 0; record < 12; record++) {
+    await opened.log.whenCommitted(opened.log.append(recordOf(`record-${record}`, 30_000)));
+    opened.timers.fire();
+  }
+  const hurt = opened.seen[1]?.location;
+  const file = await disk.open(`${META}/${segmentName(hurt?.segmentBase ?? 0)}`, "update");
+  await file.write(Buffer.alloc(64, 0xff), (hurt?.offset ?? 0) + 1_000);
+  await file.close();
+  const shipping = ship(disk, { connect: () => server.client() });
+  await untilShipped(t, opened, shipping);
+  const sequence = opened.seen[1]?.sequence as number;
+  t.strictSame(shipping.status.lost, { records: 1, first: sequence, last: sequence });
+  await shipping.stop();
+  const numbers = (await server.messages()).map(({ header }) => [header("Inspection-First"), header("Inspection-Last")]);
+  t.notOk(numbers.some(([first, last]) => Number(first) <= sequence && sequence <= Number(last)));
+  await opened.log.close();
+});
+
+t.test("a user may ship as its own cell, and not as another one", { skip: noNatsServer }, async (t) => {
+  const allowed = [
+    ...["inspection.log.cell-7.*", "inspection.captures.cell-7.>", "$JS.API.STREAM.CREATE.*"],
+    ...["INSPECTION_LOG", "INSPECTION_CAPTURES"].flatMap((stream) => [
+      `$JS.API.STREAM.INFO.${stream}`,
+      `$JS.API.STREAM.MSG.GET.${stream}`,
+    ]),
+  ];
+  const user = `{ user: a, password: b, permissions: { publish: ${JSON.stringify(allowed)}, subscribe: ["_INBOX.>"] } }`;
+  const server = await NatsServer.startFor(t, `authorization { users: [${user}] }\nno_auth_user: a`);
+  await server.with((client) => client.createStreams({ replicas: 1, captureDays: 1, captureBytes: null }));
+  const disk = await createDisk();
+  const opened = await openLog(disk);
+  await append(opened, "a");
+  const own = ship(disk, { connect: () => server.client() });
+  await untilShipped(t, opened, own);
+  await own.stop();
+  const other = ship(disk, { cell: "cell-8", connect: () => server.client() });
+  await until(
+    t,
+    () => /^this user may not publish on inspection\.log\.cell-8\./.test(other.status.fault ?? ""),
+    () => JSON.stringify(other.status),
+  );
+  t.ok((other.status.oldestUnshippedUs ?? 0) > 0 && other.status.lagBytes > 0, "the lag is told");
+  await other.stop();
+});
+
+t.test("what a server must have", async (t) => {
+  const info = { version: "2.12.0", max_payload: 1_048_576, jetstream: true };
+  for (const version of ["2.12.0", "2.12.1-RC.1", "2.15.1", "3.0.0"]) t.equal(serverFault({ ...info, version }), null);
+  for (const version of ["2.11.9", "2.2.0", "1.20.0"])
+    t.equal(serverFault({ ...info, version }), `has version ${version}: 2.12 or newer is needed`);
+  t.match(serverFault({}), /^has version unknown: /);
+  t.match(serverFault({ ...info, jetstream: false }), /^has no JetStream: /);
+  t.equal(serverFault({ ...info, max_payload: 528_384 }), null);
+  t.match(serverFault({ ...info, max_payload: 528_383 }), /^takes messages of at most 528383 bytes: /);
 });
