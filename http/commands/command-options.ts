@@ -166,6 +166,7 @@ export const SERVE_OPTIONS = {
   "retain-bytes": sizeBound(
     "remove the oldest captures of ended runs while all captures together take more than this; records and reports stay",
   ),
+  "retain-after-shipping": toggle("keep captures until the plant has them; needs --plant-captures all"),
   "webhook-allow": ranges("deliver webhooks only to these address ranges"),
   "webhook-deny": ranges("never deliver webhooks to these address ranges"),
   "webhook-ca": path("certificate authority in PEM to trust for webhook receivers, in addition to the system's", null),

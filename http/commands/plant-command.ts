@@ -7,8 +7,8 @@ import { readWholeFile } from "../../storage/disk/whole-files.js";
 import { StorageError } from "../../storage/storage-error.js";
 import { LogTail } from "../../workers/plant/log-tail.js";
 import { type PlantAddress, PlantClient } from "../../workers/plant/plant-client.js";
-import { restoreStore } from "../../workers/plant/restore-store.js";
-import { removeRestoredNote } from "../../workers/plant/restored-note.js";
+import { restoreStore } from "../../workers/plant/restore/restore-store.js";
+import { removeRestoredNote } from "../../workers/plant/restore/restored-note.js";
 import type { PlantOptions } from "../../workers/plant/shipper-handle.js";
 import { type Difference, verifyPlant } from "../../workers/plant/verify-plant.js";
 import type { PlantInitOptions, PlantRestoreOptions, PlantVerifyOptions, ServeOptions } from "./command-options.js";
@@ -96,6 +96,9 @@ async function requiredAddress(options: Parameters<typeof plantAddress>[0]): Pro
 /** What the options of `serve` say of the plant; undefined without --plant. @throws UsageError for options that do not fit together */
 export async function plantOptions(options: ServeOptions): Promise<PlantOptions | undefined> {
   const address = await plantAddress(options);
+  if (options["retain-after-shipping"] && (address === null || options["plant-captures"] !== "all")) {
+    throw new UsageError("--retain-after-shipping needs --plant and --plant-captures all: else the plant never gets them");
+  }
   if (address === null) {
     for (const name of ["cell", "plant-rate-bytes", "public-url"] as const) {
       if (options[name] !== null)

@@ -211,7 +211,11 @@ async function recorderOptions(options: ServeOptions): Promise<RecorderOptions> 
       deny: options["webhook-deny"],
       extraCa: await extraAuthorities(options["webhook-ca"]),
     },
-    retention: { days: options["retain-days"], bytes: options["retain-bytes"] },
+    retention: {
+      days: options["retain-days"],
+      bytes: options["retain-bytes"],
+      afterShipping: options["retain-after-shipping"],
+    },
   };
 }
 

@@ -104,7 +104,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       { runs: readers.view.runs.size, cell_socket: ready.cellSocketPath, cell_listen: ready.cellListen },
       "the view is ready, producers can connect",
     );
-    shipper = startShipper(options, ready.storeId);
+    shipper = startShipper(options, ready.storeId, (sequence) => recorder.capturesShipped(sequence));
     const slices = new ThreadSlices();
     large = new LargeDocuments({
       view: readers.view,
@@ -163,12 +163,17 @@ interface ServiceParts {
   shipper: ShipperHandle | undefined;
 }
 
-function startShipper({ plant, recorder, log }: ServiceOptions, storeId: string | null): ShipperHandle | undefined {
+function startShipper(
+  { plant, recorder, log }: ServiceOptions,
+  storeId: string | null,
+  onCaptures: (sequence: number) => void,
+): ShipperHandle | undefined {
   if (plant === undefined || storeId === null) return undefined;
-  return new ShipperHandle({ ...plant, storeId, path: recorder.dataDirectory }, (fault) => {
+  const onFault = (fault: string | null): void => {
     if (fault === null) log.info({ cell: plant.cell }, "the plant takes all that it should get");
     else log.warn({ cell: plant.cell, cause: fault }, "the plant does not get everything");
-  });
+  };
+  return new ShipperHandle({ ...plant, storeId, path: recorder.dataDirectory }, onFault, onCaptures);
 }
 
 /** Starts the HTTP server over the opened store. @throws HttpServerError if it cannot listen on the address */

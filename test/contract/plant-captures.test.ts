@@ -91,3 +91,37 @@ for (const policy of ["all", "reports"] as const) {
     t.match(verified, { code: 0, stdout: /^cell cell-7: \d+ messages, \d+ records the same, 0 differences\nok\n$/ });
   });
 }
+
+t.test("retention waits for the plant", { skip: noNatsServer }, async (t) => {
+  const refused = await runCommand(["serve", "--retain-after-shipping", "--plant", "nats://a", "--cell", "a"]);
+  t.match(refused, { code: 1, stderr: /--retain-after-shipping needs --plant and --plant-captures all/ });
+  const server = await NatsServer.startFor(t);
+  t.match(await runCommand(["plant", "init", "--plant", server.url, ...LIMITS]), { code: 0 });
+  await server.kill();
+  const dataDirectory = temporaryDirectory(t);
+  const more = ["--plant-captures", "all", "--retain-after-shipping", "--retain-bytes", "1"];
+  const args = ["demo", "--runs", "2", "--plant", server.url, "--cell", "cell-7", ...more];
+  const service = await ServiceProcess.startFor(t, { args, dataDirectory });
+  const captured = () => [...filesIn(dataDirectory)].filter(([name]) => name.endsWith(".cap"));
+  const until = async (what: string, condition: () => Promise<boolean> | boolean): Promise<void> => {
+    for (let looks = 0; !(await condition()); looks++) {
+      if (looks > 2000) return void t.fail(`still waiting: ${what}`);
+      await setTimeout(50);
+    }
+  };
+  const metric = async (name: string): Promise<number> => {
+    const text = await (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text();
+    return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1] ?? Number.NaN);
+  };
+  await until("runs", async () => (await metric("inspection_runs")) >= 2 && captured().length >= 2);
+  const kept = captured();
+  t.equal(await metric("inspection_retention_runs_total"), 0, "nothing is removed while the plant is away");
+  await server.start();
+  await until("retention", () => captured().length === 0);
+  t.equal((await service.end()).code, 0);
+  const ranges = [...(await rangesIn(t, server)).values()];
+  const has = ([name, bytes]: [string, Buffer]) =>
+    ranges.some(({ path, bytes: theirs }) => path === name && theirs.subarray(0, bytes.length).equals(bytes));
+  t.ok(kept.every(has), "the plant has all that was removed");
+  t.comment(`${kept.length} files of captures removed, each after it was shipped`);
+});

@@ -55,15 +55,24 @@ export class ShipperHandle {
   #faultSinceUs = Date.now() * 1000;
   #isStopping = false;
 
-  /** @param onFault called when the fault changes: what is not shipped and why, or null */
-  constructor(options: ShipperThreadOptions, onFault: (fault: string | null) => void) {
+  /**
+   * @param onFault called when the fault changes: what is not shipped and why, or null
+   * @param onCaptures called when the plant has the captures of more runs: of all up to this sequence number
+   */
+  constructor(
+    options: ShipperThreadOptions,
+    onFault: (fault: string | null) => void,
+    onCaptures: (sequence: number) => void,
+  ) {
     const worker = new Worker(new URL("./shipper-thread.js", import.meta.url), {
       workerData: { ...options, committed: this.#committed } satisfies ShipperThreadData,
       name: "shipper",
     });
     this.#worker = worker;
     const take = (status: ShipperStatus): void => {
+      const before = this.#status.captures?.sequence ?? 0;
       this.#status = status;
+      if (status.captures !== null && status.captures.sequence !== before) onCaptures(status.captures.sequence);
       const fault = faultOf(status);
       if (fault === this.#fault) return;
       if (fault === null || this.#fault === null) this.#faultSinceUs = Date.now() * 1000;

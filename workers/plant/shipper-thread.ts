@@ -4,7 +4,7 @@ import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { CaptureShipper } from "./capture-shipper.js";
 import { LogTail } from "./log-tail.js";
 import { PlantClient } from "./plant-client.js";
-import { readRestoredNote } from "./restored-note.js";
+import { readRestoredNote } from "./restore/restored-note.js";
 import { Shipper } from "./shipper.js";
 import type { ShipperThreadData } from "./shipper-handle.js";
 

@@ -43,6 +43,7 @@ t.test("the defaults are those of the contract", async (t) => {
     "disk-critical-bytes": null,
     "retain-days": null,
     "retain-bytes": null,
+    "retain-after-shipping": false,
     "allowed-host": [],
     "webhook-allow": [],
     "webhook-deny": [],

@@ -1,21 +1,21 @@
 import { dirname } from "node:path";
-import type { Change } from "../../core/link/change.js";
-import { endRun } from "../../core/run/run-end.js";
-import { storedEnd, withoutCaptures } from "../../core/run/run-files.js";
-import type { RunState } from "../../core/run/run-state.js";
-import { removeTree } from "../../storage/backup/backup-target.js";
-import { capturePath } from "../../storage/captures/capture-path.js";
-import { FORMAT_FILE, formatBytes, pathsIn } from "../../storage/disk/data-directory.js";
-import { orWhereMissing } from "../../storage/disk/file-system-error.js";
-import type { FileSystem } from "../../storage/disk/file-system-interface.js";
-import { replaceFile } from "../../storage/disk/whole-files.js";
-import type { LogRecord, RecordLocation } from "../../storage/log/committed-batch.js";
-import { Log } from "../../storage/log/log.js";
-import { LogReader } from "../../storage/log/log-reader.js";
-import { decodeChanges, encodeChanges } from "../../storage/records/change-record.js";
-import { indexedEnd } from "../../storage/records/record-fold.js";
-import { RECORD_TYPE } from "../../storage/records/record-index.js";
-import { RecorderState } from "../recorder/recorder-state.js";
+import type { Change } from "../../../core/link/change.js";
+import { endRun } from "../../../core/run/run-end.js";
+import { storedEnd, withoutCaptures } from "../../../core/run/run-files.js";
+import type { RunState } from "../../../core/run/run-state.js";
+import { removeTree } from "../../../storage/backup/backup-target.js";
+import { capturePath } from "../../../storage/captures/capture-path.js";
+import { FORMAT_FILE, formatBytes, pathsIn } from "../../../storage/disk/data-directory.js";
+import { orWhereMissing } from "../../../storage/disk/file-system-error.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
+import { replaceFile } from "../../../storage/disk/whole-files.js";
+import type { LogRecord, RecordLocation } from "../../../storage/log/committed-batch.js";
+import { Log } from "../../../storage/log/log.js";
+import { LogReader } from "../../../storage/log/log-reader.js";
+import { decodeChanges, encodeChanges } from "../../../storage/records/change-record.js";
+import { indexedEnd } from "../../../storage/records/record-fold.js";
+import { RECORD_TYPE } from "../../../storage/records/record-index.js";
+import { RecorderState } from "../../recorder/recorder-state.js";
 import {
   cellSubjects,
   decodeFields,
@@ -24,9 +24,9 @@ import {
   logSubject,
   type MessageFields,
   storeIdOfSubject,
-} from "./log-message.js";
+} from "../log-message.js";
 import { LogRebuilder } from "./log-rebuilder.js";
-import { type PlantClient, PlantRefusal, type StoredMessage } from "./plant-client.js";
+import { type PlantClient, PlantRefusal, type StoredMessage } from "../plant-client.js";
 import { RestoredCaptures } from "./restored-captures.js";
 import { writeRestoredNote } from "./restored-note.js";
 

@@ -1,7 +1,7 @@
-import { isPlainObject } from "../../core/json/json.js";
-import { orWhereMissing } from "../../storage/disk/file-system-error.js";
-import type { FileSystem } from "../../storage/disk/file-system-interface.js";
-import { readWholeFile, replaceFile } from "../../storage/disk/whole-files.js";
+import { isPlainObject } from "../../../core/json/json.js";
+import { orWhereMissing } from "../../../storage/disk/file-system-error.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
+import { readWholeFile, replaceFile } from "../../../storage/disk/whole-files.js";
 
 /** In the data directory of a store that was made anew from the plant, until somebody has read what it lacks. */
 const NOTE_FILE = "restored.json";

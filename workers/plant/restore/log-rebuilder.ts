@@ -1,11 +1,11 @@
-import type { FileSystem } from "../../storage/disk/file-system-interface.js";
-import { writeFully } from "../../storage/disk/whole-files.js";
-import { forEachRecord, type LogRecord, type RecordLocation } from "../../storage/log/committed-batch.js";
-import { isContentIntact, readRecordHeader, recordLength, writeHeaderCrc } from "../../storage/log/record-format.js";
-import { createSegment, encodeSegmentStart, type WritableSegment } from "../../storage/log/segment.js";
-import { randomSalt } from "../../storage/recovery/recovery.js";
-import { StorageError } from "../../storage/storage-error.js";
-import type { RecorderState } from "../recorder/recorder-state.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
+import { writeFully } from "../../../storage/disk/whole-files.js";
+import { forEachRecord, type LogRecord, type RecordLocation } from "../../../storage/log/committed-batch.js";
+import { isContentIntact, readRecordHeader, recordLength, writeHeaderCrc } from "../../../storage/log/record-format.js";
+import { createSegment, encodeSegmentStart, type WritableSegment } from "../../../storage/log/segment.js";
+import { randomSalt } from "../../../storage/recovery/recovery.js";
+import { StorageError } from "../../../storage/storage-error.js";
+import type { RecorderState } from "../../recorder/recorder-state.js";
 
 /** As the log's own default. */
 const SEGMENT_BYTES = 64 * 1024 * 1024;

@@ -1,13 +1,13 @@
-import { storedEnd } from "../../core/run/run-files.js";
-import type { RunState } from "../../core/run/run-state.js";
-import { type CaptureKind, capturePath } from "../../storage/captures/capture-path.js";
-import { verifyExtents } from "../../storage/captures/capture-reader.js";
-import { extentsOfRun } from "../../storage/captures/stored-extents.js";
-import { orWhereMissing } from "../../storage/disk/file-system-error.js";
-import type { FileSystem } from "../../storage/disk/file-system-interface.js";
-import { writeFully } from "../../storage/disk/whole-files.js";
-import { CAPTURE_STREAM, CHUNK_BYTES, chunkCount, chunkSubject, decodeChunk } from "./capture-message.js";
-import type { PlantClient } from "./plant-client.js";
+import { storedEnd } from "../../../core/run/run-files.js";
+import type { RunState } from "../../../core/run/run-state.js";
+import { type CaptureKind, capturePath } from "../../../storage/captures/capture-path.js";
+import { verifyExtents } from "../../../storage/captures/capture-reader.js";
+import { extentsOfRun } from "../../../storage/captures/stored-extents.js";
+import { orWhereMissing } from "../../../storage/disk/file-system-error.js";
+import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
+import { writeFully } from "../../../storage/disk/whole-files.js";
+import { CAPTURE_STREAM, CHUNK_BYTES, chunkCount, chunkSubject, decodeChunk } from "../capture-message.js";
+import type { PlantClient } from "../plant-client.js";
 
 export interface CaptureSource {
   plant: Pick<PlantClient, "lastMessage">;
