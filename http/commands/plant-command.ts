@@ -97,7 +97,9 @@ async function requiredAddress(options: Parameters<typeof plantAddress>[0]): Pro
 export async function plantOptions(options: ServeOptions): Promise<PlantOptions | undefined> {
   const address = await plantAddress(options);
   if (options["retain-after-shipping"] && (address === null || options["plant-captures"] !== "all")) {
-    throw new UsageError("--retain-after-shipping needs --plant and --plant-captures all: else the plant never gets them");
+    throw new UsageError(
+      "--retain-after-shipping needs --plant and --plant-captures all: else the plant never gets them",
+    );
   }
   if (address === null) {
     for (const name of ["cell", "plant-rate-bytes", "public-url"] as const) {

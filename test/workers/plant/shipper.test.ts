@@ -188,28 +188,35 @@ t.test("what is wrong with the plant is said in one line", { skip: noNatsServer 
   await faultOf(() => closed.client(), /^the server at nats:\S+ refuses the credentials \(/);
 });
 
-t.test("a gap that damage leaves in a sealed segment is told, and what follows is shipped", { skip: noNatsServer }, async (t) => {
-  const server = await NatsServer.startFor(t);
-  await server.with((client) => client.createLogStream(1));
-  const disk = await createDisk();
-  const opened = await openLog(disk, { segmentBytes: 100_000 });
-  for (let record = 0; record < 12; record++) {
-    await opened.log.whenCommitted(opened.log.append(recordOf(`record-${record}`, 30_000)));
-    opened.timers.fire();
-  }
-  const hurt = opened.seen[1]?.location;
-  const file = await disk.open(`${META}/${segmentName(hurt?.segmentBase ?? 0)}`, "update");
-  await file.write(Buffer.alloc(64, 0xff), (hurt?.offset ?? 0) + 1_000);
-  await file.close();
-  const shipping = ship(disk, { connect: () => server.client() });
-  await untilShipped(t, opened, shipping);
-  const sequence = opened.seen[1]?.sequence as number;
-  t.strictSame(shipping.status.lost, { records: 1, first: sequence, last: sequence });
-  await shipping.stop();
-  const numbers = (await server.messages()).map(({ header }) => [header("Inspection-First"), header("Inspection-Last")]);
-  t.notOk(numbers.some(([first, last]) => Number(first) <= sequence && sequence <= Number(last)));
-  await opened.log.close();
-});
+t.test(
+  "a gap that damage leaves in a sealed segment is told, and what follows is shipped",
+  { skip: noNatsServer },
+  async (t) => {
+    const server = await NatsServer.startFor(t);
+    await server.with((client) => client.createLogStream(1));
+    const disk = await createDisk();
+    const opened = await openLog(disk, { segmentBytes: 100_000 });
+    for (let record = 0; record < 12; record++) {
+      await opened.log.whenCommitted(opened.log.append(recordOf(`record-${record}`, 30_000)));
+      opened.timers.fire();
+    }
+    const hurt = opened.seen[1]?.location;
+    const file = await disk.open(`${META}/${segmentName(hurt?.segmentBase ?? 0)}`, "update");
+    await file.write(Buffer.alloc(64, 0xff), (hurt?.offset ?? 0) + 1_000);
+    await file.close();
+    const shipping = ship(disk, { connect: () => server.client() });
+    await untilShipped(t, opened, shipping);
+    const sequence = opened.seen[1]?.sequence as number;
+    t.strictSame(shipping.status.lost, { records: 1, first: sequence, last: sequence });
+    await shipping.stop();
+    const numbers = (await server.messages()).map(({ header }) => [
+      header("Inspection-First"),
+      header("Inspection-Last"),
+    ]);
+    t.notOk(numbers.some(([first, last]) => Number(first) <= sequence && sequence <= Number(last)));
+    await opened.log.close();
+  },
+);
 
 t.test("a user may ship as its own cell, and not as another one", { skip: noNatsServer }, async (t) => {
   const allowed = [

@@ -25,8 +25,8 @@ import {
   type MessageFields,
   storeIdOfSubject,
 } from "../log-message.js";
-import { LogRebuilder } from "./log-rebuilder.js";
 import { type PlantClient, PlantRefusal, type StoredMessage } from "../plant-client.js";
+import { LogRebuilder } from "./log-rebuilder.js";
 import { RestoredCaptures } from "./restored-captures.js";
 import { writeRestoredNote } from "./restored-note.js";
 
