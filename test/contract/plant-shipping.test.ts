@@ -25,7 +25,11 @@ t.test("options of the plant that do not fit together, and a plant that is away"
     const { code, stderr } = await runCommand(args);
     t.equal(code, 1, args.join(" "));
     t.match(stderr, message);
+    t.equal(stderr.split("\n").length, 2, "one line");
   }
+  const { stderr } = await runCommand(["serve", "--plant", "nats://me:s3cret@a:1,nats://me:s3cret@b:1", "--cell", "a"]);
+  t.match(stderr, /"nats:\/\/\*\*\*@b:1" is not allowed/);
+  t.notMatch(stderr, /s3cret/, "a password is never said again");
 });
 
 interface Health {

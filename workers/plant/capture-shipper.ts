@@ -94,7 +94,7 @@ export class CaptureShipper {
     this.#keptSinceUs = 1000 * Math.max(byAgeMs, firstSequence > 1 ? firstTimeMs : 0);
   }
 
-  /** Sends the next chunk, if there is one and the rate allows it. @returns false if there is nothing to do now */
+  /** Sends the next chunk or reads on for one, if the rate allows it. @returns false if there is nothing to do now */
   async step(plant: CaptureConnection): Promise<boolean> {
     if (this.#nowMs() < this.#nextAtMs) return false;
     for (;;) {
@@ -109,7 +109,8 @@ export class CaptureShipper {
       }
       const run = this.#runs.shift();
       if (run !== undefined) this.#plan(run);
-      else if (!(await this.#read())) return false;
+      // The log may have grown meanwhile, and goes first.
+      else return this.#read();
     }
   }
 
