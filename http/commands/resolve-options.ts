@@ -116,5 +116,5 @@ async function readConfiguration(
 
 /** An address may hold a password, and error messages end up in logs. */
 function withoutPassword(text: string): string {
-  return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?[^/]*:.*@/i, "$1***@");
+  return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?[^/:]*:(?!\/\/).*@/i, "$1***@");
 }
