@@ -16,8 +16,8 @@ export const SYSTEM_STATUS_MEANINGS = {
 } as const;
 export type SystemStatus = keyof typeof SYSTEM_STATUS_MEANINGS;
 
-/** Keys of the service's own components. All are required, and producers may not put them. */
-export const OWN_COMPONENT_KEYS = ["log", "disk", "recorder", "dispatcher", "artefacts"] as const;
+/** Keys of the service's own components. Producers may not put them. All are required but `plant`, which only a service with a plant has. */
+export const OWN_COMPONENT_KEYS = ["log", "disk", "recorder", "dispatcher", "artefacts", "plant"] as const;
 
 /** One row of health, put by a producer or by the service about itself. */
 export interface ComponentRow {

@@ -14,6 +14,9 @@ import {
   KEYS_LIST_OPTIONS,
   KEYS_REMOVE_OPTIONS,
   LISTEN_OPTIONS,
+  PLANT_INIT_OPTIONS,
+  PLANT_RESTORE_OPTIONS,
+  PLANT_VERIFY_OPTIONS,
   PRODUCERS_LIST_OPTIONS,
   PRODUCERS_REMOVE_OPTIONS,
   REPORT_OPTIONS,
@@ -59,6 +62,9 @@ export function commandLine(): Command {
   addKeyCommands(program.command("keys").description("add, list and remove API keys"));
   addProducerCommands(
     program.command("producers").description("list and remove the producer names of a store that is not being served"),
+  );
+  addPlantCommands(
+    program.command("plant").description("the plant's NATS JetStream: prepare it, and compare a store with it"),
   );
   return program;
 }
@@ -161,6 +167,30 @@ function addProducerCommands(producers: Command): void {
     "forget a name; its results stay stored, and its sequence numbers start again",
     PRODUCERS_REMOVE_OPTIONS,
     async () => warning((await import("./producers-command.js")).removeProducer),
+  );
+}
+
+function addPlantCommands(plant: Command): void {
+  addCommand(
+    plant,
+    "init",
+    "make the streams that take the logs and captures of all cells",
+    PLANT_INIT_OPTIONS,
+    async () => warning((await import("./plant-command.js")).initPlant),
+  );
+  addCommand(
+    plant,
+    "verify",
+    "compare the log of a store with what the plant has of it; exit 1 if anything is missing or different",
+    PLANT_VERIFY_OPTIONS,
+    async () => warning((await import("./plant-command.js")).verify),
+  );
+  addCommand(
+    plant,
+    "restore",
+    "make the store of a cell anew from what the plant has; --acknowledge ends the warning in health",
+    PLANT_RESTORE_OPTIONS,
+    async () => warning((await import("./plant-command.js")).restore),
   );
 }
 

@@ -1,6 +1,8 @@
 import { canonicalUuid, isUuidV7 } from "../../core/identifiers.js";
 import { LIMITS } from "../../core/limits.js";
 import { isWebhookUrl } from "../../core/webhook/webhook-request.js";
+import { CAPTURE_POLICIES, type CapturePolicy } from "../../workers/plant/capture-ranges.js";
+import { isCellName } from "../../workers/plant/log-message.js";
 import { DEFAULT_FINALIZE_TIMEOUT_MS } from "../../workers/recorder/recorder-messages.js";
 import { LOG_FORMATS, LOG_LEVELS, type LogFormat, type LogLevel } from "../log/log-format.js";
 import { isKeyName, KEY_SCOPES, type KeyScope } from "../requests/api-keys.js";
@@ -18,6 +20,7 @@ import {
   parseBaseUrl,
   parseHostNames,
   parseHostPort,
+  parseNatsServers,
   parseOrigins,
   path,
   ranges,
@@ -25,6 +28,54 @@ import {
   sizeBound,
   toggle,
 } from "./option-kinds.js";
+
+/** How the plant is reached. */
+const PLANT_OPTIONS = {
+  plant: option<readonly string[] | null>({
+    placeholder: "<nats://host:port,…>",
+    description: "NATS servers of the plant; its JetStream gets a copy of the log",
+    allowed: "addresses such as nats://10.0.0.5:4222, separated by commas, without user and password",
+    parse: parseNatsServers,
+    fallback: null,
+  }),
+  "plant-credentials": path("credentials file of NATS (.creds) for --plant", null),
+  "plant-ca": path("certificate authority in PEM to trust for --plant, instead of the system's", null),
+} as const satisfies OptionDeclarations;
+
+export const PLANT_INIT_OPTIONS = {
+  ...PLANT_OPTIONS,
+  replicas: integer("servers that keep each message; 3 survive the loss of one", 1, 5, 3, "3"),
+  "capture-days": bound("the plant removes captures after this many days; the log stays for ever", 36_500),
+  "capture-bytes": sizeBound(
+    "the plant removes the oldest captures when all cells' captures together take more than this",
+  ),
+} as const satisfies OptionDeclarations;
+
+export type PlantInitOptions = OptionValues<typeof PLANT_INIT_OPTIONS>;
+
+const CELL = option<string | null>({
+  placeholder: "<name>",
+  description: "name of this cell in the plant; needs --plant",
+  allowed: "1 to 64 characters of a-z, 0-9, dash and underscore",
+  parse: (text) => (isCellName(text) ? text : undefined),
+  fallback: null,
+});
+
+export const PLANT_VERIFY_OPTIONS = {
+  ...PLANT_OPTIONS,
+  data: path("data directory of a store; it may be served meanwhile", "data", "data"),
+} as const satisfies OptionDeclarations;
+
+export type PlantVerifyOptions = OptionValues<typeof PLANT_VERIFY_OPTIONS>;
+
+export const PLANT_RESTORE_OPTIONS = {
+  ...PLANT_OPTIONS,
+  cell: { ...CELL, description: "name of the cell whose store is made anew" },
+  data: path("folder of the new store; it must be missing or empty", "data", "data"),
+  acknowledge: toggle("only say that somebody has read what the restored store lacks: health is healthy again"),
+} as const satisfies OptionDeclarations;
+
+export type PlantRestoreOptions = OptionValues<typeof PLANT_RESTORE_OPTIONS>;
 
 export const SERVE_OPTIONS = {
   data: path("data directory; created if missing", "data", "data"),
@@ -115,6 +166,7 @@ export const SERVE_OPTIONS = {
   "retain-bytes": sizeBound(
     "remove the oldest captures of ended runs while all captures together take more than this; records and reports stay",
   ),
+  "retain-after-shipping": toggle("keep captures until the plant has them; needs --plant-captures all"),
   "webhook-allow": ranges("deliver webhooks only to these address ranges"),
   "webhook-deny": ranges("never deliver webhooks to these address ranges"),
   "webhook-ca": path("certificate authority in PEM to trust for webhook receivers, in addition to the system's", null),
@@ -132,6 +184,21 @@ export const SERVE_OPTIONS = {
     fallback: null,
   }),
   "cell-token-file": path("file with the token that producers send over TCP", null),
+  ...PLANT_OPTIONS,
+  cell: CELL,
+  "plant-captures": choice<CapturePolicy>(
+    "captures that the plant gets when a run has ended; reports: only reports and previews",
+    CAPTURE_POLICIES,
+    "reports",
+  ),
+  "plant-rate-bytes": sizeBound("most bytes of captures that go to the plant in a second"),
+  "public-url": option<string | null>({
+    placeholder: "<url>",
+    description: "address at which people reach this cell; the plant's hub names it",
+    allowed: "an http or https URL without user, query and fragment",
+    parse: parseBaseUrl,
+    fallback: null,
+  }),
   "log-level": choice<LogLevel>("lowest level of log lines on stderr", LOG_LEVELS, "info"),
   "log-format": choice<LogFormat>("format of log lines; auto: pretty on a terminal, else json", LOG_FORMATS, "auto"),
   config: path("JSON file of options, each under its long name", null),

@@ -204,6 +204,16 @@ function listOf(text: string, parse: (part: string) => string | undefined): read
   return parts.every((part) => part !== undefined) ? parts : undefined;
 }
 
+/** Addresses of NATS servers. Users and passwords belong into a credentials file: an address is in logs and process lists. */
+export function parseNatsServers(text: string): readonly string[] | undefined {
+  return listOf(text, (one) => {
+    const withScheme = /^(?:nats|tls):\/\//.test(one) ? one : `nats://${one}`;
+    if (!URL.canParse(withScheme)) return undefined;
+    const { hostname, username, password, pathname, search, hash } = new URL(withScheme);
+    return hostname !== "" && `${username}${password}${pathname}${search}${hash}` === "" ? withScheme : undefined;
+  });
+}
+
 function parseSwitch(text: string): boolean | undefined {
   if (text === "true" || text === "1") return true;
   return text === "false" || text === "0" ? false : undefined;

@@ -68,7 +68,9 @@ export async function resolveOptions<Declarations extends OptionDeclarations>(
     }
     const value = parse(source.text);
     if (value === undefined) {
-      throw new UsageError(`${source.where}: ${JSON.stringify(source.text)} is not allowed; it must be ${allowed}`);
+      throw new UsageError(
+        `${source.where}: ${JSON.stringify(withoutPassword(source.text))} is not allowed; it must be ${allowed}`,
+      );
     }
     values[name] = value;
   }
@@ -110,4 +112,9 @@ async function readConfiguration(
     configuration[name] = { text: String(value), where };
   }
   return configuration;
+}
+
+/** An address may hold a password, and error messages end up in logs. */
+function withoutPassword(text: string): string {
+  return text.replace(/^([a-z][a-z0-9+.-]*:\/\/)?[^/:]*:(?!\/\/).*@/i, "$1***@");
 }

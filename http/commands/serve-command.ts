@@ -22,6 +22,7 @@ import { roomForConnections } from "../service/descriptor-room.js";
 import { type Service, startService } from "../service/service.js";
 import { SERVICE_VERSION } from "../service/service-version.js";
 import type { ServeOptions } from "./command-options.js";
+import { plantOptions } from "./plant-command.js";
 import { UsageError } from "./resolve-options.js";
 import { systemdNotices } from "./systemd-notices.js";
 import { untilSignal } from "./until-signal.js";
@@ -75,9 +76,11 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
   process.umask(0o077);
   const recorder = await recorderOptions(options);
   const tls = tlsFiles(options);
+  const plant = await plantOptions(options);
   await hooks.beforeOpening?.(recorder);
   const service = await startService({
     recorder,
+    plant,
     host: options.host.replace(/^\[(.*)\]$/, "$1"),
     port: options.port,
     front: options.front,
@@ -208,7 +211,11 @@ async function recorderOptions(options: ServeOptions): Promise<RecorderOptions> 
       deny: options["webhook-deny"],
       extraCa: await extraAuthorities(options["webhook-ca"]),
     },
-    retention: { days: options["retain-days"], bytes: options["retain-bytes"] },
+    retention: {
+      days: options["retain-days"],
+      bytes: options["retain-bytes"],
+      afterShipping: options["retain-after-shipping"],
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from "prom-client";
 import { DURATION_BOUNDS_SECONDS, type DurationCounts } from "../../core/duration-counts.js";
 import type { ComponentRow } from "../../core/health.js";
+import type { ShipperFigures } from "../../workers/plant/shipper-handle.js";
 import type { RecorderFigures } from "../../workers/recorder/status/recorder-figures.js";
 import { ATTEMPT_OUTCOMES } from "../../workers/webhooks/deliveries/delivery-figures.js";
 import type { ArtefactFigures } from "../downloads/artefact-work.js";
@@ -18,6 +19,8 @@ export interface MetricSources {
   freeBytes(): Promise<number>;
   runs(): number;
   artefacts(): ArtefactFigures;
+  /** Undefined without a plant. */
+  shipper(): ShipperFigures | undefined;
   /** Cached pieces of PLY and CSV files. */
   madeBytes(): number;
   live(): Readonly<Record<LiveKind, LiveFigures>>;
@@ -142,6 +145,41 @@ const FRONT_GAUGES: readonly Row<MetricSources>[] = [
     "inspection_artefact_background_waiting",
     "Tasks of background processing that no thread has begun.",
     (of) => of.artefacts().waitingBackground,
+  ],
+  [
+    "inspection_plant_shipped_sequence",
+    "Last sequence number of the log that the plant has acknowledged.",
+    (of) => of.shipper()?.shippedSequence,
+  ],
+  [
+    "inspection_plant_lag_records",
+    "Records of the log that the plant has not acknowledged.",
+    (of) => of.shipper()?.lagRecords,
+  ],
+  [
+    "inspection_plant_lag_bytes",
+    "Bytes of the log that the plant has not acknowledged.",
+    (of) => of.shipper()?.lagBytes,
+  ],
+  [
+    "inspection_plant_lag_seconds",
+    "Age of the oldest record that the plant has not acknowledged.",
+    (of) => of.shipper()?.lagSeconds,
+  ],
+  [
+    "inspection_plant_lost_records",
+    "Records that damage has taken before they were shipped.",
+    (of) => of.shipper()?.lostRecords,
+  ],
+  [
+    "inspection_plant_capture_bytes",
+    "Bytes of captures that the plant has acknowledged since the start.",
+    (of) => of.shipper()?.captureBytes,
+  ],
+  [
+    "inspection_plant_skipped_captures",
+    "Captured files that were damaged, so that the plant lacks them.",
+    (of) => of.shipper()?.skippedCaptures,
   ],
   ["inspection_made_bytes", "Bytes of cached PLY and CSV pieces.", (of) => of.madeBytes()],
 ];

@@ -1,6 +1,7 @@
 import { LIMITS } from "../../core/limits.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { directoryBytes } from "../../storage/disk/whole-files.js";
+import { type PlantOptions, ShipperHandle } from "../../workers/plant/shipper-handle.js";
 import { RecorderError, RecorderHandle } from "../../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../../workers/recorder/recorder-messages.js";
 import { receiverPolicy, receiverRanges } from "../../workers/webhooks/dispatcher/receiver-policy.js";
@@ -30,9 +31,13 @@ const LARGE_DOCUMENT_BYTES = 80 * 1024 * 1024;
 const LARGE_RUN_BYTES = 32 * 1024 * 1024;
 /** Share of a stop's grace time that is kept for answers to clients whose webhook attempt was cut short. */
 const ANSWER_MS = 1_000;
+/** How long a message to the plant may take at a stop. One that is cut short is found in the plant, or sent again, after the next start. */
+const SHIPPER_STOP_MS = 500;
 
 export interface ServiceOptions {
   recorder: RecorderOptions;
+  /** Undefined: the log is shipped to no plant. */
+  plant?: PlantOptions | undefined;
   front: FrontChoice;
   host: string;
   port: number;
@@ -86,7 +91,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     recorderCallbacks(readers, log),
   );
   let large: LargeDocuments | undefined;
+  let shipper: ShipperHandle | undefined;
   const stopReading = async (): Promise<void> => {
+    await shipper?.stop(SHIPPER_STOP_MS);
     await large?.close();
     readers.close();
   };
@@ -97,6 +104,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       { runs: readers.view.runs.size, cell_socket: ready.cellSocketPath, cell_listen: ready.cellListen },
       "the view is ready, producers can connect",
     );
+    shipper = startShipper(options, ready.storeId, (sequence) => recorder.capturesShipped(sequence));
     const slices = new ThreadSlices();
     large = new LargeDocuments({
       view: readers.view,
@@ -113,11 +121,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       make: (task) => readers.artefacts.makeForRecorder(task),
     });
     findings.sealedSegments(fold.sealedSegments);
+    const tellShipper = () => shipper?.committed(fold.appliedSequence);
+    tellShipper();
     fold.onApplied = () => {
+      tellShipper();
       live.viewChanged();
       findings.sealedSegments(fold.sealedSegments);
     };
-    const front = await serveHttp(options, { readers, recorder, large, slices, live });
+    const front = await serveHttp(options, { readers, recorder, large, slices, live, shipper });
     recorder.serving(front.server.port);
     return {
       url: front.url,
@@ -149,16 +160,34 @@ interface ServiceParts {
   large: LargeDocuments;
   slices: ThreadSlices;
   live: LiveClients;
+  shipper: ShipperHandle | undefined;
+}
+
+function startShipper(
+  { plant, recorder, log }: ServiceOptions,
+  storeId: string | null,
+  onCaptures: (sequence: number) => void,
+): ShipperHandle | undefined {
+  if (plant === undefined || storeId === null) return undefined;
+  const onFault = (fault: string | null): void => {
+    if (fault === null) log.info({ cell: plant.cell }, "the plant takes all that it should get");
+    else log.warn({ cell: plant.cell, cause: fault }, "the plant does not get everything");
+  };
+  return new ShipperHandle({ ...plant, storeId, path: recorder.dataDirectory }, onFault, onCaptures);
 }
 
 /** Starts the HTTP server over the opened store. @throws HttpServerError if it cannot listen on the address */
 async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<{ server: HttpServer; url: string }> {
   const { log, recorder: recorderOptions, host, tls } = options;
-  const { readers, recorder, large, slices, live } = parts;
+  const { readers, recorder, large, slices, live, shipper } = parts;
   const { view, health } = readers;
   const { dataDirectory } = recorderOptions;
   const requests = new RequestDurations();
-  const components = () => [...health.rows(readers.artefacts.row()), ...view.components()];
+  const components = () => [
+    ...health.rows(readers.artefacts.row()),
+    ...(shipper ? [shipper.row()] : []),
+    ...view.components(),
+  ];
   let server: HttpServer | undefined;
   const metrics = new Metrics({
     requests,
@@ -169,6 +198,7 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
     runs: () => view.runs.size,
     artefacts: () => readers.artefacts.figures(),
     live: () => live.figures,
+    shipper: () => shipper?.figures(),
     madeBytes: () => readers.generatedFiles.keptBytes,
     components,
   });

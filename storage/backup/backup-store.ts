@@ -87,7 +87,7 @@ async function made(
     const files = new BackupFiles(fileSystem, { from, to: incompletePath, previous });
     await copyStore(files);
     const check = await checkStore({
-      dataDirectory: { path: incompletePath, ...pathsIn(incompletePath), release: async () => {} },
+      dataDirectory: { path: incompletePath, ...pathsIn(incompletePath), storeId: null, release: async () => {} },
       fileSystem,
       ...new RecordVerifier().inspection,
       ...(options.onProgress && { onProgress: options.onProgress }),

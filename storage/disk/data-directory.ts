@@ -1,7 +1,8 @@
 /**
  * The data directory:
  *
- *     format.json            the format and the service: {"format": 1, "release": "1.0", "service": "inspection-results-service"}
+ *     format.json            the format, the service and the store's id: {"format": 1, "release": "1.0",
+ *                            "service": "inspection-results-service", "store_id": "<UUID>"}
  *     lock/                  which process uses it: see directory-lock.ts
  *     meta/                  segments of the log and their hint files: see segment.ts, hint-format.ts
  *     findings/              columns of checks and defects, made again when missing: see findings-format.ts
@@ -12,6 +13,7 @@
  *     backup.json            only in a backup that nobody has written to since: see storage/backup
  *     webhook-signing-key.pem  only if a webhook asks for it: see workers/webhooks/signing-key.ts
  */
+import { randomUUID } from "node:crypto";
 import { dirname } from "node:path";
 import { isPlainObject } from "../../core/json/json.js";
 import { segmentBaseOf } from "../log/segment.js";
@@ -32,8 +34,10 @@ export const FORMAT_FILE = "format.json";
 /** Says that the folder is a backup as it was made. Whoever opens the folder to write removes it. */
 export const BACKUP_FILE = "backup.json";
 const SERVICE = "inspection-results-service";
-export const FORMAT_TEXT = `${JSON.stringify({ format: DATA_FORMAT, release: RELEASE, service: SERVICE })}\n`;
-const PUT_BACK = `Put that file back from a backup; for a store of this release it holds ${FORMAT_TEXT.trim()}`;
+const FORMAT = { format: DATA_FORMAT, release: RELEASE, service: SERVICE };
+const PUT_BACK = `Put that file back from a backup; for a store of this release it holds ${JSON.stringify(FORMAT)}, and the store's id`;
+/** A canonical UUID (RFC 9562) in lower case. */
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const LOG_FOLDER = "meta";
 /** A first start makes these before `format.json`, and they are empty until it exists. */
 const LEFT_BY_FIRST_START: ReadonlySet<string> = new Set([LOG_FOLDER, "captures", "quarantine"]);
@@ -50,6 +54,8 @@ export interface DataDirectory {
   metaPath: string;
   capturesPath: string;
   quarantinePath: string;
+  /** A UUID that no other store has; null for an older store that has not been served since stores have one. */
+  storeId: string | null;
   /** Unlocks the directory for other processes. Everything in it must be closed. */
   release(): Promise<void>;
 }
@@ -97,10 +103,10 @@ export async function viewDataDirectory(fileSystem: FileSystem, givenPath: strin
 async function view(fileSystem: FileSystem, path: string): Promise<DataDirectory> {
   await requireStoreOrRoom(fileSystem, path, false);
   await requireUsable(fileSystem, path, { forCaptures: false, access: "read" });
-  await checkFormat(fileSystem, path);
+  const found = await readFormat(fileSystem, path);
   const paths = pathsIn(path);
   await requireLog(fileSystem, path, paths.metaPath);
-  return { path, ...paths, release: async () => {} };
+  return { path, ...paths, storeId: found?.storeId ?? null, release: async () => {} };
 }
 
 function withoutSlashes(path: string): string {
@@ -129,7 +135,8 @@ async function open(
   await fileSystem.makeDirectory(path);
   const lock = await takeLock(fileSystem, `${path}/lock`);
   try {
-    const hasFormat = await checkFormat(fileSystem, path);
+    const found = await readFormat(fileSystem, path);
+    const hasFormat = found !== null;
     const paths = pathsIn(path);
     if (hasFormat) await requireLog(fileSystem, path, paths.metaPath);
     await orWhereMissing(fileSystem.unlink(`${path}/${BACKUP_FILE}`), undefined);
@@ -137,8 +144,13 @@ async function open(
     await fileSystem.syncDirectory(path);
     await fileSystem.syncDirectory(dirname(path));
     if (!hasFormat) await syncAbove(fileSystem, dirname(path));
-    if (!hasFormat) await replaceFile(fileSystem, path, FORMAT_FILE, new TextEncoder().encode(FORMAT_TEXT));
-    return { path, ...paths, release: () => lock.release(), restoreLock: () => lock.restore() };
+    let storeId = found?.storeId ?? null;
+    // A command that only reads leaves an older store as it is.
+    if (storeId === null && creates) {
+      storeId = randomUUID();
+      await replaceFile(fileSystem, path, FORMAT_FILE, formatBytes(storeId));
+    }
+    return { path, ...paths, storeId, release: () => lock.release(), restoreLock: () => lock.restore() };
   } catch (error) {
     await lock.release();
     throw error;
@@ -249,13 +261,26 @@ async function syncAbove(fileSystem: FileSystem, path: string): Promise<void> {
   }
 }
 
-/** True when `format.json` names this release's format; false when the directory is new. @throws StorageError for any other format */
-async function checkFormat(fileSystem: FileSystem, path: string): Promise<boolean> {
+/** The content of `format.json`. */
+export function formatBytes(storeId: string | null): Uint8Array {
+  const text = JSON.stringify({ ...FORMAT, ...(storeId !== null && { store_id: storeId }) });
+  return new TextEncoder().encode(`${text}\n`);
+}
+
+/** What `format.json` says, when it names this release's format; null when the directory is new. @throws StorageError for any other format */
+async function readFormat(fileSystem: FileSystem, path: string): Promise<{ storeId: string | null } | null> {
   const bytes = await orWhereMissing(readWholeFile(fileSystem, `${path}/${FORMAT_FILE}`), null);
-  if (bytes === null) return false;
+  if (bytes === null) return null;
   const text = new TextDecoder().decode(bytes);
-  const { format, hasRelease } = formatIn(text);
-  if (format === DATA_FORMAT && hasRelease) return true;
+  const { format, hasRelease, storeId } = formatIn(text);
+  if (format === DATA_FORMAT && hasRelease) {
+    if (storeId === null || UUID.test(storeId)) return { storeId };
+    throw new StorageError(
+      "format_unsupported",
+      `${path}/${FORMAT_FILE}: store_id should be a UUID in lower case, but is ${JSON.stringify(storeId.slice(0, 100))}. ${PUT_BACK}`,
+      { path, format, readable: DATA_FORMAT },
+    );
+  }
   if (format === DATA_FORMAT) {
     throw new StorageError(
       "format_unsupported",
@@ -284,13 +309,14 @@ async function requireLog(fileSystem: FileSystem, path: string, metaPath: string
   );
 }
 
-function formatIn(text: string): { format: number | null; hasRelease: boolean } {
-  const none = { format: null, hasRelease: false };
+function formatIn(text: string): { format: number | null; hasRelease: boolean; storeId: string | null } {
+  const none = { format: null, hasRelease: false, storeId: null };
   try {
     const value: unknown = JSON.parse(text);
     if (!isPlainObject(value) || (value.service ?? SERVICE) !== SERVICE) return none;
     if (!Number.isSafeInteger(value.format)) return none;
-    return { format: value.format as number, hasRelease: typeof value.release === "string" };
+    const storeId = value.store_id === undefined ? null : String(value.store_id);
+    return { format: value.format as number, hasRelease: typeof value.release === "string", storeId };
   } catch {
     return none;
   }

@@ -1,4 +1,4 @@
-import { type DataDirectory, FORMAT_FILE, FORMAT_TEXT } from "./data-directory.js";
+import { type DataDirectory, FORMAT_FILE, formatBytes } from "./data-directory.js";
 import type { FileSystem } from "./file-system-interface.js";
 import { replaceFile } from "./whole-files.js";
 
@@ -11,7 +11,7 @@ import { replaceFile } from "./whole-files.js";
  */
 export async function restoreLayout(
   fileSystem: FileSystem,
-  { path, capturesPath, quarantinePath }: Omit<DataDirectory, "release" | "metaPath">,
+  { path, capturesPath, quarantinePath, storeId }: Omit<DataDirectory, "release" | "metaPath">,
 ): Promise<string[]> {
   const restored: string[] = [];
   for (const folder of [capturesPath, quarantinePath]) {
@@ -22,7 +22,7 @@ export async function restoreLayout(
   if (restored.length > 0) await fileSystem.syncDirectory(path);
   const format = `${path}/${FORMAT_FILE}`;
   if ((await fileSystem.statusOf(format))?.kind !== "file") {
-    await replaceFile(fileSystem, path, FORMAT_FILE, new TextEncoder().encode(FORMAT_TEXT));
+    await replaceFile(fileSystem, path, FORMAT_FILE, formatBytes(storeId));
     restored.push(format);
   }
   return restored;

@@ -8,6 +8,7 @@ import * as commandOptions from "../../http/commands/command-options.js";
 import type { OptionDeclarations } from "../../http/commands/option-kinds.js";
 import { environmentName } from "../../http/commands/resolve-options.js";
 import { NPY_IN_MILLIMETRES } from "../../http/openapi/frame-millimetres.js";
+import { plantStreams } from "../../workers/plant/plant-streams.js";
 import { type Command, commandsOf, fencesOf, inlineCodeOf } from "../helpers/documents/document-text.js";
 import { documentedCell, type Names } from "../helpers/documents/documented-cell.js";
 import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
@@ -298,7 +299,8 @@ t.test("options, variables and units in all documents", async (t) => {
   const documents = ["core", "storage", "workers", "http", ".github"].flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: "utf8" }).map((path) => join(folder, path)),
   );
-  const variables = new Set([...OPTION_NAMES].map(environmentName));
+  const streams = plantStreams({ replicas: 3, captureDays: 1, captureBytes: null }).map(({ name }) => name);
+  const variables = new Set([...[...OPTION_NAMES].map(environmentName), ...streams]);
   for (const path of [README, ...documents.filter((path) => path.endsWith(".md"))]) {
     for (const code of inlineCodeOf(read(path))) {
       for (const [, name] of code.matchAll(/(?:^|\s)--([a-z][a-z-]*)/g)) {

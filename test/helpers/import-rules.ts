@@ -203,6 +203,7 @@ const RECEIVERS = ["workers/demo-cell/demo-receiver.ts", "http/commands/listen-c
 const SOLE_IMPORTS: Record<string, (reference: Reference, text: string) => boolean> = {
   "uWebSockets.js": ({ specifier }) => UWS_PACKAGES.includes(specifier),
   piscina: ({ specifier }) => specifier === "piscina",
+  "the NATS client": ({ specifier }) => specifier.startsWith("@nats-io/"),
   "node:http's server": ({ specifier, names }, text) =>
     ["http", "https", "http2"].includes(builtinOf(specifier)) &&
     (names.some((name) => /^(Server|create(Secure)?Server)$/.test(name)) ||

@@ -85,6 +85,11 @@ export class RecorderHandle {
     this.#post({ kind: "serving", port });
   }
 
+  /** Says which captures the plant has. Retention may remove them. */
+  capturesShipped(sequence: number): void {
+    this.#post({ kind: "captures_shipped", sequence });
+  }
+
   /**
    * Writes something about webhooks. Resolves with the id of the webhook or delivery when the write is committed and was given to
    * `onBatch`.

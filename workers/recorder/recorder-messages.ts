@@ -60,6 +60,8 @@ export interface RetentionPolicy {
   days: number | null;
   /** When the captures of ended runs exceed this many bytes, the oldest are removed. */
   bytes: number | null;
+  /** True: captures that the plant has not acknowledged stay; default: false. */
+  afterShipping?: boolean;
 }
 
 export const DEFAULT_FINALIZE_TIMEOUT_MS = 30_000;
@@ -84,6 +86,8 @@ export type LogFields = JsonObject & { level?: never; time?: never; msg?: never;
 /** The recorder is up: everything in the log has been sent before this message. */
 export interface RecorderReady {
   kind: "ready";
+  /** Of the opened store; null if it has none, which only a simulated store has. */
+  storeId: string | null;
   /** What recovery found and did. */
   recovery: RecoveryReport;
   cellSocketPath: string;
@@ -143,6 +147,8 @@ export type FrontToRecorder =
   | { kind: "figures" }
   /** The front serves requests on this port, and its view has everything in the log: deliveries may go out. */
   | { kind: "serving"; port: number }
+  /** The plant has the captures of all runs whose records are at this sequence number or before. */
+  | { kind: "captures_shipped"; sequence: number }
   | { kind: "request"; id: number; request: WebhookRequest }
   /** Nobody waits for the reply to this request any more: the connection has ended, or its deadline has passed. */
   | { kind: "request_dropped"; id: number }

@@ -67,6 +67,8 @@ export class RecorderServices {
   readonly #hints: HintFiles;
   #whenLetGo: (() => void) | null = null;
   #isUpkeepStopped = false;
+  /** The plant has the captures of all runs up to this record. */
+  #shippedCaptures = 0;
   #health: RecorderHealth | undefined;
 
   /** Creates the services. It starts only the dispatcher's thread. */
@@ -102,6 +104,10 @@ export class RecorderServices {
     switch (message.kind) {
       case "serving":
         this.webhooks.serving(message.port);
+        return;
+      case "captures_shipped":
+        this.#shippedCaptures = message.sequence;
+        if (this.#options.options.retention.afterShipping) this.retention.capturesShipped();
         return;
       case "request":
         this.webhooks.request(message.id, message.request);
@@ -253,6 +259,7 @@ export class RecorderServices {
       timers: environment.timers,
       wallUs: environment.wallUs,
       lastTimeUs: () => state.lastTimeUs,
+      shippedSequence: () => (options.retention.afterShipping ? this.#shippedCaptures : Number.POSITIVE_INFINITY),
       read: (location) => this.#reader.read(location),
       appendTombstone: (run) => this.writer.appendTombstone(run),
       whenDurable: (sequence) => this.#log.whenDurable(sequence),

@@ -218,7 +218,13 @@ export class Recorder {
     // Clients may take all descriptors. Then the dispatcher could not be loaded, and no event would be sent before the next start.
     const { loaded } = services.webhooks;
     if (loaded !== undefined) await loaded;
-    send({ kind: "ready", recovery: log.recovery, ...listening, startedAtUs: wallUs() });
+    send({
+      kind: "ready",
+      storeId: this.#directory.storeId,
+      recovery: log.recovery,
+      ...listening,
+      startedAtUs: wallUs(),
+    });
   }
 
   /** A run that still stores captures or artefacts. */

@@ -21,7 +21,7 @@ export const SYSTEM_SCHEMAS = {
       components: {
         type: "object",
         description:
-          `Every component by its key. The service's own are ${OWN_COMPONENT_KEYS.join(", ")}, all of them required; ` +
+          `Every component by its key. The service's own are ${OWN_COMPONENT_KEYS.join(", ")}, all of them required but plant; ` +
           "the others are what the cell reports.",
         additionalProperties: { $ref: "#/components/schemas/ComponentStatus" },
       },

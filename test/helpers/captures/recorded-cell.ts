@@ -168,6 +168,7 @@ export class RecordedCell {
       runs: () => this.view.runs.size,
       artefacts: () => ({ running: 0, waitingClients: 0, waitingBackground: 0, tasks: [] }),
       madeBytes: () => 0,
+      shipper: () => undefined,
       live: () => this.live.figures,
       components: () => [],
     });

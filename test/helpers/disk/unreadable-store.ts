@@ -17,6 +17,7 @@ export const dataDirectory: DataDirectory = {
     metaPath: META,
     capturesPath: CAPTURES,
     quarantinePath: QUARANTINE,
+    storeId: null,
   },
   release: async () => {},
 };

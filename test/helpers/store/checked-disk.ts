@@ -19,6 +19,7 @@ export async function checkDisk(
     metaPath: `${directory}/meta`,
     capturesPath: `${directory}/captures`,
     quarantinePath: `${directory}/quarantine`,
+    storeId: null,
     release: async () => {},
   };
   // Opening a data directory makes folders that a first start had not made yet. Here a copy gets them, not the disk.

@@ -31,6 +31,7 @@ t.test("what the disk does not say is left out of /metrics and told, and the res
     runs: () => 7,
     artefacts: () => ({ running: 0, waitingClients: 0, waitingBackground: 0, tasks: [] }),
     madeBytes: () => 0,
+    shipper: () => undefined,
     live: () => new LiveClients({ limit: 1 }).figures,
     components: () => [],
   });

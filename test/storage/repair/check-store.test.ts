@@ -18,6 +18,7 @@ const directory: DataDirectory = {
   metaPath: META,
   capturesPath: CAPTURES,
   quarantinePath: QUARANTINE,
+  storeId: null,
   release: async () => {},
 };
 

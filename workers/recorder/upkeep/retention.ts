@@ -1,3 +1,4 @@
+import { isProcessingOpen } from "../../../core/capture/artefact.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import { monotonicMs } from "../../../core/service-clock.js";
 import type { Timers } from "../../../core/timers.js";
@@ -44,6 +45,8 @@ export interface RetentionOptions {
   monotonicMs?(): number;
   /** The last time of the store's clock. */
   lastTimeUs(): number;
+  /** Captures of records behind this sequence number stay, because the plant lacks them; default: no bound. */
+  shippedSequence?(): number;
   /** Reads a consolidated record back. */
   read(location: RecordLocation): Promise<LogRecord>;
   /** Records that the run's captures are removed. @returns the record's sequence number and time. Throws if it cannot be recorded now. */
@@ -119,6 +122,11 @@ export class Retention {
   start(): void {
     this.#isStarted = true;
     this.#start();
+  }
+
+  /** The plant has more captures than before. */
+  capturesShipped(): void {
+    if (this.#isOn && this.#isStarted) this.#start();
   }
 
   /** A run's end was appended to the log. Its location is known once it is committed. */
@@ -221,6 +229,8 @@ export class Retention {
       if (kept === undefined) break;
       const stored = await this.#read(kept);
       if (stored === undefined) continue;
+      // Runs are shipped in order. So later ones are not in the plant either.
+      if (stored === "unshipped") break;
       if (this.#isStopped) break;
       const run = this.#inFlight(kept) ?? stored;
       try {
@@ -264,17 +274,21 @@ export class Retention {
   }
 
   /**
-   * The run from its record. Undefined if it cannot be read. Its captures stay until it can, and retention goes on with
+   * The run from its record, or `unshipped` if the plant must get its captures first. Undefined if it cannot be read. Its captures stay until it can, and retention goes on with
    * others.
    */
-  async #read(kept: KeptCaptures): Promise<RunState | undefined> {
+  async #read(kept: KeptCaptures): Promise<RunState | "unshipped" | undefined> {
     const { location } = kept;
     try {
       const record = await this.#options.read(location);
       const [change] = decodeChanges(record.type, record.body);
       if (change?.kind === "run_ended" && change.run.createdAtUs === kept.createdAtUs) {
         const later = this.#replacementOf(kept);
-        return later === undefined ? change.run : this.#read(later);
+        if (later !== undefined) return this.#read(later);
+        const shipped = this.#options.shippedSequence?.() ?? Number.POSITIVE_INFINITY;
+        if (shipped === Number.POSITIVE_INFINITY) return change.run;
+        // While formats are still to be made, nothing of the run has been shipped.
+        return record.sequence <= shipped && !isProcessingOpen(change.run) ? change.run : "unshipped";
       }
       throw new StorageError("record_damaged", "another record is stored where the run's record was");
     } catch (error) {

@@ -1,0 +1,126 @@
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
+import t, { type Test } from "tap";
+import { NatsServer, noNatsServer } from "../helpers/plant/nats-server.js";
+import { untilShippedWhole } from "../helpers/plant/shipping-service.js";
+import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
+import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
+
+interface RunPage {
+  runs: { id: string; status: string }[];
+}
+
+/** What the service says of all runs, and the bytes of all their files. */
+async function answersOf(port: number): Promise<Map<string, string>> {
+  const answers = new Map<string, string>();
+  const get = async (path: string): Promise<string> => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, { headers: { host: "cell" } });
+    const bytes = Buffer.from(await response.arrayBuffer());
+    const text = `${response.status} ${bytes.toString("latin1")}`.replaceAll(`127.0.0.1:${port}`, "cell");
+    answers.set(path, text);
+    return bytes.toString();
+  };
+  const { runs } = JSON.parse(await get("/runs?limit=50")) as RunPage;
+  await get("/programs");
+  for (const { id } of runs) {
+    await get(`/runs/${id}`);
+    const files = JSON.parse(await get(`/runs/${id}/files`)) as { name: string }[];
+    for (const { name } of files) await get(`/runs/${id}/files/${encodeURIComponent(name)}`);
+  }
+  return answers;
+}
+
+function firstDifference(before: string, after: string): string {
+  let at = 0;
+  while (at < before.length && before[at] === after[at]) at++;
+  return `at ${at}: ${before.slice(at - 60, at + 60)} | ${after.slice(at - 60, at + 60)}`;
+}
+
+async function plantOf(t: Test): Promise<NatsServer> {
+  const server = await NatsServer.startFor(t);
+  const limits = ["--replicas", "1", "--capture-days", "90"];
+  t.match(await runCommand(["plant", "init", "--plant", server.url, ...limits]), { code: 0 });
+  return server;
+}
+
+async function untilHealth(t: Test, port: number, expected: RegExp): Promise<void> {
+  let plant = "";
+  for (let looks = 0; looks < 500 && !expected.test(plant); looks++) {
+    const { components } = (await (await fetch(`http://127.0.0.1:${port}/health`)).json()) as {
+      components: { plant: { status: string; detail: string | null } };
+    };
+    plant = `${components.plant.status} ${components.plant.detail}`;
+    await setTimeout(20);
+  }
+  t.match(plant, expected);
+}
+
+for (const policy of ["all", "reports"] as const) {
+  t.test(`a cell's store is made anew from the plant: ${policy}`, { skip: noNatsServer }, async (t) => {
+    const server = await plantOf(t);
+    const [lost, data] = [temporaryDirectory(t), join(temporaryDirectory(t), "restored")];
+    const start = (dataDirectory: string, runs: number, ...more: string[]) =>
+      ServiceProcess.startFor(t, {
+        args: [
+          "demo",
+          "--runs",
+          String(runs),
+          "--plant",
+          server.url,
+          "--cell",
+          "cell-7",
+          "--plant-captures",
+          policy,
+          ...more,
+        ],
+        dataDirectory,
+      });
+    const before = await start(lost, 3);
+    await untilShippedWhole(before.port, 3, server);
+    let answers = await answersOf(before.port);
+    // Until two rounds say the same, with everything shipped between them: so nothing that is compared is lost.
+    for (let text = ""; ; answers = await answersOf(before.port)) {
+      const now = JSON.stringify([...answers]);
+      if (now === text) break;
+      text = now;
+      await untilShippedWhole(before.port, 3, server);
+    }
+    await before.end("SIGKILL");
+    const restore = (...args: string[]) => runCommand(["plant", "restore", "--data", data, ...args]);
+    const at = ["--plant", server.url];
+    t.match(await restore(...at, "--cell", "cell-8"), { code: 1, stderr: /the plant has nothing of the cell cell-8/ });
+    t.notOk(existsSync(data), "nothing is made");
+    const restored = await restore(...at, "--cell", "cell-7");
+    t.match(restored, { code: 0, stdout: /this store was restored from the plant, which had records up to \d+; / });
+    if (policy === "all")
+      t.match(restored.stdout, /not in the plant: captures of 0 runs, reports of 0 runs; failed because of it: 0 runs/);
+    else t.match(restored.stdout, /not in the plant: captures of [1-9]\d* runs?, reports of 0 runs; /);
+    t.match(await restore(...at, "--cell", "cell-7"), { code: 1, stderr: /is not empty/ });
+    t.match(await runCommand(["check", "--data", data]), { code: 0, stdout: /, 0 of damage\nok\n$/ });
+    const after = await start(data, 2, "--seed", "2");
+    await untilHealth(t, after.port, /^degraded since .*restored from the plant, which had records up to \d+;/);
+    if (policy === "all") {
+      const now = await answersOf(after.port);
+      let same = 0;
+      for (const [path, text] of answers) {
+        if (path.startsWith("/runs?") || path === "/programs") continue;
+        if (now.get(path) === text) same++;
+        else t.fail(`${path}: ${firstDifference(text, now.get(path) ?? "")}`);
+      }
+      t.ok(same > 6);
+      t.comment(`${same} answers of ${answers.size} compared: 0 differ`);
+    }
+    t.match(await restore("--acknowledge"), { code: 0, stdout: "acknowledged\n" });
+    await untilHealth(t, after.port, /^healthy null$/);
+    t.match(await restore("--acknowledge"), { code: 1, stdout: /nothing to acknowledge/ });
+    await untilShippedWhole(after.port, 5, server);
+    t.equal((await after.end()).code, 0);
+    t.match(await runCommand(["plant", "verify", ...at, "--data", data]), {
+      code: 0,
+      stdout: /, 0 differences\nok\n$/,
+    });
+    t.match(await runCommand(["check", "--data", data]), { code: 0 });
+    t.strictSame(readdirSync(join(data, "quarantine")), []);
+  });
+}

@@ -1,0 +1,257 @@
+import { setTimeout } from "node:timers/promises";
+import t from "tap";
+import { createRandom } from "../../../core/random.js";
+import { segmentName } from "../../../storage/log/segment.js";
+import { logSubject } from "../../../workers/plant/log-message.js";
+import { type PlantClient, serverFault } from "../../../workers/plant/plant-client.js";
+import type { PlantConnection, ShipperOptions } from "../../../workers/plant/shipper.js";
+import type { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
+import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
+import { type Shipping, ship as shipLog, until, untilShipped } from "../../helpers/plant/shipped-log.js";
+import { namesIn } from "../../helpers/plant/shipped-names.js";
+import { createDisk, META, type OpenedLog, openLog, recordOf } from "../../helpers/store/log-harness.js";
+
+const SEED = Number(process.env.TEST_SEED ?? 1);
+const STORE = "11111111-1111-4111-8111-111111111111";
+const OTHER_STORE = "22222222-2222-4222-8222-222222222222";
+
+/** With the store's id that most tests have. */
+function ship(disk: SimulatedDisk, options: Pick<ShipperOptions, "connect"> & Partial<ShipperOptions>): Shipping {
+  return shipLog({ disk, storeId: STORE, ...options });
+}
+
+const SIZES = [0, 40, 3_000, 200_000, 700_000, 1_500_000];
+
+t.test(
+  "shipper, server and log go on after any stop: nothing lost, doubled or out of order",
+  { skip: noNatsServer },
+  async (t) => {
+    const server = await NatsServer.startFor(t);
+    await server.with((client) => client.createLogStream(1));
+    const random = createRandom(SEED);
+    const disk = await createDisk();
+    const opened = await openLog(disk, { segmentBytes: 1_000_000 });
+    const faults = { stopped: 0, unsent: 0, unanswered: 0, serverKilled: 0, serverPaused: 0 };
+    // Ends the connection before or after the server has taken a message.
+    const connect = async () => {
+      const client = await server.client();
+      const connection: PlantConnection = {
+        get isClosed() {
+          return client.isClosed;
+        },
+        requireLogStream: () => client.requireLogStream(),
+        requireCaptureStream: () => client.requireCaptureStream(),
+        lastMessage: (subjects: string) => client.lastMessage(subjects),
+        close: () => client.close(),
+        publish: async (...given: Parameters<PlantClient["publish"]>) => {
+          if (random.chance(0.05)) throw new Error(`unsent ${++faults.unsent}`);
+          const answer = await client.publish(...given);
+          if (random.chance(0.1)) throw new Error(`unanswered ${++faults.unanswered}`);
+          return answer;
+        },
+      };
+      return connection;
+    };
+    let shipping = ship(disk, { connect });
+    for (let round = 0; round < 60; round++) {
+      const names = Array.from({ length: random.integer(1, 6) }, (_, at) => `record-${round}-${at}`);
+      const sequences = names.map((name) => opened.log.append(recordOf(name, random.pick(SIZES))));
+      await opened.log.whenCommitted(Math.max(...sequences));
+      opened.timers.fire();
+      switch (random.integer(0, 9)) {
+        case 0:
+        case 1:
+          faults.stopped++;
+          await shipping.stop();
+          shipping = ship(disk, { connect });
+          break;
+        case 2:
+          faults.serverKilled++;
+          await server.kill();
+          await setTimeout(random.integer(0, 50));
+          await server.start();
+          break;
+        case 3:
+          faults.serverPaused++;
+          server.signal("SIGSTOP");
+          await setTimeout(random.integer(0, 200));
+          server.signal("SIGCONT");
+          break;
+        default:
+          await setTimeout(random.integer(0, 20));
+      }
+    }
+    await untilShipped(t, opened, shipping);
+    await shipping.stop();
+    const shipped = namesIn(await server.messages());
+    t.strictSame(shipped, opened.names);
+    t.comment(`seed ${SEED}: ${shipped.length} records, ${JSON.stringify(faults)}: 0 lost, 0 doubled, 0 out of order`);
+    await opened.log.close();
+  },
+);
+
+async function append({ log, timers }: OpenedLog, ...names: string[]): Promise<void> {
+  await log.whenCommitted(Math.max(...names.map((name) => log.append(recordOf(name)))));
+  timers.fire();
+}
+
+t.test("a replaced disk begins anew; of two cells of one name, one is refused", { skip: noNatsServer }, async (t) => {
+  const server = await NatsServer.startFor(t);
+  await server.with((client) => client.createLogStream(1));
+  const connect = () => server.client();
+  const disks = [await createDisk(), await createDisk()] as const;
+  const [first, second] = [await openLog(disks[0]), await openLog(disks[1])];
+  await append(first, "a", "b");
+  const older = ship(disks[0], { connect });
+  await untilShipped(t, first, older);
+  await append(second, "c");
+  const newer = ship(disks[1], { connect, storeId: OTHER_STORE });
+  await untilShipped(t, second, newer);
+  await append(first, "d");
+  await until(
+    t,
+    () => /^another store ships as the cell cell-7 \(.*2222\): give each/.test(older.status.fault ?? ""),
+    () => JSON.stringify(older.status),
+  );
+  await append(second, "e");
+  await untilShipped(t, second, newer);
+  await Promise.all([older.stop(), newer.stop()]);
+  const messages = await server.messages();
+  const of = (store: string) => namesIn(messages.filter(({ subject }) => subject === logSubject("cell-7", store)));
+  t.strictSame(
+    [of(STORE), of(OTHER_STORE)],
+    [
+      ["a", "b"],
+      ["c", "e"],
+    ],
+  );
+  t.strictSame(first.names, ["a", "b", "d"], "the refused cell keeps all of its records");
+});
+
+t.test("a copy of a store is refused when its log goes another way", { skip: noNatsServer }, async (t) => {
+  const server = await NatsServer.startFor(t);
+  await server.with((client) => client.createLogStream(1));
+  const connect = () => server.client();
+  const disk = await createDisk();
+  const log = await openLog(disk);
+  await append(log, "a");
+  const copy = disk.copy();
+  const fork = await openLog(copy);
+  await append(log, "b");
+  await append(fork, "another");
+  const own = ship(disk, { connect });
+  await untilShipped(t, log, own);
+  const other = ship(copy, { connect });
+  await until(
+    t,
+    () => /of this store, but its log has others/.test(other.status.fault ?? ""),
+    () => JSON.stringify(other.status),
+  );
+  await Promise.all([own.stop(), other.stop()]);
+  t.strictSame(namesIn(await server.messages()), ["a", "b"]);
+});
+
+t.test("what is wrong with the plant is said in one line", { skip: noNatsServer }, async (t) => {
+  const disk = await createDisk();
+  const log = await openLog(disk);
+  await append(log, "a");
+  const faultOf = async (connect: () => Promise<PlantClient>, expected: RegExp): Promise<void> => {
+    const shipping = ship(disk, { connect });
+    await until(
+      t,
+      () => expected.test(shipping.status.fault ?? ""),
+      () => `${expected}: ${JSON.stringify(shipping.status)}`,
+    );
+    t.notMatch(shipping.status.fault, /\n/);
+    await shipping.stop();
+  };
+  const server = await NatsServer.startFor(t);
+  await faultOf(() => server.client(), /^the stream INSPECTION_LOG is not there: make it with/);
+  await server.with(async (client) => {
+    await client.createLogStream(1);
+    await client.createLogStream(1);
+    const stray = { subjects: "inspection.log.cell-7.*", expected: 0 };
+    await client.publish(logSubject("cell-7", STORE), {}, Buffer.from("stray"), stray);
+  });
+  await faultOf(() => server.client(), /^message 1 of the log stream is damaged, or was not sent by this service$/);
+  const small = await NatsServer.startFor(t, "max_payload: 100000");
+  await faultOf(
+    () => small.client(),
+    /^the NATS server takes messages of at most 100000 bytes: set its max_payload to at least 528384$/,
+  );
+  await small.kill();
+  await faultOf(
+    () => small.client(),
+    /^the plant does not take messages: no server answers at nats:\/\/127.0.0.1:\d+: .*refused/i,
+  );
+  const closed = await NatsServer.startFor(t, "authorization { user: a, password: b }");
+  await faultOf(() => closed.client(), /^the server at nats:\S+ refuses the credentials \(/);
+});
+
+t.test(
+  "a gap that damage leaves in a sealed segment is told, and what follows is shipped",
+  { skip: noNatsServer },
+  async (t) => {
+    const server = await NatsServer.startFor(t);
+    await server.with((client) => client.createLogStream(1));
+    const disk = await createDisk();
+    const opened = await openLog(disk, { segmentBytes: 100_000 });
+    for (let record = 0; record < 12; record++) {
+      await opened.log.whenCommitted(opened.log.append(recordOf(`record-${record}`, 30_000)));
+      opened.timers.fire();
+    }
+    const hurt = opened.seen[1]?.location;
+    const file = await disk.open(`${META}/${segmentName(hurt?.segmentBase ?? 0)}`, "update");
+    await file.write(Buffer.alloc(64, 0xff), (hurt?.offset ?? 0) + 1_000);
+    await file.close();
+    const shipping = ship(disk, { connect: () => server.client() });
+    await untilShipped(t, opened, shipping);
+    const sequence = opened.seen[1]?.sequence as number;
+    t.strictSame(shipping.status.lost, { records: 1, first: sequence, last: sequence });
+    await shipping.stop();
+    const numbers = (await server.messages()).map(({ header }) => [
+      header("Inspection-First"),
+      header("Inspection-Last"),
+    ]);
+    t.notOk(numbers.some(([first, last]) => Number(first) <= sequence && sequence <= Number(last)));
+    await opened.log.close();
+  },
+);
+
+t.test("a user may ship as its own cell, and not as another one", { skip: noNatsServer }, async (t) => {
+  const allowed = [
+    ...["inspection.log.cell-7.*", "inspection.captures.cell-7.>", "$JS.API.STREAM.CREATE.*"],
+    ...["INSPECTION_LOG", "INSPECTION_CAPTURES"].flatMap((stream) => [
+      `$JS.API.STREAM.INFO.${stream}`,
+      `$JS.API.STREAM.MSG.GET.${stream}`,
+    ]),
+  ];
+  const user = `{ user: a, password: b, permissions: { publish: ${JSON.stringify(allowed)}, subscribe: ["_INBOX.>"] } }`;
+  const server = await NatsServer.startFor(t, `authorization { users: [${user}] }\nno_auth_user: a`);
+  await server.with((client) => client.createStreams({ replicas: 1, captureDays: 1, captureBytes: null }));
+  const disk = await createDisk();
+  const opened = await openLog(disk);
+  await append(opened, "a");
+  const own = ship(disk, { connect: () => server.client() });
+  await untilShipped(t, opened, own);
+  await own.stop();
+  const other = ship(disk, { cell: "cell-8", connect: () => server.client() });
+  await until(
+    t,
+    () => /^this user may not publish on inspection\.log\.cell-8\./.test(other.status.fault ?? ""),
+    () => JSON.stringify(other.status),
+  );
+  t.ok((other.status.oldestUnshippedUs ?? 0) > 0 && other.status.lagBytes > 0, "the lag is told");
+  await other.stop();
+});
+
+t.test("what a server must have", async (t) => {
+  const info = { version: "2.12.0", max_payload: 1_048_576, jetstream: true };
+  for (const version of ["2.12.0", "2.12.1-RC.1", "2.15.1", "3.0.0"]) t.equal(serverFault({ ...info, version }), null);
+  for (const version of ["2.11.9", "2.2.0", "1.20.0"])
+    t.equal(serverFault({ ...info, version }), `has version ${version}: 2.12 or newer is needed`);
+  t.match(serverFault({}), /^has version unknown: /);
+  t.match(serverFault({ ...info, jetstream: false }), /^has no JetStream: /);
+  t.equal(serverFault({ ...info, max_payload: 528_384 }), null);
+  t.match(serverFault({ ...info, max_payload: 528_383 }), /^takes messages of at most 528383 bytes: /);
+});

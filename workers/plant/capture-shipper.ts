@@ -1,0 +1,214 @@
+import { verifyExtents } from "../../storage/captures/capture-reader.js";
+import type { FileSystem } from "../../storage/disk/file-system-interface.js";
+import { readFully, withFile } from "../../storage/disk/whole-files.js";
+import { forEachRecord } from "../../storage/log/committed-batch.js";
+import { decodeChanges } from "../../storage/records/change-record.js";
+import { RECORD_TYPE } from "../../storage/records/record-index.js";
+import { StorageError } from "../../storage/storage-error.js";
+import {
+  CAPTURE_STREAM,
+  CHUNK_BYTES,
+  chunkCount,
+  chunkSubject,
+  decodeCauseSequence,
+  encodeChunk,
+  storeSubjects,
+} from "./capture-message.js";
+import { type CapturePolicy, type NamedRange, rangesOf } from "./capture-ranges.js";
+import type { LogTail } from "./log-tail.js";
+import { OtherLastMessage, type PlantClient } from "./plant-client.js";
+
+/** What is used of the client. */
+export type CaptureConnection = Pick<PlantClient, "requireCaptureStream" | "lastMessage" | "publish">;
+
+export interface CaptureShipperOptions {
+  cell: string;
+  storeId: string;
+  policy: CapturePolicy;
+  /** Most bytes a second on average; null: no bound. */
+  rateBytes: number | null;
+  fileSystem: FileSystem;
+  capturesPath: string;
+  /** A reader of the log of its own. */
+  tail: LogTail;
+  /** Milliseconds since the Unix epoch. */
+  nowMs?: () => number;
+}
+
+interface EndedRun {
+  /** Of the record that says what the run has. */
+  sequence: number;
+  type: number;
+  body: Uint8Array;
+}
+
+export interface CaptureFigures {
+  /** Captures of all runs that ended in records up to this one are in the plant, or were skipped. */
+  sequence: number;
+  chunks: number;
+  bytes: number;
+  /** Ranges whose bytes are damaged here. */
+  skipped: number;
+  /** What was skipped last, and why; null for nothing. */
+  skippedText: string | null;
+}
+
+/**
+ * Ships stored bytes of ended runs, run by run in the order of the log. Where it stands is what the cell's last message of the capture stream says: each
+ * names the record that it was sent for. Each chunk expects that the stream does not have it yet, so the server refuses what is sent twice.
+ */
+export class CaptureShipper {
+  readonly #options: CaptureShipperOptions;
+  readonly #runs: EndedRun[] = [];
+  readonly #ranges: NamedRange[] = [];
+  /** The next chunk of the first range, from 1; 0: its extents are not verified yet. */
+  #nextChunk = 0;
+  /** Of the record whose ranges are being sent. */
+  #sequence = 0;
+  /** Runs that ended before this are no longer in the stream, because it is full or they are too old. */
+  #keptSinceUs = 0;
+  #nextAtMs = 0;
+  readonly #figures: CaptureFigures = { sequence: 0, chunks: 0, bytes: 0, skipped: 0, skippedText: null };
+
+  constructor(options: CaptureShipperOptions) {
+    this.#options = options;
+  }
+
+  get figures(): CaptureFigures {
+    return { ...this.#figures };
+  }
+
+  /** Finds out where to go on. @throws PlantRefusal if the stream does not take captures */
+  async begin(plant: CaptureConnection): Promise<void> {
+    const { cell, storeId, tail } = this.#options;
+    const { settings, firstSequence, firstTimeMs } = await plant.requireCaptureStream();
+    const last = await plant.lastMessage(storeSubjects(cell, storeId), CAPTURE_STREAM);
+    this.#runs.length = 0;
+    this.#ranges.length = 0;
+    this.#nextChunk = 0;
+    const after = last === null ? 0 : Math.max(0, decodeCauseSequence(last.header) - 1);
+    tail.seek(after);
+    this.#figures.sequence = after;
+    const ageMs = settings.max_age / 1e6;
+    const byAgeMs = ageMs > 0 ? this.#nowMs() - ageMs : 0;
+    this.#keptSinceUs = 1000 * Math.max(byAgeMs, firstSequence > 1 ? firstTimeMs : 0);
+  }
+
+  /** Sends the next chunk or reads on for one, if the rate allows it. @returns false if there is nothing to do now */
+  async step(plant: CaptureConnection): Promise<boolean> {
+    if (this.#nowMs() < this.#nextAtMs) return false;
+    for (;;) {
+      const [range] = this.#ranges;
+      if (range !== undefined) {
+        if (this.#nextChunk > 0 || (await this.#isIntact(range))) {
+          await this.#send(plant, range);
+          return true;
+        }
+        this.#rangeDone();
+        continue;
+      }
+      const run = this.#runs.shift();
+      if (run !== undefined) this.#plan(run);
+      // The log may have grown meanwhile, and goes first.
+      else return this.#read();
+    }
+  }
+
+  /** Reads on in the log. @returns false at its end */
+  async #read(): Promise<boolean> {
+    const batch = await this.#options.tail.next();
+    if (batch === null) return false;
+    forEachRecord({ bytes: batch.bytes, segmentBase: 0, offset: 0 }, ({ type, sequence, body }) => {
+      if (type === RECORD_TYPE.runEnded) this.#runs.push({ sequence, type, body });
+    });
+    if (this.#runs.length === 0) this.#figures.sequence = batch.lastSequence;
+    return true;
+  }
+
+  #plan({ sequence, type, body }: EndedRun): void {
+    this.#sequence = sequence;
+    const [change] = decodeChanges(type, body);
+    if (change?.kind === "run_ended" && (change.run.completedAtUs ?? 0) >= this.#keptSinceUs)
+      this.#ranges.push(...rangesOf(change.run, this.#options.policy));
+    this.#recordDone();
+  }
+
+  #recordDone(): void {
+    if (this.#ranges.length === 0) this.#figures.sequence = this.#sequence;
+  }
+
+  #rangeDone(): void {
+    this.#ranges.shift();
+    this.#nextChunk = 0;
+    this.#recordDone();
+  }
+
+  /** Compares the bytes with their CRCs, so that no damage travels as data. A file that retention has removed meanwhile is passed over. */
+  async #isIntact(range: NamedRange): Promise<boolean> {
+    const { fileSystem, capturesPath } = this.#options;
+    const path = `${capturesPath}/${range.path}`;
+    try {
+      const [damage] = await verifyExtents(fileSystem, path, range.extents);
+      if (damage !== undefined) this.#skip(`${range.path}, offset ${damage.extent.offset}: ${damage.reason}`);
+      else this.#nextChunk = 1;
+      return damage === undefined;
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error;
+      if (error.code !== "capture_missing" || range.kind === "report") this.#skip(error.message);
+      return false;
+    }
+  }
+
+  #skip(text: string): void {
+    this.#figures.skipped++;
+    this.#figures.skippedText = text;
+  }
+
+  async #send(plant: CaptureConnection, range: NamedRange): Promise<void> {
+    const { fileSystem, capturesPath, rateBytes } = this.#options;
+    const index = this.#nextChunk;
+    const within = (index - 1) * CHUNK_BYTES;
+    const bytes = new Uint8Array(Math.min(CHUNK_BYTES, range.sizeBytes - within));
+    const offset = range.offset + within;
+    const isThere = await withFile(fileSystem, `${capturesPath}/${range.path}`, async (file) => {
+      return (await readFully(file, bytes, offset)) === bytes.length;
+    }).catch(() => false);
+    if (!isThere) return this.#rangeDone();
+    const { sizeBytes, path } = range;
+    const count = chunkCount(sizeBytes);
+    const fields = encodeChunk({ index, count, sizeBytes, offset, path, causeSequence: this.#sequence }, bytes);
+    await this.#publish(plant, range, index, fields, bytes);
+    this.#figures.chunks++;
+    this.#figures.bytes += bytes.length;
+    if (rateBytes !== null)
+      this.#nextAtMs = Math.max(this.#nowMs(), this.#nextAtMs) + (1000 * bytes.length) / rateBytes;
+    if (index < count) this.#nextChunk++;
+    else this.#rangeDone();
+  }
+
+  /** Stores the chunk unless the stream has it. If it has another one, of the range when it was shorter, this one replaces it. */
+  async #publish(
+    plant: CaptureConnection,
+    range: NamedRange,
+    index: number,
+    fields: Record<string, string>,
+    bytes: Uint8Array,
+  ): Promise<void> {
+    const subject = chunkSubject(this.#options.cell, this.#options.storeId, range, index);
+    const publish = (expected: number) =>
+      plant.publish(subject, fields, bytes, { subjects: subject, expected, stream: CAPTURE_STREAM });
+    try {
+      await publish(0);
+    } catch (error) {
+      if (!(error instanceof OtherLastMessage)) throw error;
+      const last = await plant.lastMessage(subject, CAPTURE_STREAM);
+      const isSame =
+        last !== null && ["Inspection-Size", "Inspection-Crc32"].every((name) => last.header(name) === fields[name]);
+      if (!isSame) await publish(last?.streamSequence ?? 0);
+    }
+  }
+
+  #nowMs(): number {
+    return (this.#options.nowMs ?? Date.now)();
+  }
+}

@@ -1,0 +1,20 @@
+import { RECORD_HEADER_BYTES, readRecordHeader, recordLength } from "../../storage/log/record-format.js";
+
+/**
+ * A copy of these records without what depends on their place: how far the log was durable, and the header's CRC, are zeros. Recovery after a crash may
+ * move records to the next segment, and `plant restore` writes them into new ones. They are the same records all the same.
+ *
+ * @param bytes records, or the first bytes of one
+ */
+export function placeless(bytes: Uint8Array): Uint8Array {
+  // A copy also of a Buffer, whose `slice` is none.
+  const copy = new Uint8Array(bytes);
+  const view = new DataView(copy.buffer);
+  for (let at = 0; at + RECORD_HEADER_BYTES <= copy.length; ) {
+    const { indexLength, bodyLength } = readRecordHeader(view, at);
+    copy.fill(0, at + 16, at + 24);
+    copy.fill(0, at + 44, at + 48);
+    at += recordLength(indexLength, bodyLength);
+  }
+  return copy;
+}
