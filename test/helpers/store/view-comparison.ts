@@ -1,5 +1,6 @@
 /** Compares what a view answers with the plain model of the same history. */
 
+import type { CellState } from "../../../storage/view/cell-state.js";
 import type { Random } from "../../../core/random.js";
 import { REPORT_STATUSES } from "../../../core/run/quality.js";
 import { runSummaryResponse } from "../../../core/run/run-response.js";
@@ -97,7 +98,7 @@ export async function differences(
   }
   const programBytes = [...history.programs.values()].reduce((sum, { documentBytes }) => sum + documentBytes, 0);
   compare("bytes of programs", view.cell.programs.documentBytes, programBytes);
-  compare("cell", view.cell.identity, history.cell);
+  compare("cell", (view.cell as CellState).identity, history.cell);
   const rows = [...history.components.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
   compare("components", view.components(), rows);
   return found;
