@@ -133,7 +133,10 @@ export interface RunState {
 
 /** What lists show of a run. The index section of its records carries it. */
 export interface RunSummary
-  extends Pick<RunState, "id" | "cell" | "programId" | "programName" | "status" | "serialNumber" | "revision" | "metadata">,
+  extends Pick<
+      RunState,
+      "id" | "cell" | "programId" | "programName" | "status" | "serialNumber" | "revision" | "metadata"
+    >,
     Pick<RunState, "createdAtUs" | "updatedAtUs" | "startedAtUs" | "completedAtUs" | "errorMessage"> {
   /** Present status of the quality report; null without one. */
   qualityStatus: ReportStatus | null;

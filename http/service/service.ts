@@ -1,6 +1,7 @@
 import { LIMITS } from "../../core/limits.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { directoryBytes } from "../../storage/disk/whole-files.js";
+import { HUB_THREAD, type HubThreadOptions } from "../../workers/hub/hub-options.js";
 import { type PlantOptions, ShipperHandle } from "../../workers/plant/shipper-handle.js";
 import { RecorderError, RecorderHandle } from "../../workers/recorder/recorder-handle.js";
 import type { RecorderOptions } from "../../workers/recorder/recorder-messages.js";
@@ -21,6 +22,7 @@ import type { FrontChoice } from "../server/server-name.js";
 import type { HttpServer, TlsFiles } from "../server/server-options.js";
 import { FindingsUpkeep } from "./findings-upkeep.js";
 import { Metrics } from "./metrics.js";
+import { refuseWrite } from "./read-only-hub.js";
 import { recorderCallbacks } from "./recorder-callbacks.js";
 import { RequestDurations } from "./request-durations.js";
 import { ServiceReaders } from "./service-readers.js";
@@ -36,6 +38,8 @@ const SHIPPER_STOP_MS = 500;
 
 export interface ServiceOptions {
   recorder: RecorderOptions;
+  /** Given: there is no recorder. The store is filled from this plant, and only read. */
+  hub?: Pick<HubThreadOptions, "address"> | undefined;
   /** Undefined: the log is shipped to no plant. */
   plant?: PlantOptions | undefined;
   front: FrontChoice;
@@ -85,11 +89,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     log,
     apiKeys: options.apiKeys,
     artefactThreads: options.artefactThreads,
+    isHub: options.hub !== undefined,
   });
-  const recorder = new RecorderHandle(
-    { ...recorderOptions, artefactTasks: options.artefactThreads + 1 },
-    recorderCallbacks(readers, log),
-  );
+  const recorder = startWriter(options, readers);
   let large: LargeDocuments | undefined;
   let shipper: ShipperHandle | undefined;
   const stopReading = async (): Promise<void> => {
@@ -100,10 +102,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const ready = await recorder.ready;
     readers.finishOpening();
-    log.info(
-      { runs: readers.view.runs.size, cell_socket: ready.cellSocketPath, cell_listen: ready.cellListen },
-      "the view is ready, producers can connect",
-    );
+    const runs = readers.view.runs.size;
+    if (options.hub === undefined) {
+      const listening = { cell_socket: ready.cellSocketPath, cell_listen: ready.cellListen };
+      log.info({ runs, ...listening }, "the view is ready, producers can connect");
+    } else log.info({ runs }, "the view is ready, the plant is read");
     shipper = startShipper(options, ready.storeId);
     const slices = new ThreadSlices();
     large = new LargeDocuments({
@@ -160,6 +163,19 @@ interface ServiceParts {
   shipper: ShipperHandle | undefined;
 }
 
+/** Starts the thread that writes the store: the recorder, or that of a hub. */
+function startWriter({ recorder, hub, artefactThreads, log }: ServiceOptions, readers: ServiceReaders): RecorderHandle {
+  const options = { ...recorder, artefactTasks: artefactThreads + 1 };
+  const callbacks = recorderCallbacks(readers, log);
+  if (hub === undefined) return new RecorderHandle(options, callbacks);
+  const { dataDirectory, segmentBytes } = recorder;
+  const workerData: HubThreadOptions = {
+    ...{ dataDirectory, address: hub.address },
+    ...(segmentBytes !== undefined && { segmentBytes }),
+  };
+  return new RecorderHandle(options, callbacks, { url: HUB_THREAD, workerData });
+}
+
 function startShipper({ plant, recorder, log }: ServiceOptions, storeId: string | null): ShipperHandle | undefined {
   if (plant === undefined || storeId === null) return undefined;
   return new ShipperHandle({ ...plant, storeId, metaPath: `${recorder.dataDirectory}/meta` }, (fault) => {
@@ -208,7 +224,8 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
     health: components,
     serviceVersion: recorderOptions.serviceVersion,
     baseUrl: options.baseUrl,
-    request: (request, gone) => recorder.request(request, gone),
+    request: (request, gone) => (options.hub ? refuseWrite(view, request) : recorder.request(request, gone)),
+    isStarting: () => readers.isStarting,
     receiverPolicy: (port) => receiverPolicy(ranges, server?.port ?? null, port),
   });
   const scheme = tls === undefined ? "http" : "https";

@@ -41,7 +41,8 @@ export function decodePlantMessage(bytes: Uint8Array): PlantMessage {
   const areNumbers = [streamSequence, resumeSequence, streamTimeUs, markUs, lastSequence, count].every(
     (value) => Number.isSafeInteger(value) && (value as number) >= 0,
   );
-  const areTexts = typeof cell === "string" && typeof storeId === "string" && (fault === null || typeof fault === "string");
+  const areTexts =
+    typeof cell === "string" && typeof storeId === "string" && (fault === null || typeof fault === "string");
   if (!areNumbers || !areTexts) throw new RecordDecodeError("a message of the plant without its fields");
   const places = { streamSequence, resumeSequence, streamTimeUs, markUs, lastSequence, count };
   return { cell, storeId, fault, ...places } as PlantMessage;

@@ -11,9 +11,9 @@ import { ByteBudget } from "../byte-budget.js";
 import type { LogRecord, RecordLocation } from "../log/committed-batch.js";
 import { MisplacedRecordError } from "../log/misplaced-record.js";
 import { isReadDamage } from "../log/read-damage.js";
-import type { HubFields } from "./active-runs.js";
 import { decodeChanges, decodeEmitted } from "../records/change-record.js";
 import { decodeEndedSummary, isRecordOf, RECORD_TYPE } from "../records/record-index.js";
+import type { HubFields } from "./active-runs.js";
 
 /** An ended run as the indexes know it. */
 export interface StoredRun {

@@ -8,14 +8,14 @@ import {
   stepThroughRecords,
 } from "../log/committed-batch.js";
 import type { IndexedRun } from "../records/indexed-run.js";
+import type { PlantMessage } from "../records/plant-message.js";
 import { type FoldedState, foldRecord, type IndexedDelta, type IndexedEnd } from "../records/record-fold.js";
 import type { WebhookIndex } from "../records/webhook-record.js";
-import type { PlantMessage } from "../records/plant-message.js";
 import type { ActiveRuns, HubFields } from "./active-runs.js";
 import type { CellTable } from "./cell-state.js";
 import type { ViewDeliveries } from "./deliveries/view-deliveries.js";
-import type { RunRecords } from "./run-records.js";
 import type { PlantTables } from "./plant/plant-tables.js";
+import type { RunRecords } from "./run-records.js";
 import type { RunTable } from "./view-runs.js";
 import type { ViewWebhooks } from "./view-webhooks.js";
 
@@ -180,9 +180,9 @@ export class ViewFold implements FoldedState {
     if (events !== undefined) deliveries.begin(run.id, events);
   }
 
-  webhook(shown: WebhookIndex): void {
+  webhook(shown: WebhookIndex, record: LogRecord): void {
     this.#changes++;
-    this.#tables.webhooks.apply(shown);
+    this.#tables.webhooks.apply(shown, this.#hubFields(record)?.cell);
   }
 
   delivery(index: Uint8Array, location: RecordLocation): void {

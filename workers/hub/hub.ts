@@ -9,7 +9,7 @@ import type { FrontToRecorder, RecorderToFront } from "../recorder/recorder-mess
 import { type LogLines, logLines } from "../recorder/status/log-lines.js";
 import { HintFiles } from "../recorder/upkeep/hint-files.js";
 import { HubLog } from "./hub-log.js";
-import type { HubOptions } from "./hub-messages.js";
+import type { HubThreadOptions } from "./hub-options.js";
 
 /** Pauses after a failure: the first, and the longest, which is also that after a refusal. */
 const FIRST_PAUSE_MS = 250;
@@ -26,7 +26,7 @@ export interface HubEnvironment {
 
 /** The store's only writer at a hub. It takes the messages of the plant's stream into the log, and sends what is committed to the front. */
 export class Hub {
-  readonly #options: HubOptions;
+  readonly #options: HubThreadOptions;
   readonly #environment: HubEnvironment;
   readonly #lines: LogLines;
   readonly #stream: BatchStream;
@@ -39,7 +39,7 @@ export class Hub {
   #faultSinceUs = 0;
   #failure: string | null = null;
 
-  constructor(options: HubOptions, environment: HubEnvironment) {
+  constructor(options: HubThreadOptions, environment: HubEnvironment) {
     this.#options = options;
     this.#environment = environment;
     this.#lines = logLines(environment.send);
@@ -107,7 +107,9 @@ export class Hub {
         if (this.#stop.signal.aborted || this.#failure !== null) return;
         const isRefusal = error instanceof PlantRefusal;
         this.#say(isRefusal ? error.message : `the plant cannot be read: ${(error as Error).message}`);
-        await setTimeout(isRefusal ? LONGEST_PAUSE_MS : pauseMs, undefined, { signal: this.#stop.signal }).catch(() => {});
+        await setTimeout(isRefusal ? LONGEST_PAUSE_MS : pauseMs, undefined, { signal: this.#stop.signal }).catch(
+          () => {},
+        );
         pauseMs = Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
       }
     }

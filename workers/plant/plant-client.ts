@@ -33,8 +33,6 @@ export interface StoredMessage {
 export interface LogMessage extends StoredMessage {
   /** When the stream took it, in microseconds since the Unix epoch. */
   streamTimeUs: number;
-  /** How many messages the stream has behind it now. */
-  pending: number;
 }
 
 /** The plant refuses, or cannot be used: one line for people. It stays so until somebody changes something. */
@@ -172,10 +170,10 @@ export class PlantClient {
     void this.#connection.closed().then(close);
     try {
       if (signal.aborted) return;
-      for await (const { subject, seq, headers: header, data, info } of messages) {
-        const streamTimeUs = Number(info.timestampNanos / 1000n);
+      for await (const { subject, seq, headers: header, data, timestampNanos } of messages) {
+        const streamTimeUs = Number(timestampNanos / 1000n);
         const named = { subject, header: (name: string) => header?.get(name) ?? "", bytes: data };
-        yield { ...named, streamSequence: seq, streamTimeUs, pending: info.pending };
+        yield { ...named, streamSequence: seq, streamTimeUs };
       }
     } finally {
       signal.removeEventListener("abort", close);

@@ -14,7 +14,14 @@ import type { RunStatus } from "../../../core/run/run-state.js";
 import type { RecordLocation } from "../../log/committed-batch.js";
 import type { IndexedRun } from "../../records/indexed-run.js";
 import type { RunPage } from "../run-index.js";
-import { CHANGED_RUNS, type ChangedRuns, type RunFilter, type RunListQuery, type RunTable, ViewRuns } from "../view-runs.js";
+import {
+  CHANGED_RUNS,
+  type ChangedRuns,
+  type RunFilter,
+  type RunListQuery,
+  type RunTable,
+  ViewRuns,
+} from "../view-runs.js";
 
 const TABLE_SIZE = 2 ** 32;
 
@@ -166,7 +173,8 @@ export class PlantRuns implements RunTable {
       if (runs.latestUs <= afterUs) continue;
       const changed = runs.changedAfter(afterUs, version);
       isLast &&= changed.isLast;
-      for (const ordinal of changed.ordinals) found.push({ ordinal: base + ordinal, timeUs: runs.updatedAtUs(ordinal) });
+      for (const ordinal of changed.ordinals)
+        found.push({ ordinal: base + ordinal, timeUs: runs.updatedAtUs(ordinal) });
     }
     found.sort((left, right) => left.timeUs - right.timeUs);
     // Behind the last one of a table that has more, others of that table may come first.

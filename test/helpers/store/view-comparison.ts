@@ -1,10 +1,10 @@
 /** Compares what a view answers with the plain model of the same history. */
 
-import type { CellState } from "../../../storage/view/cell-state.js";
 import type { Random } from "../../../core/random.js";
 import { REPORT_STATUSES } from "../../../core/run/quality.js";
 import { runSummaryResponse } from "../../../core/run/run-response.js";
 import { qualityStatusOf, RUN_STATUSES, type RunState, summarizeRun } from "../../../core/run/run-state.js";
+import type { CellState } from "../../../storage/view/cell-state.js";
 import type { RunListQuery, View } from "../../../storage/view/view.js";
 import type { CellHistory } from "../link/cell-history.js";
 
