@@ -10,6 +10,7 @@ import type { RunPages } from "../documents/run-pages.js";
 import { jsonBytesReply, jsonReply, type Reply } from "../replies/reply.js";
 import { defineRoute, type HandlerRequest, type Route } from "../requests/route.js";
 import {
+  CELL,
   jsonResponse,
   limitParameter,
   OFFSET,
@@ -45,6 +46,7 @@ function listParameters(page: Parameters<typeof limitParameter>[0]) {
     quality_status: QUALITY_STATUS,
     serial_number: SERIAL_NUMBER,
     updated_since: UPDATED_SINCE,
+    cell: CELL,
     limit: limitParameter(page),
     offset: OFFSET,
   } as const;
@@ -57,8 +59,8 @@ function runPage(
   status?: string,
 ): Reply | Promise<Reply> {
   const { quality_status: qualityStatus, serial_number: serialNumber, updated_since: updatedSinceUs } = request.query;
-  const { limit, offset } = request.query;
-  const query = { programId, status, qualityStatus, serialNumber, updatedSinceUs, limit, offset };
+  const { limit, offset, cell: cells } = request.query;
+  const query = { programId, status, qualityStatus, serialNumber, updatedSinceUs, cells, limit, offset };
   return pages.get(query, request.baseUrl, request);
 }
 

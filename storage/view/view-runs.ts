@@ -218,7 +218,8 @@ export class ViewRuns {
   }
 
   /** Whether a follower of a filter's runs is told of this one. At `currentUs` it had been told of every run (changes/status-times.ts). */
-  concerns(ordinal: number, { programId, serialNumber, status }: RunFilter, currentUs: number): boolean {
+  concerns(ordinal: number, { programId, serialNumber, status, cells }: RunFilter, currentUs: number): boolean {
+    if (cells !== undefined) return false;
     if (programId !== undefined || serialNumber !== undefined) {
       const entry = this.entry(ordinal);
       if (programId !== undefined && entry.programId !== programId) return false;
@@ -250,11 +251,11 @@ export class ViewRuns {
 
   /** Newest first. */
   query(query: RunListQuery): RunPage {
-    const { programId, serialNumber, status, qualityStatus, updatedSinceUs, offset, limit } = query;
+    const { programId, serialNumber, status, qualityStatus, updatedSinceUs, cells, offset, limit } = query;
     const programOrdinal = programId === undefined ? undefined : this.#programs.entryOf(programId);
     const statusCode = status === undefined ? undefined : (RUN_STATUSES as readonly string[]).indexOf(status);
     const outcome = qualityStatus === undefined ? undefined : OUTCOME_NAMES.indexOf(qualityStatus);
-    if (statusCode === -1 || outcome === -1 || programOrdinal === -1) return { total: 0, ordinals: [] };
+    if (cells !== undefined || statusCode === -1 || outcome === -1 || programOrdinal === -1) return { total: 0, ordinals: [] };
     return this.#index.query({
       ...(programOrdinal !== undefined && { programOrdinal }),
       ...(serialNumber !== undefined && { serialNumber }),

@@ -46,6 +46,7 @@ export const FILE_SCHEMAS = {
         "URL path of the frame's NPY, relative to the base address. It answers 404 until the frame is complete.",
       ),
       file_size_bytes: nullable(count("Size of the NPY in bytes."), "while the frame is not complete"),
+      cell: text("Name of the cell that captured the frame. Only a hub says it."),
       width: nullable(count("Number of columns: points in a line.")),
       height: nullable(count("Number of lines."), "while it is not known"),
       joint_positions: nullable(

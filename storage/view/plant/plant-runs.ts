@@ -184,12 +184,13 @@ export class PlantRuns implements RunTable {
 
   concerns(ordinal: number, filter: RunFilter, currentUs: number): boolean {
     const { cell, runs } = this.#table(ordinal);
-    if (filter.cells?.includes(cell) === false) return false;
-    return runs.concerns(ordinal % TABLE_SIZE, filter, currentUs);
+    const { cells, ...ofTable } = filter;
+    if (cells?.includes(cell) === false) return false;
+    return runs.concerns(ordinal % TABLE_SIZE, ofTable, currentUs);
   }
 
-  query(query: RunListQuery): RunPage {
-    const { cells, offset, limit } = query;
+  query({ cells, ...query }: RunListQuery): RunPage {
+    const { offset, limit } = query;
     const matching: Matches[] = [];
     let total = 0;
     for (const table of this.#tables) {
