@@ -85,7 +85,7 @@ function addServingCommands(program: Command): void {
     HUB_OPTIONS,
     async () => {
       requireDescriptors();
-      return (await import("./hub-command.js")).hub;
+      return (await import("../hub/hub-command.js")).hub;
     },
   );
   addCommand(program, "demo", "serve, together with a demo cell that produces runs", DEMO_OPTIONS, async () => {

@@ -117,7 +117,11 @@ function parseTexts(name: string, values: readonly string[]): string[] | undefin
   return given.length === 0 ? undefined : given;
 }
 
-function parseValue(name: string, parameter: Exclude<QueryParameter, { type: "array" }>, raw: string): string | number | undefined {
+function parseValue(
+  name: string,
+  parameter: Exclude<QueryParameter, { type: "array" }>,
+  raw: string,
+): string | number | undefined {
   const text = decode(raw);
   if (text === undefined) throw invalid(name, raw, "percent-encoded UTF-8");
   if (text === "") return "default" in parameter ? parameter.default : undefined;

@@ -8,9 +8,9 @@ import { View } from "../../storage/view/view.js";
 import { ArtefactWork } from "../downloads/artefact-work.js";
 import { GeneratedFiles } from "../downloads/generated-files.js";
 import type { OpenStoredExtents } from "../downloads/stored-stream.js";
+import { notShipped } from "../hub/read-only-hub.js";
 import type { ServiceLog } from "../log/service-log.js";
 import type { ApiKeys } from "../requests/api-keys.js";
-import { notShipped } from "./read-only-hub.js";
 import { ServiceHealth } from "./service-health.js";
 
 /** Cache of PLY and CSV pieces for the next client: a frame or two. */

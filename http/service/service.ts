@@ -4,12 +4,13 @@ import { directoryBytes } from "../../storage/disk/whole-files.js";
 import { HUB_THREAD, type HubThreadOptions } from "../../workers/hub/hub-options.js";
 import { type PlantOptions, ShipperHandle } from "../../workers/plant/shipper-handle.js";
 import { RecorderError, RecorderHandle } from "../../workers/recorder/recorder-handle.js";
-import type { RecorderOptions } from "../../workers/recorder/recorder-messages.js";
+import type { RecorderOptions, RecorderReady } from "../../workers/recorder/recorder-messages.js";
 import { receiverPolicy, receiverRanges } from "../../workers/webhooks/dispatcher/receiver-policy.js";
 import { LargeDocuments } from "../documents/large-documents.js";
 import { ProgramStatistics } from "../documents/program-statistics.js";
 import { SharedWork } from "../documents/shared-work.js";
 import { ThreadSlices } from "../documents/thread-slices.js";
+import { refuseWrite } from "../hub/read-only-hub.js";
 import { LiveClients } from "../live/live-clients.js";
 import type { ServiceLog } from "../log/service-log.js";
 import type { AllowedHosts } from "../requests/allowed-hosts.js";
@@ -22,7 +23,6 @@ import type { FrontChoice } from "../server/server-name.js";
 import type { HttpServer, TlsFiles } from "../server/server-options.js";
 import { FindingsUpkeep } from "./findings-upkeep.js";
 import { Metrics } from "./metrics.js";
-import { refuseWrite } from "./read-only-hub.js";
 import { recorderCallbacks } from "./recorder-callbacks.js";
 import { RequestDurations } from "./request-durations.js";
 import { ServiceReaders } from "./service-readers.js";
@@ -102,11 +102,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const ready = await recorder.ready;
     readers.finishOpening();
-    const runs = readers.view.runs.size;
-    if (options.hub === undefined) {
-      const listening = { cell_socket: ready.cellSocketPath, cell_listen: ready.cellListen };
-      log.info({ runs, ...listening }, "the view is ready, producers can connect");
-    } else log.info({ runs }, "the view is ready, the plant is read");
+    logReady(options, ready, readers.view.runs.size);
     shipper = startShipper(options, ready.storeId);
     const slices = new ThreadSlices();
     large = new LargeDocuments({
@@ -161,6 +157,15 @@ interface ServiceParts {
   slices: ThreadSlices;
   live: LiveClients;
   shipper: ShipperHandle | undefined;
+}
+
+function logReady({ hub, log }: ServiceOptions, { cellSocketPath, cellListen }: RecorderReady, runs: number): void {
+  if (hub !== undefined) log.info({ runs }, "the view is ready, the plant is read");
+  else
+    log.info(
+      { runs, cell_socket: cellSocketPath, cell_listen: cellListen },
+      "the view is ready, producers can connect",
+    );
 }
 
 /** Starts the thread that writes the store: the recorder, or that of a hub. */

@@ -255,7 +255,8 @@ export class ViewRuns {
     const programOrdinal = programId === undefined ? undefined : this.#programs.entryOf(programId);
     const statusCode = status === undefined ? undefined : (RUN_STATUSES as readonly string[]).indexOf(status);
     const outcome = qualityStatus === undefined ? undefined : OUTCOME_NAMES.indexOf(qualityStatus);
-    if (cells !== undefined || statusCode === -1 || outcome === -1 || programOrdinal === -1) return { total: 0, ordinals: [] };
+    if (cells !== undefined || statusCode === -1 || outcome === -1 || programOrdinal === -1)
+      return { total: 0, ordinals: [] };
     return this.#index.query({
       ...(programOrdinal !== undefined && { programOrdinal }),
       ...(serialNumber !== undefined && { serialNumber }),

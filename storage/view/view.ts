@@ -62,6 +62,8 @@ export interface ViewOptions extends RunRecordsOptions {
 }
 
 export class View {
+  /** Whether the log is that of a hub. */
+  readonly isHub: boolean;
   readonly runs: RunTable;
   readonly cell: CellTable;
   readonly webhooks = new ViewWebhooks();
@@ -75,6 +77,7 @@ export class View {
 
   constructor(options: ViewOptions) {
     const plant = options.isHub === true ? new PlantTables() : undefined;
+    this.isHub = plant !== undefined;
     this.runs = plant?.runs ?? new ViewRuns();
     this.cell = plant?.cell ?? new CellState();
     const { runs, cell, webhooks, deliveries } = this;

@@ -81,7 +81,10 @@ t.test("a hub answers as the cell does", { skip: noNatsServer }, async (t) => {
   const marks = list.runs.map((run) => run.updated_at);
   t.equal(new Set(marks).size, marks.length, "no two runs have one mark");
   t.comment(`${paths.length} answers of a hub are those of its cell`);
-  const { components } = await getJson<{ components: Record<string, { status: string; detail: string }> }>(hub, "/health");
+  const { components } = await getJson<{ components: Record<string, { status: string; detail: string }> }>(
+    hub,
+    "/health",
+  );
   t.match(components["cell_line3-cell7"], { status: /healthy|degraded/, detail: /^last message at 2/ });
 });
 

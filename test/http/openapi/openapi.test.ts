@@ -116,6 +116,7 @@ const RUN_PARAMETERS = [
   { name: "quality_status", ...IN_QUERY, type: "string", enum: [...REPORT_STATUSES, NO_REPORT] },
   { name: "serial_number", ...IN_QUERY, type: "string" },
   { name: "updated_since", ...IN_QUERY, type: "string", format: "date-time" },
+  { name: "cell", ...IN_QUERY, type: "array", items: { type: "string" } },
   { name: "limit", ...IN_QUERY, type: "integer", default: 50, minimum: 1, maximum: 1000 },
   { name: "offset", ...IN_QUERY, type: "integer", minimum: 0, maximum: 2 ** 53 - 1, default: 0 },
 ];

@@ -1,7 +1,7 @@
-import { type HubOptions, SERVE_OPTIONS, type ServeOptions } from "./command-options.js";
-import { plantAddress } from "./plant-command.js";
-import { UsageError } from "./resolve-options.js";
-import { serveUntilSignal } from "./serve-command.js";
+import { type HubOptions, SERVE_OPTIONS, type ServeOptions } from "../commands/command-options.js";
+import { plantAddress } from "../commands/plant-command.js";
+import { UsageError } from "../commands/resolve-options.js";
+import { serveUntilSignal } from "../commands/serve-command.js";
 
 /** `hub`: serves the runs of all cells of a plant, until a signal asks it to end. */
 export async function hub(options: HubOptions, warnings: readonly string[]): Promise<void> {
