@@ -21,7 +21,7 @@ const NOTHING = new Uint8Array(0);
  * | webhook | always: the order in which webhooks came matters | yes |
  * | delivery | unless a later record of the delivery replaces it | no |
  * | resend | unless a later record of the resend replaces it | while it is running |
- * | message of the plant | while a record of it is needed, or if it has a fault; the segment's last one | no |
+ * | message of the plant | while a record of it is needed, or if it has a fault; the last one of each store | no |
  * | record of a newer release | always | yes |
  */
 export class HintChoice {
@@ -36,7 +36,8 @@ export class HintChoice {
   hasOpeningState = false;
   /** Of the message of the plant that the record belongs to: what its cell says replaces nothing of another cell. */
   #store = "";
-  /** Entries of messages of the plant that are only needed for their records. */
+  /** By store: its last message of the plant. The earlier ones, `#messages`, are only needed for their records. */
+  readonly #lastMessages = new Map<string, HintEntry>();
   readonly #messages = new Set<HintEntry>();
 
   /** Takes the segment's next record. It keeps copies of what it needs. @throws RecordDecodeError */
@@ -82,7 +83,12 @@ export class HintChoice {
       case RECORD_TYPE.plantMessage: {
         this.#store = index.message.storeId;
         const nth = this.#add(record, location, false);
-        if (index.message.fault === null) this.#messages.add(this.#entries.get(nth) as HintEntry);
+        const entry = this.#entries.get(nth) as HintEntry;
+        const before = this.#lastMessages.get(this.#store);
+        if (before !== undefined) this.#messages.add(before);
+        // A fault is told whatever comes after it.
+        if (index.message.fault === null) this.#lastMessages.set(this.#store, entry);
+        else this.#lastMessages.delete(this.#store);
         return;
       }
     }
@@ -93,7 +99,7 @@ export class HintChoice {
     const entries = [...this.#entries.values()];
     return entries.filter((entry, at) => {
       const next = entries[at + 1];
-      return !this.#messages.has(entry) || next === undefined || next.type !== RECORD_TYPE.plantMessage;
+      return !this.#messages.has(entry) || next?.type !== RECORD_TYPE.plantMessage;
     });
   }
 

@@ -29,7 +29,7 @@ export class PlantCells implements CellTable {
       this.#cells.set(name, cell);
       for (const id of before) this.#programChanged(id);
     }
-    cell.lastContactUs = Math.max(cell.lastContactUs, streamTimeUs);
+    cell.lastContactUs = streamTimeUs;
     cell.fault = fault ?? cell.fault;
     this.#current = cell;
   }
