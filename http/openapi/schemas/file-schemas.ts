@@ -46,7 +46,6 @@ export const FILE_SCHEMAS = {
         "URL path of the frame's NPY, relative to the base address. It answers 404 until the frame is complete.",
       ),
       file_size_bytes: nullable(count("Size of the NPY in bytes."), "while the frame is not complete"),
-      cell: text("Name of the cell that captured the frame. Only a hub says it."),
       width: nullable(count("Number of columns: points in a line.")),
       height: nullable(count("Number of lines."), "while it is not known"),
       joint_positions: nullable(
@@ -65,7 +64,7 @@ export const FILE_SCHEMAS = {
       sensor_id: nullable(text("The sensor that captured it."), "when the cell did not say"),
       geometry: ref("FrameGeometry", "How columns, lines and raw values become millimetres."),
     },
-    {},
+    { cell: text("Name of the cell that captured the frame. Only a hub says it.") },
     "One capture of a sensor: a grid of heights, with luminance if the sensor measures it.",
   ),
   FrameGeometry: object(

@@ -81,10 +81,7 @@ t.test("a hub answers as the cell does", { skip: noNatsServer }, async (t) => {
   const marks = list.runs.map((run) => run.updated_at);
   t.equal(new Set(marks).size, marks.length, "no two runs have one mark");
   t.comment(`${paths.length} answers of a hub are those of its cell`);
-  const { components } = await getJson<{ components: Record<string, { status: string; detail: string }> }>(
-    hub,
-    "/health",
-  );
+  const { components } = await getJson<Health>(hub, "/health");
   t.match(components["cell_line3-cell7"], { status: /healthy|degraded/, detail: /^last message at 2/ });
 });
 
@@ -124,4 +121,140 @@ t.test("every hub of a plant gives the same bytes", { skip: noNatsServer }, asyn
   t.strictSame(ids, [...ids].sort().reverse(), "newest first over all cells");
   const ofCells = async (query: string) => (await getJson<Runs>(killed, `/runs?${query}`)).total;
   t.strictSame([await ofCells("cell=b"), await ofCells("cell=a&cell=c"), await ofCells("cell=d")], [4, 7, 0]);
+});
+
+interface Followed {
+  id: string;
+  run: { id: string; updated_at: string };
+}
+
+/** Reads a stream of changes until it has told so many events, and leaves it. */
+async function follow(hub: ServiceProcess, lastEventId: string, count: number): Promise<Followed[]> {
+  const left = new AbortController();
+  const { body } = await fetch(`http://127.0.0.1:${hub.port}/runs/changes`, {
+    headers: { "Last-Event-ID": lastEventId },
+    signal: left.signal,
+  });
+  const events: Followed[] = [];
+  let text = "";
+  for await (const chunk of body as AsyncIterable<Uint8Array>) {
+    text += Buffer.from(chunk).toString();
+    const whole = text.split("\n\n");
+    text = whole.pop() as string;
+    for (const event of whole) {
+      if (/^event: reset$/m.test(event)) throw new Error(`a reset: ${event}`);
+      const [, id, data] = /^id: (.*)$[\s\S]*^data: (.*)$/m.exec(event) ?? [];
+      if (/^event: run$/m.test(event)) events.push({ id: id as string, run: JSON.parse(data as string) });
+    }
+    if (events.length >= count) break;
+  }
+  left.abort();
+  return events.slice(0, count);
+}
+
+t.test("clients that hop between hubs miss nothing, and webhooks are only read", { skip: noNatsServer }, async (t) => {
+  const server = await NatsServer.startFor(t);
+  await server.with((client) => client.createLogStream(1));
+  const hubs = await Promise.all([startHub(t, server), startHub(t, server), startHub(t, server)]);
+  const synced = new Map<string, string>();
+  let mark = "2020-01-01T00:00:00Z";
+  let isShipped = false;
+  const cells = Promise.all([
+    startCell(t, server, { cell: "a", runs: 3, seed: 1 }),
+    startCell(t, server, { cell: "b", runs: 3, seed: 2 }),
+  ]).then((started) => {
+    isShipped = true;
+    return started;
+  });
+  let syncs = 0;
+  const sync = async (): Promise<void> => {
+    const hub = hubs[syncs++ % hubs.length] as ServiceProcess;
+    const since = encodeURIComponent(mark);
+    const { runs } = await getJson<Runs>(hub, `/runs?limit=1000&updated_since=${since}`);
+    for (const run of runs) {
+      synced.set(run.id, run.updated_at);
+      if (run.updated_at > mark) mark = run.updated_at;
+    }
+  };
+  while (!isShipped) await sync();
+  const [cell] = await cells;
+  for (const hub of hubs) await untilCaughtUp(t, hub, 6);
+  await sync();
+  const { runs } = await getJson<Runs>(hubs[1], "/runs?limit=100");
+  t.strictSame(
+    [...synced].sort(),
+    runs.map((run) => [run.id, run.updated_at]).sort(),
+    "an incremental sync that asks another hub each time has every run as it is",
+  );
+  t.comment(`${syncs} syncs over ${hubs.length} hubs, ${synced.size} runs, none missed`);
+
+  let last = "2020-01-01T00:00:00Z";
+  const told: Followed[] = [];
+  for (let nth = 0; nth < 6; nth++) {
+    const events = await follow(hubs[nth % hubs.length] as ServiceProcess, last, 1);
+    told.push(...events);
+    last = events.at(-1)?.id as string;
+  }
+  const inOrder = runs.map((run) => run.updated_at).sort();
+  t.strictSame(
+    told.map(({ run }) => run.updated_at),
+    inOrder,
+    "so has a stream that goes on at another hub",
+  );
+
+  const hub = hubs[0];
+  const webhook = {
+    name: "w",
+    url: "http://127.0.0.1:9/",
+    secret: "x".repeat(32),
+    subscribed_events: ["ProgramCompleted"],
+  };
+  const send = (service: ServiceProcess, method: string, path: string, body?: object) =>
+    fetch(`http://127.0.0.1:${service.port}${path}`, {
+      method,
+      ...(body !== undefined && { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }),
+    });
+  const refused = await send(hub, "POST", "/webhooks", webhook);
+  t.equal(refused.status, 409);
+  t.match(await refused.json(), { error: { code: "read_only_hub" } });
+  const made = (await (await send(cell, "POST", "/webhooks", webhook)).json()) as { id: string };
+  await until(t, "the webhook at the hub", async () => (await get(hub, `/webhooks/${made.id}`)).status === 200);
+  const test = await send(hub, "POST", `/webhooks/${made.id}/test`);
+  t.equal(test.status, 409);
+  t.match(await test.json(), { error: { code: "read_only_hub", params: { cell: "a" } } });
+
+  const frame = (await getJson<RunDetail>(hub, `/runs/${runs[0]?.id}`)).results.frame_ids[0];
+  const file = await get(hub, `/sensor/frames/${frame}/file.npy`);
+  t.equal(file.status, 404);
+  t.match(JSON.parse(file.text), { error: { code: "not_shipped", params: { cell: runs[0]?.cell } } });
+  t.equal((await getJson<Health>(hub, "/health")).components.log?.status, "healthy", "that is no damage");
+});
+
+interface Health {
+  status: string;
+  components: Record<string, { status: string; detail: string | null }>;
+}
+
+t.test("a hub without its plant says so, goes on reading, and comes back", { skip: noNatsServer }, async (t) => {
+  const server = await NatsServer.startFor(t);
+  const hub = await startHub(t, server);
+  const plantOf = async (): Promise<string> => {
+    const { components } = await getJson<Health>(hub, "/health");
+    return `${components.plant?.status} ${components.plant?.detail}`;
+  };
+  const untilPlant = (expected: RegExp) => until(t, String(expected), async () => expected.test(await plantOf()));
+  await untilPlant(/^down since .*INSPECTION_LOG is not there: make it with/);
+  t.equal((await get(hub, "/livez")).text, '{"status":"starting"}');
+  t.equal((await get(hub, "/health")).status, 503);
+  t.match(await getJson(hub, "/runs"), { total: 0, runs: [] });
+  await server.with((client) => client.createLogStream(1));
+  await untilPlant(/^healthy null$/);
+  await startCell(t, server, { cell: "a", runs: 1, seed: 1 });
+  await untilCaughtUp(t, hub, 1);
+  await server.kill();
+  await untilPlant(/^down since .*the plant cannot be read: /);
+  t.match(await getJson(hub, "/runs"), { total: 1 });
+  await server.start();
+  await untilPlant(/^healthy null$/);
+  t.equal((await hub.end()).code, 0, "it stops cleanly");
 });
