@@ -10,7 +10,7 @@ import { LargeDocuments } from "../documents/large-documents.js";
 import { ProgramStatistics } from "../documents/program-statistics.js";
 import { SharedWork } from "../documents/shared-work.js";
 import { ThreadSlices } from "../documents/thread-slices.js";
-import { refuseWrite } from "../hub/read-only-hub.js";
+import { readOnlyRoutes, refuseRequest } from "../hub/read-only-hub.js";
 import { LiveClients } from "../live/live-clients.js";
 import type { ServiceLog } from "../log/service-log.js";
 import type { AllowedHosts } from "../requests/allowed-hosts.js";
@@ -229,13 +229,13 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
     health: components,
     serviceVersion: recorderOptions.serviceVersion,
     baseUrl: options.baseUrl,
-    request: (request, gone) => (options.hub ? refuseWrite(view, request) : recorder.request(request, gone)),
+    request: (request, gone) => (options.hub ? refuseRequest(view, request) : recorder.request(request, gone)),
     isStarting: () => readers.isStarting,
     receiverPolicy: (port) => receiverPolicy(ranges, server?.port ?? null, port),
   });
   const scheme = tls === undefined ? "http" : "https";
   const pipeline = new RequestPipeline({
-    routes,
+    routes: options.hub === undefined ? routes : readOnlyRoutes(view, routes),
     baseUrl: options.baseUrl,
     scheme,
     apiKeys: options.apiKeys,
