@@ -1,4 +1,14 @@
-import { flag, integer, list, nullable, object, oneOf, ordinal, text, uuid } from "../../../core/json/described-schema.js";
+import {
+  flag,
+  integer,
+  list,
+  nullable,
+  object,
+  oneOf,
+  ordinal,
+  text,
+  uuid,
+} from "../../../core/json/described-schema.js";
 import { ERROR_CATALOGUE } from "../../../core/service-errors.js";
 
 const CODE_MEANINGS = Object.fromEntries(
