@@ -1,5 +1,6 @@
 import t from "tap";
 import { generateUuidV7 } from "../../../core/identifiers.js";
+import type { RunChange } from "../../../core/link/change.js";
 import { createRandom } from "../../../core/random.js";
 import { foldRun } from "../../../core/run/run-fold.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
@@ -23,7 +24,7 @@ t.test(`a page of a hundred cells costs few steps at any offset, seed ${SEED}`, 
     const cell = Math.floor(random.next() ** 2 * CELLS);
     const runId = generateUuidV7(startMs + nth * 1_000 + cell, random.bytes(10), null);
     const names = { programId: PROGRAM, programName: "p", robotId: null, serialNumber: null, traceId: null };
-    const change = { kind: "run_created", runId, ...names, revision: 1, metadata: null, steps: [] } as const;
+    const change: RunChange = { kind: "run_created", runId, ...names, revision: 1, metadata: null, steps: [] };
     const { index } = encodeChanges(null, [change], foldRun(undefined, change, timeUs));
     const reader = new IndexReader(index);
     reader.origin();
