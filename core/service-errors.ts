@@ -9,6 +9,11 @@ export const ERROR_CATALOGUE = {
   run_not_found: { status: 404, retryable: false, summary: "No run has this id." },
   file_not_found: { status: 404, retryable: false, summary: "The run's manifest has no file of this name." },
   frame_not_found: { status: 404, retryable: false, summary: "No captured frame has this id." },
+  not_shipped: {
+    status: 404,
+    retryable: true,
+    summary: "At a hub: the plant does not have these bytes. `cell` names the cell that may have them.",
+  },
   step_not_found: { status: 404, retryable: false, summary: "The run has no such step, or the step no such data." },
   webhook_not_found: { status: 404, retryable: false, summary: "No webhook has this id." },
   delivery_not_found: { status: 404, retryable: false, summary: "No webhook delivery has this id." },
@@ -20,6 +25,11 @@ export const ERROR_CATALOGUE = {
     summary: "The frame or step does not have this format, or not yet.",
   },
   method_not_allowed: { status: 405, retryable: false, summary: "The path exists, but not with this method." },
+  read_only_hub: {
+    status: 409,
+    retryable: false,
+    summary: "A hub only reads. `cell` names the cell that has the webhook, if it is known.",
+  },
   webhook_deleted: { status: 409, retryable: false, summary: "The delivery's webhook was deleted." },
   rotation_in_progress: {
     status: 409,

@@ -10,6 +10,7 @@ export function frameResponse(run: RunState, frame: FrameState) {
   const knownLines = complete ? frame.lines : frame.declaredLines;
   return {
     id: frame.id,
+    ...(run.cell !== undefined && { cell: run.cell }),
     session_id: frame.sessionId,
     sequence_number: frame.sequenceNumber,
     frame_type: frame.frameType,

@@ -21,6 +21,7 @@ import {
 export function runResponse(run: RunState, baseUrl: string, deliveries: readonly NamedDelivery[] = []) {
   return {
     id: run.id,
+    ...(run.cell !== undefined && { cell: run.cell }),
     program_id: run.programId,
     status: run.status,
     quality_status: qualityStatusOf(run),
@@ -58,6 +59,7 @@ function eventLogOf(run: RunState, deliveries: readonly NamedDelivery[]): EventL
 export function runSummaryResponse(summary: RunSummary, baseUrl: string) {
   return {
     id: summary.id,
+    ...(summary.cell !== undefined && { cell: summary.cell }),
     program_id: summary.programId,
     program_name: summary.programName,
     status: summary.status,

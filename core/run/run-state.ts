@@ -87,6 +87,8 @@ export interface EventLogEntry {
  */
 export interface RunState {
   id: string;
+  /** Name of the cell, at a hub. The store of a cell does not know it. */
+  cell?: string;
   programId: string;
   /** The program's name when the run was created. */
   programName: string;
@@ -131,7 +133,10 @@ export interface RunState {
 
 /** What lists show of a run. The index section of its records carries it. */
 export interface RunSummary
-  extends Pick<RunState, "id" | "programId" | "programName" | "status" | "serialNumber" | "revision" | "metadata">,
+  extends Pick<
+      RunState,
+      "id" | "cell" | "programId" | "programName" | "status" | "serialNumber" | "revision" | "metadata"
+    >,
     Pick<RunState, "createdAtUs" | "updatedAtUs" | "startedAtUs" | "completedAtUs" | "errorMessage"> {
   /** Present status of the quality report; null without one. */
   qualityStatus: ReportStatus | null;
@@ -166,6 +171,7 @@ export function qualityStatusOf({ status, checks }: Pick<RunState, "status" | "c
 export function summarizeRun(run: RunState, qualityStatus = qualityStatusOf(run)): RunSummary {
   return {
     id: run.id,
+    ...(run.cell !== undefined && { cell: run.cell }),
     programId: run.programId,
     programName: run.programName,
     status: run.status,

@@ -9,6 +9,7 @@ import {
   CHECK_OPTIONS,
   DEMO_OPTIONS,
   EXPORT_OPTIONS,
+  HUB_OPTIONS,
   INSPECT_OPTIONS,
   KEYS_ADD_OPTIONS,
   KEYS_LIST_OPTIONS,
@@ -78,6 +79,16 @@ function addServingCommands(program: Command): void {
     async () => {
       requireDescriptors();
       return (await import("./serve-command.js")).serve;
+    },
+  );
+  addCommand(
+    program,
+    "hub",
+    "serve the runs of all cells of a plant, read from its JetStream",
+    HUB_OPTIONS,
+    async () => {
+      requireDescriptors();
+      return (await import("../hub/hub-command.js")).hub;
     },
   );
   addCommand(program, "demo", "serve, together with a demo cell that produces runs", DEMO_OPTIONS, async () => {

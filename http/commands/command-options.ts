@@ -77,8 +77,8 @@ export const PLANT_RESTORE_OPTIONS = {
 
 export type PlantRestoreOptions = OptionValues<typeof PLANT_RESTORE_OPTIONS>;
 
-export const SERVE_OPTIONS = {
-  data: path("data directory; created if missing", "data", "data"),
+/** How clients reach the service, and what it does for them. */
+const HTTP_OPTIONS = {
   host: option<string>({
     placeholder: "<host>",
     description: "address to listen on; an address other than loopback needs --api-keys or --open",
@@ -136,16 +136,6 @@ export const SERVE_OPTIONS = {
   ),
   "tls-cert": path("certificate chain in PEM, to serve HTTPS; needs --tls-key", null),
   "tls-key": path("private key of --tls-cert, in PEM", null),
-  durability: choice(
-    "when a message is acknowledged; full: when it would survive a power cut; interval, none: when it is written",
-    ["full", "interval", "none"],
-    "full",
-  ),
-  "finalize-timeout": duration(
-    "how long a finalizing run waits for open jobs and captures",
-    DEFAULT_FINALIZE_TIMEOUT_MS,
-  ),
-  "orphan-timeout": durationOrOff("fail a run when its producer has been disconnected for this long"),
   "exit-after-failure": duration(
     "exit with code 1 this long after recording has failed (a broken disk, for example), so that a supervisor restarts the service; 0: never",
     60_000,
@@ -157,6 +147,27 @@ export const SERVE_OPTIONS = {
     null,
     "one less than the number of cores",
   ),
+} as const satisfies OptionDeclarations;
+
+const LOG_OPTIONS = {
+  "log-level": choice<LogLevel>("lowest level of log lines on stderr", LOG_LEVELS, "info"),
+  "log-format": choice<LogFormat>("format of log lines; auto: pretty on a terminal, else json", LOG_FORMATS, "auto"),
+  config: path("JSON file of options, each under its long name", null),
+} as const satisfies OptionDeclarations;
+
+export const SERVE_OPTIONS = {
+  data: path("data directory; created if missing", "data", "data"),
+  ...HTTP_OPTIONS,
+  durability: choice(
+    "when a message is acknowledged; full: when it would survive a power cut; interval, none: when it is written",
+    ["full", "interval", "none"],
+    "full",
+  ),
+  "finalize-timeout": duration(
+    "how long a finalizing run waits for open jobs and captures",
+    DEFAULT_FINALIZE_TIMEOUT_MS,
+  ),
+  "orphan-timeout": durationOrOff("fail a run when its producer has been disconnected for this long"),
   "disk-low-bytes": roomAmount("captures wait while the disk has less free space than this", "1GiB, at most 5%"),
   "disk-critical-bytes": roomAmount(
     "all messages wait while the disk has less free space than this",
@@ -199,10 +210,18 @@ export const SERVE_OPTIONS = {
     parse: parseBaseUrl,
     fallback: null,
   }),
-  "log-level": choice<LogLevel>("lowest level of log lines on stderr", LOG_LEVELS, "info"),
-  "log-format": choice<LogFormat>("format of log lines; auto: pretty on a terminal, else json", LOG_FORMATS, "auto"),
-  config: path("JSON file of options, each under its long name", null),
+  ...LOG_OPTIONS,
 } as const satisfies OptionDeclarations;
+
+/** The options of `serve` that a hub has too: how it is reached. A hub has no producers, no retention and no receivers. */
+export const HUB_OPTIONS = {
+  data: path("data directory; it is filled from the plant, and may be deleted at any time", "hub-data", "hub-data"),
+  ...HTTP_OPTIONS,
+  ...PLANT_OPTIONS,
+  ...LOG_OPTIONS,
+} as const satisfies OptionDeclarations;
+
+export type HubOptions = OptionValues<typeof HUB_OPTIONS>;
 
 export const DEMO_OPTIONS = {
   ...SERVE_OPTIONS,

@@ -113,7 +113,7 @@ export async function plantOptions(options: ServeOptions): Promise<PlantOptions 
   return { cell, address, captures, rateBytes, publicUrl };
 }
 
-async function plantAddress(
+export async function plantAddress(
   options: Pick<PlantInitOptions, "plant" | "plant-credentials" | "plant-ca">,
 ): Promise<PlantAddress | null> {
   const { plant: servers, "plant-ca": caPath } = options;

@@ -19,7 +19,7 @@ import { readFirstKeys, watchKeys } from "../requests/key-file.js";
 import { readPemFile } from "../server/pem-file.js";
 import type { TlsFiles } from "../server/server-options.js";
 import { roomForConnections } from "../service/descriptor-room.js";
-import { type Service, startService } from "../service/service.js";
+import { type Service, type ServiceOptions, startService } from "../service/service.js";
 import { SERVICE_VERSION } from "../service/service-version.js";
 import type { ServeOptions } from "./command-options.js";
 import { plantOptions } from "./plant-command.js";
@@ -59,7 +59,11 @@ async function endAfterFailure(service: Service, log: ServiceLog, exitAfterMs: n
 }
 
 /** Starts the service by its options and says where it listens. @throws UsageError for options that do not fit together */
-export async function startServing(options: ServeOptions, hooks: ServingHooks): Promise<Service> {
+export async function startServing(
+  options: ServeOptions,
+  hooks: ServingHooks,
+  hub?: ServiceOptions["hub"],
+): Promise<Service> {
   const log = createServiceLog(options["log-level"], SERVICE_VERSION, options["log-format"], hooks.onLogGone);
   for (const line of [...hooks.warnings, ...environmentWarnings()]) log.warn(line);
   const keysPath = options["api-keys"];
@@ -81,6 +85,7 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
   const service = await startService({
     recorder,
     plant,
+    hub,
     host: options.host.replace(/^\[(.*)\]$/, "$1"),
     port: options.port,
     front: options.front,
@@ -102,13 +107,22 @@ export async function startServing(options: ServeOptions, hooks: ServingHooks): 
 }
 
 /** `serve`: runs until a signal asks it to end. It also goes on when stdout and stderr are closed, as some supervisors do. */
-export async function serve(options: ServeOptions, warnings: readonly string[]): Promise<void> {
+export function serve(options: ServeOptions, warnings: readonly string[]): Promise<void> {
+  return serveUntilSignal(options, warnings);
+}
+
+/** @param hub given: the service is a hub, with this plant */
+export async function serveUntilSignal(
+  options: ServeOptions,
+  warnings: readonly string[],
+  hub?: ServiceOptions["hub"],
+): Promise<void> {
   let giveUp = (): void => {};
   const givenUp = new Promise<void>((resolve) => (giveUp = resolve));
   const signal = untilSignal();
   const say = standardOutput(() => {});
   const systemd = systemdNotices(process.env, (line) => sayOnStandardError(`inspection-service: ${line}\n`));
-  const service = await startServing(options, {
+  const hooks: ServingHooks = {
     warnings,
     say(line) {
       say(line);
@@ -117,7 +131,8 @@ export async function serve(options: ServeOptions, warnings: readonly string[]):
     // The demo must not remove what is recorded from now on.
     beforeOpening: () => unmarkStore(options.data),
     onGivenUp: giveUp,
-  });
+  };
+  const service = await startServing(options, hooks, hub);
   await Promise.race([signal, givenUp]);
   systemd.stopping();
   await service.stop(STOP_GRACE_MS);

@@ -3,7 +3,7 @@ import { LRUCache } from "lru-cache";
 import type { RunState } from "../../core/run/run-state.js";
 import type { NamedDelivery } from "../../core/webhook/webhook-response.js";
 import type { EmittingRun } from "../../storage/records/delivery-records.js";
-import type { View } from "../../storage/view/view.js";
+import type { RunHead, View } from "../../storage/view/view.js";
 import { startThreads, type Threads } from "../../workers/artefacts/pool/piscina-threads.js";
 import type { DocumentAnswer, DocumentTask } from "../../workers/documents/document-thread.js";
 import { type RunDocumentKind, runDocument } from "../../workers/documents/run-documents.js";
@@ -112,7 +112,7 @@ export class LargeDocuments {
     const kept = this.#runs.get(key);
     if (kept !== undefined) return kept;
     return this.#work.get(key, bytes, client.gone(), async (slices) => {
-      const answer = await this.#inThread({ name: "run", body: await this.#body(runId, slices) });
+      const answer = await this.#inThread({ name: "run", body: await this.#body(runId, slices), head });
       const run = deserialize(answer.run) as RunState;
       this.#runs.set(key, run, { size: answer.run.length * STATE_BYTES_PER_BYTE });
       return run;
@@ -133,6 +133,7 @@ export class LargeDocuments {
       const deliveries = isTold ? await this.#deliveries(run) : [];
       return jsonInSlices(runDocument(kind, run, baseUrl, deliveries), slices);
     }
+    const head = view.runHead(runId) as RunHead;
     let body = await this.#body(runId, slices);
     let deliveries: NamedDelivery[] = [];
     if (hasDeliveries) {
@@ -141,7 +142,7 @@ export class LargeDocuments {
       deliveries = await this.#deliveries({ id: runId, emitted: begun.events });
       slices.throwIfCancelled();
     }
-    const { json, sha1 } = await this.#inThread({ name: "document", body, kind, baseUrl, deliveries });
+    const { json, sha1 } = await this.#inThread({ name: "document", body, head, kind, baseUrl, deliveries });
     return { bytes: json, sha1 };
   }
 

@@ -109,9 +109,9 @@ function pageParts(runs: readonly Uint8Array[], total: number, { limit, offset }
 
 /** A unique key for each query: the texts come last, after their lengths. */
 function keyOf(query: RunListQuery, baseUrl: string): string {
-  const { programId, status, qualityStatus, serialNumber, updatedSinceUs, limit, offset } = query;
+  const { programId, status, qualityStatus, serialNumber, updatedSinceUs, limit, offset, cells } = query;
   const numbers = `${limit} ${offset} ${updatedSinceUs ?? ""}`;
-  const texts = [programId, status, qualityStatus, serialNumber];
+  const texts = [programId, status, qualityStatus, serialNumber, cells && JSON.stringify(cells)];
   if (texts.every((text) => text === undefined)) return `${numbers}  ${baseUrl}`;
   return `${numbers} ${texts.map((text) => text?.length ?? "").join(" ")} ${texts.join("")}${baseUrl}`;
 }

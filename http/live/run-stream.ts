@@ -1,3 +1,4 @@
+import { wallClockUs } from "../../core/service-clock.js";
 import { formatTimeUs } from "../../core/timestamps.js";
 import type { RunFilter, View } from "../../storage/view/view.js";
 import type { ThreadSlices } from "../documents/thread-slices.js";
@@ -9,6 +10,9 @@ import { eventHead, type RunEvents } from "./run-events.js";
 const CHUNK_BYTES = 32 * 1024;
 /** How long an EventSource waits before it connects again. */
 const RETRY_MS = 2_000;
+
+/** By how much the clock of the plant may be ahead of a hub's. */
+const AHEAD_US = 60_000_000;
 
 const COMMENT = Buffer.from(":\n\n");
 
@@ -26,7 +30,9 @@ export interface StreamStart {
 export function streamStart(view: View, sinceUs: number | undefined): StreamStart {
   const latestUs = view.runs.latestUs;
   if (sinceUs === undefined) return { markUs: latestUs, isNow: true, resetReason: undefined };
-  if (sinceUs <= latestUs) return { markUs: sinceUs, isNow: false, resetReason: undefined };
+  // Another hub may be ahead of this one: what it told comes here, too.
+  const isOfOtherHub = view.isHub && sinceUs <= wallClockUs() + AHEAD_US;
+  if (sinceUs <= latestUs || isOfOtherHub) return { markUs: sinceUs, isNow: false, resetReason: undefined };
   const reason =
     `the mark ${formatTimeUs(sinceUs)} is later than the last change of any run, ${formatTimeUs(latestUs)}: ` +
     "the store was replaced, or has lost its end";

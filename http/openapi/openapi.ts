@@ -60,9 +60,9 @@ export function errorsOf(route: Route): ErrorCode[] {
     }
   }
   if (takesConditions(route)) errors.add("precondition_failed");
-  if (isDownload(route)) errors.add("range_not_satisfiable");
+  if (isDownload(route)) errors.add("range_not_satisfiable").add("not_shipped");
   if (route.scope !== "none") errors.add("unauthorized");
-  if (route.scope === "manage") errors.add("forbidden");
+  if (route.scope === "manage") errors.add("forbidden").add("read_only_hub");
   for (const code of COMMON_ERRORS) errors.add(code);
   return [...errors];
 }

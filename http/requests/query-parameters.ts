@@ -2,7 +2,7 @@ import { canonicalUuid } from "../../core/identifiers.js";
 import { ServiceError } from "../../core/service-errors.js";
 import { parseTimeBoundUs } from "../../core/timestamps.js";
 
-/** A query parameter as a JSON Schema: one of four kinds. */
+/** A query parameter as a JSON Schema: one of five kinds. */
 export type QueryParameter =
   | {
       readonly type: "string";
@@ -18,6 +18,8 @@ export type QueryParameter =
       /** An upper bound is rounded up to the next microsecond, a lower bound down. */
       readonly isUpperBound?: true;
     }
+  /** Texts: the parameter may be repeated. */
+  | { readonly type: "array"; readonly items: { readonly type: "string" }; readonly description: string }
   | {
       readonly type: "integer";
       readonly minimum: number;
@@ -34,10 +36,14 @@ export type QueryValues<Parameters extends QueryParameters> = {
     ? number
     : Parameters[Name] extends { format: "date-time" }
       ? number | undefined
-      : string | undefined;
+      : Parameters[Name] extends { type: "array" }
+        ? readonly string[] | undefined
+        : string | undefined;
 };
 
 const SHOWN_CHARACTERS = 200;
+/** How often a list may be given. */
+const MOST_TEXTS = 100;
 
 function invalid(field: string, value: string | string[], allowed: string): ServiceError {
   const shorten = (text: string) => (text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text);
@@ -64,7 +70,7 @@ function decode(text: string): string | undefined {
 }
 
 /**
- * Parses the raw query string. Unknown parameters are ignored, an empty value counts as absent, a repeated parameter is refused.
+ * Parses the raw query string. Unknown parameters are ignored, an empty value counts as absent, a repeated parameter is refused unless it is a list.
  * @throws ServiceError invalid_parameter, with the parameter, the value that was sent and what is allowed
  */
 export function parseQuery<Parameters extends QueryParameters>(
@@ -72,11 +78,12 @@ export function parseQuery<Parameters extends QueryParameters>(
   rawQuery: string,
 ): QueryValues<Parameters> {
   const raw = rawQuery === "" ? undefined : rawValues(declared, rawQuery);
-  const parsed: Record<string, string | number | undefined> = {};
+  const parsed: Record<string, string | number | readonly string[] | undefined> = {};
   for (const name in declared) {
     const values = raw?.get(name);
     const parameter = declared[name] as QueryParameter;
     if (values === undefined) parsed[name] = "default" in parameter ? parameter.default : undefined;
+    else if (parameter.type === "array") parsed[name] = parseTexts(name, values);
     else if (values.length > 1) throw invalid(name, values, "given at most once");
     else parsed[name] = parseValue(name, parameter, values[0] as string);
   }
@@ -98,7 +105,23 @@ function rawValues(declared: QueryParameters, rawQuery: string): Map<string, str
   return raw;
 }
 
-function parseValue(name: string, parameter: QueryParameter, raw: string): string | number | undefined {
+/** Undefined if all are empty. */
+function parseTexts(name: string, values: readonly string[]): string[] | undefined {
+  if (values.length > MOST_TEXTS) throw invalid(name, [...values], `given at most ${MOST_TEXTS} times`);
+  const texts = values.map((raw) => {
+    const text = decode(raw);
+    if (text === undefined) throw invalid(name, raw, "percent-encoded UTF-8");
+    return text;
+  });
+  const given = texts.filter((text) => text !== "");
+  return given.length === 0 ? undefined : given;
+}
+
+function parseValue(
+  name: string,
+  parameter: Exclude<QueryParameter, { type: "array" }>,
+  raw: string,
+): string | number | undefined {
   const text = decode(raw);
   if (text === undefined) throw invalid(name, raw, "percent-encoded UTF-8");
   if (text === "") return "default" in parameter ? parameter.default : undefined;

@@ -33,6 +33,13 @@ export const STEP_INDEX: PathParameter = {
 
 export const SERIAL_NUMBER = { type: "string", description: "Only runs of the part with this serial number." } as const;
 
+export const CELL = {
+  type: "array",
+  items: { type: "string" },
+  description:
+    "Only at a hub: only runs of the cell with this name. Repeat it for several cells. A cell itself has no name, so no run of it matches.",
+} as const;
+
 export const QUALITY_STATUS = oneOf(
   { ...REPORT_STATUS_MEANINGS, [NO_REPORT]: "there is no report: `quality_status` is null." },
   "Only runs with this `quality_status`. Any other value is no error: the list is empty, as no run has it.",

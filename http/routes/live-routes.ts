@@ -12,7 +12,7 @@ import { RunStream, streamStart } from "../live/run-stream.js";
 import { checkHandshake } from "../live/socket-handshake.js";
 import type { LiveSocket } from "../replies/reply.js";
 import { defineRoute, type HandlerRequest, type Route } from "../requests/route.js";
-import { RUN_ID, SERIAL_NUMBER } from "./declared-parameters.js";
+import { CELL, RUN_ID, SERIAL_NUMBER } from "./declared-parameters.js";
 
 const TAG = "live";
 const LAST_EVENT_ID = "last-event-id";
@@ -46,6 +46,7 @@ function runChangesRoute({ view, live, serviceVersion }: LiveRouteOptions, slice
       program_id: { type: "string", format: "uuid", description: "Only runs of the program with this id." },
       status: oneOf(RUN_STATUS_MEANINGS, "Only runs in this state. A run that leaves the state is sent once more."),
       serial_number: SERIAL_NUMBER,
+      cell: CELL,
       updated_since: {
         type: "string",
         format: "date-time",
@@ -69,9 +70,9 @@ function runChangesRoute({ view, live, serviceVersion }: LiveRouteOptions, slice
     errors: ["forbidden"],
     live: "stream",
     handle(request) {
-      const { program_id, status, serial_number, updated_since } = request.query;
+      const { program_id, status, serial_number, updated_since, cell: cells } = request.query;
       const start = streamStart(view, lastEventUs(request) ?? updated_since);
-      const filter = { programId: program_id, status, serialNumber: serial_number };
+      const filter = { programId: program_id, status, serialNumber: serial_number, cells };
       const client = live.admit("changes");
       const { baseUrl } = request;
       return {

@@ -33,7 +33,9 @@ export function programRoutes(view: View, slices: ThreadSlices): Route[] {
         const { query, baseUrl } = asked;
         const { robot_id: robotId, limit, offset } = query;
         const { total, programs } = view.listPrograms({ robotId, limit, offset });
-        const entries = programs.map(({ program, runCount }) => programResponse(program, runCount, baseUrl));
+        const entries = programs.map(({ program, runCount, cells }) =>
+          programResponse(program, runCount, baseUrl, cells),
+        );
         const page = { programs: entries, total, limit, offset };
         const bytes = programs.reduce((sum, { program }) => sum + program.documentBytes, 0);
         if (bytes <= SMALL_BYTES) return jsonReply(page);
@@ -55,7 +57,7 @@ export function programRoutes(view: View, slices: ThreadSlices): Route[] {
         const id = params.program_id as string;
         const entry = view.program(id);
         if (entry === undefined) throw unknownId("program", id);
-        return jsonReply(programResponse(entry.program, entry.runCount, baseUrl));
+        return jsonReply(programResponse(entry.program, entry.runCount, baseUrl, entry.cells));
       },
     }),
   ];

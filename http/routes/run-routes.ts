@@ -11,6 +11,7 @@ import type { RunReports } from "../documents/run-reports.js";
 import { jsonBytesReply, jsonReply, type Reply } from "../replies/reply.js";
 import { defineRoute, type HandlerRequest, type Route } from "../requests/route.js";
 import {
+  CELL,
   jsonResponse,
   limitParameter,
   OFFSET,
@@ -46,6 +47,7 @@ function listParameters(page: Parameters<typeof limitParameter>[0]) {
     quality_status: QUALITY_STATUS,
     serial_number: SERIAL_NUMBER,
     updated_since: UPDATED_SINCE,
+    cell: CELL,
     limit: limitParameter(page),
     offset: OFFSET,
   } as const;
@@ -58,8 +60,8 @@ function runPage(
   status?: string,
 ): Reply | Promise<Reply> {
   const { quality_status: qualityStatus, serial_number: serialNumber, updated_since: updatedSinceUs } = request.query;
-  const { limit, offset } = request.query;
-  const query = { programId, status, qualityStatus, serialNumber, updatedSinceUs, limit, offset };
+  const { limit, offset, cell: cells } = request.query;
+  const query = { programId, status, qualityStatus, serialNumber, updatedSinceUs, cells, limit, offset };
   return pages.get(query, request.baseUrl, request);
 }
 

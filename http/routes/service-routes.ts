@@ -49,6 +49,8 @@ export interface ServiceRouteOptions {
   baseUrl?: string | undefined;
   /** A write about webhooks: resolves when it is committed and the view shows it. */
   request(request: WebhookRequest, gone?: AbortSignal): Promise<string>;
+  /** At a hub: it does not show everything yet. */
+  isStarting?(): boolean;
   /** Which addresses webhooks may be delivered to at a port. */
   receiverPolicy(this: void, port: number): AddressPolicy;
 }
@@ -70,7 +72,7 @@ export function serviceRoutes(options: ServiceRouteOptions): Route[] {
     ...secretRoutes(view, request, receiverPolicy),
     ...resendRoutes(view, request, slices),
     ...deliveryRoutes(view, new DeliveryDocuments(view, slices), request),
-    ...systemRoutes(health, serviceVersion),
+    ...systemRoutes(health, serviceVersion, options.isStarting),
     metricsRoute(metrics),
     ...docsRoutes(),
     ...consoleRoutes(options.baseUrl),

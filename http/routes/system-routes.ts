@@ -8,8 +8,15 @@ import { jsonResponse } from "./declared-parameters.js";
 
 const TAG = "system";
 
-/** @param health gives the rows of all components: those of the cell and of the service */
-export function systemRoutes(health: () => readonly ComponentRow[], serviceVersion: string): Route[] {
+/**
+ * @param health gives the rows of all components: those of the cell and of the service
+ * @param isStarting of a hub: whether it is still being filled
+ */
+export function systemRoutes(
+  health: () => readonly ComponentRow[],
+  serviceVersion: string,
+  isStarting: () => boolean = () => false,
+): Route[] {
   return [
     defineRoute({
       path: "/health",
@@ -41,7 +48,7 @@ export function systemRoutes(health: () => readonly ComponentRow[], serviceVersi
       summary: "Answers as long as the process serves requests. A supervisor should restart by this, not by /health.",
       responses: { 200: jsonResponse("LivenessResponse", "The process is alive.") },
       scope: "none",
-      handle: () => jsonReply({ status: "alive" }),
+      handle: () => jsonReply({ status: isStarting() ? "starting" : "alive" }),
     }),
   ];
 }

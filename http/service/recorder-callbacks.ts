@@ -29,6 +29,9 @@ export function recorderCallbacks(readers: ServiceReaders, log: ServiceLog): Rec
       }
     },
     onRunRequested: async (runId) => readers.view.storedBody(runId),
+    onCaughtUp: () => {
+      readers.isStarting = false;
+    },
     onDeliveriesEnded: () => readers.view.fold.endPausesForGood(),
     onRecordingEnded: (cause) => readers.setRecordingEnded(cause),
     onFailure: (error) => {

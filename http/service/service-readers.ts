@@ -3,10 +3,12 @@ import { type CaptureKind, capturePath } from "../../storage/captures/capture-pa
 import { CaptureReader } from "../../storage/captures/capture-reader.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { LogReader } from "../../storage/log/log-reader.js";
+import { StorageError } from "../../storage/storage-error.js";
 import { View } from "../../storage/view/view.js";
 import { ArtefactWork } from "../downloads/artefact-work.js";
 import { GeneratedFiles } from "../downloads/generated-files.js";
 import type { OpenStoredExtents } from "../downloads/stored-stream.js";
+import { notShipped } from "../hub/read-only-hub.js";
 import type { ServiceLog } from "../log/service-log.js";
 import type { ApiKeys } from "../requests/api-keys.js";
 import { ServiceHealth } from "./service-health.js";
@@ -20,6 +22,8 @@ export interface ServiceReadersOptions {
   /** Undefined: no key is needed. */
   apiKeys: ApiKeys | undefined;
   artefactThreads: number;
+  /** The store is that of a hub. */
+  isHub: boolean;
 }
 
 /** Everything of the front's thread that reads the store: the view, the readers of log and captures, and the artefact pool. */
@@ -36,15 +40,18 @@ export class ServiceReaders {
   readonly view: View;
   /** The store has been read: from now on other work wants the thread too. */
   isServing = false;
+  /** At a hub: the view does not have everything yet that the plant had when the hub started. */
+  isStarting: boolean;
   readonly #dataDirectory: string;
 
-  constructor({ dataDirectory, log, apiKeys, artefactThreads }: ServiceReadersOptions) {
+  constructor({ dataDirectory, log, apiKeys, artefactThreads, isHub }: ServiceReadersOptions) {
+    this.isStarting = isHub;
     this.#dataDirectory = dataDirectory;
     this.log = new LogReader({ fileSystem: nodeFileSystem, directory: `${dataDirectory}/meta` });
     const nowUs = () => Date.now() * 1000;
     const health = new ServiceHealth({ dataDirectory, log, keyFault: () => apiKeys?.fault ?? null, nowUs });
     this.health = health;
-    this.view = new View({ reader: this.log, onReadFailure: (error) => health.readDamage.note(error) });
+    this.view = new View({ isHub, reader: this.log, onReadFailure: (error) => health.readDamage.note(error) });
     this.artefacts = new ArtefactWork({
       threads: artefactThreads,
       timers: SYSTEM_TIMERS,
@@ -53,7 +60,11 @@ export class ServiceReaders {
       nowUs,
     });
     this.openStoredExtents = (runId, kind, extents) =>
-      this.captures.openExtents(this.capturePathOf(runId, kind), extents);
+      this.captures.openExtents(this.capturePathOf(runId, kind), extents).catch((error: unknown) => {
+        if (isHub && error instanceof StorageError && error.code === "capture_missing")
+          throw notShipped(this.view, runId);
+        throw error;
+      });
     this.generatedFiles = new GeneratedFiles({
       make: this.artefacts.makeForClient,
       open: this.openStoredExtents,

@@ -1,14 +1,16 @@
 import { LIMITS } from "../../core/limits.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { directoryBytes } from "../../storage/disk/whole-files.js";
+import { HUB_THREAD, type HubThreadOptions } from "../../workers/hub/hub-options.js";
 import { type PlantOptions, ShipperHandle } from "../../workers/plant/shipper-handle.js";
 import { RecorderError, RecorderHandle } from "../../workers/recorder/recorder-handle.js";
-import type { RecorderOptions } from "../../workers/recorder/recorder-messages.js";
+import type { RecorderOptions, RecorderReady } from "../../workers/recorder/recorder-messages.js";
 import { receiverPolicy, receiverRanges } from "../../workers/webhooks/dispatcher/receiver-policy.js";
 import { LargeDocuments } from "../documents/large-documents.js";
 import { ProgramStatistics } from "../documents/program-statistics.js";
 import { SharedWork } from "../documents/shared-work.js";
 import { ThreadSlices } from "../documents/thread-slices.js";
+import { readOnlyRoutes, refuseRequest } from "../hub/read-only-hub.js";
 import { LiveClients } from "../live/live-clients.js";
 import type { ServiceLog } from "../log/service-log.js";
 import type { AllowedHosts } from "../requests/allowed-hosts.js";
@@ -36,6 +38,8 @@ const SHIPPER_STOP_MS = 500;
 
 export interface ServiceOptions {
   recorder: RecorderOptions;
+  /** Given: there is no recorder. The store is filled from this plant, and only read. */
+  hub?: Pick<HubThreadOptions, "address"> | undefined;
   /** Undefined: the log is shipped to no plant. */
   plant?: PlantOptions | undefined;
   front: FrontChoice;
@@ -85,11 +89,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     log,
     apiKeys: options.apiKeys,
     artefactThreads: options.artefactThreads,
+    isHub: options.hub !== undefined,
   });
-  const recorder = new RecorderHandle(
-    { ...recorderOptions, artefactTasks: options.artefactThreads + 1 },
-    recorderCallbacks(readers, log),
-  );
+  const recorder = startWriter(options, readers);
   let large: LargeDocuments | undefined;
   let shipper: ShipperHandle | undefined;
   const stopReading = async (): Promise<void> => {
@@ -100,10 +102,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const ready = await recorder.ready;
     readers.finishOpening();
-    log.info(
-      { runs: readers.view.runs.size, cell_socket: ready.cellSocketPath, cell_listen: ready.cellListen },
-      "the view is ready, producers can connect",
-    );
+    logReady(options, ready, readers.view.runs.size);
     shipper = startShipper(options, ready.storeId, (sequence) => recorder.capturesShipped(sequence));
     const slices = new ThreadSlices();
     large = new LargeDocuments({
@@ -163,6 +162,28 @@ interface ServiceParts {
   shipper: ShipperHandle | undefined;
 }
 
+function logReady({ hub, log }: ServiceOptions, { cellSocketPath, cellListen }: RecorderReady, runs: number): void {
+  if (hub !== undefined) log.info({ runs }, "the view is ready, the plant is read");
+  else
+    log.info(
+      { runs, cell_socket: cellSocketPath, cell_listen: cellListen },
+      "the view is ready, producers can connect",
+    );
+}
+
+/** Starts the thread that writes the store: the recorder, or that of a hub. */
+function startWriter({ recorder, hub, artefactThreads, log }: ServiceOptions, readers: ServiceReaders): RecorderHandle {
+  const options = { ...recorder, artefactTasks: artefactThreads + 1 };
+  const callbacks = recorderCallbacks(readers, log);
+  if (hub === undefined) return new RecorderHandle(options, callbacks);
+  const { dataDirectory, segmentBytes } = recorder;
+  const workerData: HubThreadOptions = {
+    ...{ dataDirectory, address: hub.address },
+    ...(segmentBytes !== undefined && { segmentBytes }),
+  };
+  return new RecorderHandle(options, callbacks, { url: HUB_THREAD, workerData });
+}
+
 function startShipper(
   { plant, recorder, log }: ServiceOptions,
   storeId: string | null,
@@ -216,12 +237,13 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
     health: components,
     serviceVersion: recorderOptions.serviceVersion,
     baseUrl: options.baseUrl,
-    request: (request, gone) => recorder.request(request, gone),
+    request: (request, gone) => (options.hub ? refuseRequest(view, request) : recorder.request(request, gone)),
+    isStarting: () => readers.isStarting,
     receiverPolicy: (port) => receiverPolicy(ranges, server?.port ?? null, port),
   });
   const scheme = tls === undefined ? "http" : "https";
   const pipeline = new RequestPipeline({
-    routes,
+    routes: options.hub === undefined ? routes : readOnlyRoutes(view, routes),
     baseUrl: options.baseUrl,
     scheme,
     apiKeys: options.apiKeys,

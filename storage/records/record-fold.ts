@@ -6,6 +6,7 @@ import { decodeChanges } from "./change-record.js";
 import type { IndexedEvents } from "./event-index.js";
 import { IndexReader } from "./index-reader.js";
 import type { IndexedRun } from "./indexed-run.js";
+import { decodePlantMessage, type PlantMessage } from "./plant-message.js";
 import { type CapturesIndex, isKnownRecordType, type Origin, RECORD_TYPE } from "./record-index.js";
 import { decodeResend } from "./resend-record.js";
 import { decodeWebhookIndex, type WebhookIndex } from "./webhook-record.js";
@@ -40,6 +41,8 @@ export interface FoldedState {
   /** @param index the index section without the origin: webhook-record.ts */
   delivery(index: Uint8Array, location: RecordLocation): void;
   resend(resend: Resend, record: LogRecord): void;
+  /** The records that follow are those of a cell's message. Only the log of a hub has this. */
+  plantMessage?(message: PlantMessage, record: LogRecord): void;
 }
 
 /**
@@ -85,6 +88,9 @@ export function foldRecord(record: LogRecord, location: RecordLocation, state: F
       return;
     case RECORD_TYPE.resend:
       state.resend(decodeResend(reader.rest()), record);
+      return;
+    case RECORD_TYPE.plantMessage:
+      state.plantMessage?.(decodePlantMessage(reader.rest()), record);
       return;
   }
 }

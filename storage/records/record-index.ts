@@ -6,6 +6,7 @@ import type { Resend } from "../../core/webhook/resend.js";
 import type { IndexedEvents } from "./event-index.js";
 import { type CapturesIndex, type Origin, originBytes } from "./index-layout.js";
 import { IndexReader } from "./index-reader.js";
+import { decodePlantMessage, PLANT_RECORD_TYPE, type PlantMessage } from "./plant-message.js";
 import { decodeResend } from "./resend-record.js";
 import { decodeDelivery, decodeWebhookIndex, WEBHOOK_RECORD_TYPE, type WebhookIndex } from "./webhook-record.js";
 
@@ -19,6 +20,7 @@ export const RECORD_TYPE = {
   runEnded: 19,
   refusal: 20,
   ...WEBHOOK_RECORD_TYPE,
+  ...PLANT_RECORD_TYPE,
 } as const;
 export type RecordType = (typeof RECORD_TYPE)[keyof typeof RECORD_TYPE];
 
@@ -48,7 +50,8 @@ export type RecordIndex =
     }
   | { type: typeof RECORD_TYPE.webhook; origin: Origin | null; shown: WebhookIndex }
   | { type: typeof RECORD_TYPE.delivery; origin: Origin | null; delivery: Delivery }
-  | { type: typeof RECORD_TYPE.resend; origin: Origin | null; resend: Resend };
+  | { type: typeof RECORD_TYPE.resend; origin: Origin | null; resend: Resend }
+  | { type: typeof RECORD_TYPE.plantMessage; origin: Origin | null; message: PlantMessage };
 
 /** The run that the index section names; null for a record of no run. */
 export function runOfIndex(index: RecordIndex): string | null {
@@ -67,11 +70,11 @@ export function runOfIndex(index: RecordIndex): string | null {
 
 /** True for the record types of this release. Other types are the log's own, or of a newer release. */
 export function isKnownRecordType(type: number): type is RecordType {
-  return type >= RECORD_TYPE.cellChanges && type <= RECORD_TYPE.resend;
+  return type >= RECORD_TYPE.cellChanges && type <= RECORD_TYPE.plantMessage;
 }
 
-/** True for the record types that hold changes or a refusal: all known ones except those of webhooks. */
-export function isChangeRecordType(type: number): type is Exclude<RecordType, 21 | 22 | 23> {
+/** True for the record types that hold changes or a refusal: all known ones except those of webhooks and of the plant. */
+export function isChangeRecordType(type: number): type is Exclude<RecordType, 21 | 22 | 23 | 24> {
   return type >= RECORD_TYPE.cellChanges && type <= RECORD_TYPE.refusal;
 }
 
@@ -136,5 +139,7 @@ function decodeRest(type: RecordType, origin: Origin | null, reader: IndexReader
       return { type, origin, delivery: decodeDelivery(reader.rest()) };
     case RECORD_TYPE.resend:
       return { type, origin, resend: decodeResend(reader.rest()) };
+    case RECORD_TYPE.plantMessage:
+      return { type, origin, message: decodePlantMessage(reader.rest()) };
   }
 }

@@ -21,6 +21,7 @@ const NOTHING = new Uint8Array(0);
  * | webhook | always: the order in which webhooks came matters | yes |
  * | delivery | unless a later record of the delivery replaces it | no |
  * | resend | unless a later record of the resend replaces it | while it is running |
+ * | message of the plant | while a record of it is needed, or if it has a fault; the last one of each store | no |
  * | record of a newer release | always | yes |
  */
 export class HintChoice {
@@ -33,6 +34,11 @@ export class HintChoice {
   readonly #said = new Map<number, number>();
   #nth = 0;
   hasOpeningState = false;
+  /** Of the message of the plant that the record belongs to: what its cell says replaces nothing of another cell. */
+  #store = "";
+  /** By store: its last message of the plant. The earlier ones, `#messages`, are only needed for their records. */
+  readonly #lastMessages = new Map<string, HintEntry>();
+  readonly #messages = new Set<HintEntry>();
 
   /** Takes the segment's next record. It keeps copies of what it needs. @throws RecordDecodeError */
   take(record: LogRecord, location: RecordLocation): void {
@@ -74,12 +80,27 @@ export class HintChoice {
       case RECORD_TYPE.cellChanges:
         this.#addCellChanges(decodeChanges(type, record.body) as CellChange[], record, location);
         return;
+      case RECORD_TYPE.plantMessage: {
+        this.#store = index.message.storeId;
+        const nth = this.#add(record, location, false);
+        const entry = this.#entries.get(nth) as HintEntry;
+        const before = this.#lastMessages.get(this.#store);
+        if (before !== undefined) this.#messages.add(before);
+        // A fault is told whatever comes after it.
+        if (index.message.fault === null) this.#lastMessages.set(this.#store, entry);
+        else this.#lastMessages.delete(this.#store);
+        return;
+      }
     }
   }
 
   /** The entries so far, in the order of the records. */
   entries(): HintEntry[] {
-    return [...this.#entries.values()];
+    const entries = [...this.#entries.values()];
+    return entries.filter((entry, at) => {
+      const next = entries[at + 1];
+      return !this.#messages.has(entry) || next?.type !== RECORD_TYPE.plantMessage;
+    });
   }
 
   #add(record: LogRecord, { offset, length }: RecordLocation, needsBody: boolean): number {
@@ -108,7 +129,7 @@ export class HintChoice {
 
   #addCellChanges(changes: readonly CellChange[], record: LogRecord, location: RecordLocation): void {
     const nth = this.#add(record, location, true);
-    const subjects = new Set(changes.map(subjectOf));
+    const subjects = new Set(changes.map((change) => `${subjectOf(change)} ${this.#store}`));
     this.#said.set(nth, subjects.size);
     for (const subject of subjects) {
       const before = this.#last.get(subject);

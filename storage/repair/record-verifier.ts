@@ -66,6 +66,7 @@ export class RecordVerifier {
       decodeRefusal(body);
       return [];
     }
+    if (type === RECORD_TYPE.plantMessage) return [];
     const changes = decodeChanges(type, body);
     if (runId === null) return [];
     if (!this.#runs.has(runId)) this.#runs.set(runId, GOES_ON);

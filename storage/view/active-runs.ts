@@ -11,7 +11,10 @@ import type { RunState } from "../../core/run/run-state.js";
 import type { LogRecord } from "../log/committed-batch.js";
 import { decodeChanges } from "../records/change-record.js";
 
-type RunRecord = Pick<LogRecord, "type" | "timeUs" | "body">;
+/** What a hub shows of a run instead of what its records say. */
+export type HubFields = Required<Pick<RunState, "cell" | "updatedAtUs">>;
+
+type RunRecord = Pick<LogRecord, "type" | "timeUs" | "body"> & { hub?: HubFields | undefined };
 
 interface ActiveRun {
   /** Undefined until the first record, run_created, is folded. */
@@ -30,19 +33,19 @@ export class ActiveRuns {
   readonly #runs = new Map<string, ActiveRun>();
   #eager = false;
 
-  create(id: string, record: RunRecord): void {
+  create(id: string, record: RunRecord, hub?: HubFields): void {
     this.#runs.set(id, newRun([]));
-    this.add(id, record);
+    this.add(id, record, hub);
   }
 
   /** Takes the next record of a run, unless it was not created. The body is copied if it is not folded at once. */
-  add(id: string, record: RunRecord): void {
+  add(id: string, { type, timeUs, body }: RunRecord, hub?: HubFields): void {
     const run = this.#runs.get(id);
     if (run === undefined) return;
     if (this.#eager) {
-      this.#fold(run, record);
+      this.#fold(run, { type, timeUs, body, hub });
     } else {
-      run.pending.push({ type: record.type, timeUs: record.timeUs, body: record.body.slice() });
+      run.pending.push({ type, timeUs, body: body.slice(), hub });
     }
   }
 
@@ -92,6 +95,7 @@ export class ActiveRuns {
         // What the change needs is missing. Only a damaged log has such records, and recovery reports its damage: what is left of the run is shown.
       }
     }
+    if (run.state !== undefined) Object.assign(run.state, record.hub);
   }
 }
 

@@ -90,12 +90,12 @@ export class RunIndex {
   }
 
   /** Does what `addRun` does, without making a text. */
-  addIndexedRun(run: IndexedRun, programOrdinal: number): number {
+  addIndexedRun(run: IndexedRun, programOrdinal: number, timeUs: number): number {
     const { bytes, serialNumberAt, serialNumberEnd } = run;
     const serial = run.hasSerialNumber
       ? this.#serials.findOrAddBytes(bytes, serialNumberAt, serialNumberEnd)
       : NO_SERIAL;
-    return this.#add(programOrdinal, serial, run.statusCode, run.qualityCode, run.updatedAtUs);
+    return this.#add(programOrdinal, serial, run.statusCode, run.qualityCode, timeUs);
   }
 
   #add(programOrdinal: number, serial: number, status: number, outcome: number, timeUs: number): number {

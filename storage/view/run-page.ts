@@ -50,7 +50,7 @@ export function pageOf(tables: ViewTables, ordinals: readonly number[], baseUrl:
     knownBytes += cached?.length ?? 0;
     if (cached !== undefined) return cached;
     unreadBytes += location.length;
-    unread.push({ id: runs.id(ordinal), ordinal, updatedAtUs, location });
+    unread.push({ id: runs.id(ordinal), ordinal, updatedAtUs, cell: runs.cell(ordinal), location });
     return undefined;
   });
   const read = async (giveWay?: GiveWay): Promise<ReadRunPage> => {
@@ -72,8 +72,10 @@ export function pageOf(tables: ViewTables, ordinals: readonly number[], baseUrl:
 function knownSummary({ runs, cell }: ViewTables, ordinal: number): RunSummary {
   const id = runs.id(ordinal);
   const { programId, serialNumber, timeUs } = runs.entry(ordinal);
+  const cellName = runs.cell(ordinal);
   return {
     id,
+    ...(cellName !== undefined && { cell: cellName }),
     programId,
     programName: cell.programs.get(programId)?.document.name ?? "",
     status: runs.status(ordinal),

@@ -13,6 +13,7 @@ import { MisplacedRecordError } from "../log/misplaced-record.js";
 import { isReadDamage } from "../log/read-damage.js";
 import { decodeChanges, decodeEmitted } from "../records/change-record.js";
 import { decodeEndedSummary, isRecordOf, RECORD_TYPE } from "../records/record-index.js";
+import type { HubFields } from "./active-runs.js";
 
 /** An ended run as the indexes know it. */
 export interface StoredRun {
@@ -20,6 +21,8 @@ export interface StoredRun {
   /** Its place among all runs. */
   readonly ordinal: number;
   readonly updatedAtUs: number;
+  /** At a hub. There `updatedAtUs` is not that of the record, either. */
+  readonly cell?: string | undefined;
   readonly location: RecordLocation;
 }
 
@@ -113,7 +116,7 @@ export class RunRecords {
   async summaries(runs: readonly StoredRun[]): Promise<(RunSummary | undefined)[]> {
     const bytes = runs.reduce((sum, { location }) => sum + location.length, 0);
     const records = await this.#readBudget.run(bytes, () => this.#readRecords(runs));
-    return records.map((record) => record && decodeEndedSummary(record.index));
+    return records.map((record, at) => record && { ...decodeEndedSummary(record.index), ...hubFields(runs[at]!) });
   }
 
   /** The stored body of the run's record, in memory that the caller may transfer. */
@@ -215,8 +218,9 @@ export class RunRecords {
     }
   }
 
-  #entryJson({ ordinal }: StoredRun, record: ReadRecord, baseUrl: string): Uint8Array {
-    const summary = decodeEndedSummary(record.index);
+  #entryJson(run: StoredRun, record: ReadRecord, baseUrl: string): Uint8Array {
+    const { ordinal } = run;
+    const summary = { ...decodeEndedSummary(record.index), ...hubFields(run) };
     const json = summaryJson(summary, baseUrl);
     this.#keep(ordinal, summary.updatedAtUs, baseUrl, json);
     return json;
@@ -242,6 +246,7 @@ export class RunRecords {
       const { type, body } = await this.#read(stored);
       const [change] = decodeChanges(type, body);
       if (change?.kind !== "run_ended" || change.runId !== stored.id) throw misplaced(stored);
+      Object.assign(change.run, hubFields(stored));
       this.#states.set(versionOf(change.run), change.run, { size: length * DECODED_BYTES_PER_ENCODED_BYTE });
       return change.run;
     });
@@ -258,6 +263,11 @@ export class RunRecords {
 
 function versionOf({ id, updatedAtUs }: Pick<RunState, "id" | "updatedAtUs">): string {
   return `${id} ${updatedAtUs}`;
+}
+
+/** What a hub shows of a run instead of what its record says; undefined in the store of a cell. */
+function hubFields({ cell, updatedAtUs }: StoredRun): HubFields | undefined {
+  return cell === undefined ? undefined : { cell, updatedAtUs };
 }
 
 function checkIsOf(run: StoredRun, record: ReadRecord): void {

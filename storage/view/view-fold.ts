@@ -8,23 +8,27 @@ import {
   stepThroughRecords,
 } from "../log/committed-batch.js";
 import type { IndexedRun } from "../records/indexed-run.js";
+import type { PlantMessage } from "../records/plant-message.js";
 import { type FoldedState, foldRecord, type IndexedDelta, type IndexedEnd } from "../records/record-fold.js";
 import type { WebhookIndex } from "../records/webhook-record.js";
-import type { ActiveRuns } from "./active-runs.js";
-import type { CellState } from "./cell-state.js";
+import type { ActiveRuns, HubFields } from "./active-runs.js";
+import type { CellTable } from "./cell-state.js";
 import type { ViewDeliveries } from "./deliveries/view-deliveries.js";
+import type { PlantTables } from "./plant/plant-tables.js";
 import type { RunRecords } from "./run-records.js";
-import type { ViewRuns } from "./view-runs.js";
+import type { RunTable } from "./view-runs.js";
 import type { ViewWebhooks } from "./view-webhooks.js";
 
 /** What the view keeps in memory, by subject, and the reader of ended runs. */
 export interface ViewTables {
-  readonly runs: ViewRuns;
+  readonly runs: RunTable;
   readonly records: RunRecords;
   readonly activeRuns: ActiveRuns;
-  readonly cell: CellState;
+  readonly cell: CellTable;
   readonly webhooks: ViewWebhooks;
   readonly deliveries: ViewDeliveries;
+  /** Only at a hub: of these are `runs` and `cell`. */
+  readonly plant?: PlantTables | undefined;
 }
 
 /** How long live batches may keep the thread in one go, if other work keeps it no longer than `SHORT_TURN_MS`. */
@@ -145,7 +149,9 @@ export class ViewFold implements FoldedState {
 
   runCreated(run: IndexedRun, record: LogRecord): void {
     this.#runChanged();
-    if (this.#tables.runs.create(run)) this.#tables.activeRuns.create(run.id, record);
+    const hub = this.#hubFields(record);
+    const { runs, activeRuns } = this.#tables;
+    if (runs.create(run, hub?.updatedAtUs ?? run.updatedAtUs)) activeRuns.create(run.id, record, hub);
   }
 
   runDelta({ runId, statusAfter, frameId, events }: IndexedDelta, record: LogRecord): void {
@@ -153,33 +159,45 @@ export class ViewFold implements FoldedState {
     this.#runChanged();
     const ordinal = runs.ordinal(runId);
     // The record of an unknown or ended run changes nothing. Such a record comes only after damage.
-    activeRuns.add(runId, record);
+    const hub = this.#hubFields(record);
+    activeRuns.add(runId, record, hub);
     if (ordinal >= 0 && runs.location(ordinal) === undefined) {
-      runs.update(ordinal, statusAfter, activeRuns.qualityStatus(runId), record.timeUs);
+      runs.update(ordinal, statusAfter, activeRuns.qualityStatus(runId), hub?.updatedAtUs ?? record.timeUs);
       if (frameId !== null) runs.addFrame(ordinal, frameId);
     }
     if (events !== undefined) deliveries.begin(runId, events);
   }
 
-  runEnded({ run, events }: IndexedEnd, _record: LogRecord, location: RecordLocation): void {
+  runEnded({ run, events }: IndexedEnd, record: LogRecord, location: RecordLocation): void {
     const { runs, records, activeRuns, deliveries } = this.#tables;
     this.#runChanged();
-    const known = runs.size;
-    const ordinal = runs.end(run, location);
+    const hub = this.#hubFields(record);
+    const known = runs.nextOrdinal;
+    const ordinal = runs.end(run, hub?.updatedAtUs ?? run.updatedAtUs, location);
     // A run that was not known before has nothing to delete. So no text of its id is made.
     if (ordinal < known) activeRuns.delete(run.id);
-    if (this.#isLive && ordinal >= 0) records.ended(ordinal, run.summary());
+    if (this.#isLive && ordinal >= 0) records.ended(ordinal, { ...run.summary(), ...hub });
     if (events !== undefined) deliveries.begin(run.id, events);
   }
 
-  webhook(shown: WebhookIndex): void {
+  webhook(shown: WebhookIndex, record: LogRecord): void {
     this.#changes++;
-    this.#tables.webhooks.apply(shown);
+    this.#tables.webhooks.apply(shown, this.#hubFields(record)?.cell);
   }
 
   delivery(index: Uint8Array, location: RecordLocation): void {
     this.#changes++;
     this.#tables.deliveries.put(index, location);
+  }
+
+  plantMessage(message: PlantMessage, record: LogRecord): void {
+    this.#changes++;
+    this.#tables.plant?.message(message, record.sequence);
+  }
+
+  /** Undefined in the store of a cell. */
+  #hubFields({ sequence }: LogRecord): HubFields | undefined {
+    return this.#tables.plant?.originOf(sequence);
   }
 
   #noteSegment({ segmentBase }: AppliedBatch): void {

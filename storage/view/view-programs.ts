@@ -46,6 +46,10 @@ export class ViewPrograms {
     return this.#programs.get(id);
   }
 
+  ids(): readonly string[] {
+    return this.#ids;
+  }
+
   get size(): number {
     return this.#programs.size;
   }

@@ -22,6 +22,8 @@ export interface RunFilter {
   readonly serialNumber?: string | undefined;
   /** Any text. A status that no run can have matches no run. */
   readonly status?: string | undefined;
+  /** Names of cells, at a hub. A store of one cell knows no name, and no run of it matches. */
+  readonly cells?: readonly string[] | undefined;
 }
 
 /** Filters and page of a list of runs. */
@@ -38,7 +40,7 @@ export interface RunListQuery extends RunFilter {
 const OUTCOME_NAMES: readonly string[] = [NO_REPORT, ...REPORT_STATUSES];
 
 /** How many changed runs are looked at in one go. They take some microseconds. */
-const CHANGED_RUNS = 128;
+export const CHANGED_RUNS = 128;
 
 export interface ChangedRuns {
   readonly ordinals: readonly number[];
@@ -48,8 +50,12 @@ export interface ChangedRuns {
 
 interface LateRun {
   readonly run: IndexedRun;
+  readonly timeUs: number;
   readonly location: RecordLocation;
 }
+
+/** What the view needs of a table of runs: that of one store, or the joined one of all cells (plant/plant-runs.ts). */
+export type RunTable = Pick<ViewRuns, keyof ViewRuns>;
 
 export class ViewRuns {
   #ids = new UuidColumn();
@@ -69,8 +75,18 @@ export class ViewRuns {
   }
 
   /** Adds a new run. False if its id is not above the last one, which happens only after damage to the log. */
-  create(run: IndexedRun): boolean {
-    return this.#add(run) >= 0;
+  create(run: IndexedRun, timeUs: number): boolean {
+    return this.#add(run, timeUs) >= 0;
+  }
+
+  /** The ordinal of the next new run. */
+  get nextOrdinal(): number {
+    return this.size;
+  }
+
+  /** The name of the run's cell; undefined in the store of a cell. */
+  cell(_ordinal: number): string | undefined {
+    return undefined;
   }
 
   update(ordinal: number, status: RunStatus, qualityStatus: ReportStatus | null, timeUs: number): void {
@@ -96,15 +112,15 @@ export class ViewRuns {
    *
    * @returns the run's ordinal; -1 if it has none yet (`admitLateRuns`)
    */
-  end(run: IndexedRun, location: RecordLocation): number {
-    let ordinal = this.#add(run);
+  end(run: IndexedRun, timeUs: number, location: RecordLocation): number {
+    let ordinal = this.#add(run, timeUs);
     if (ordinal < 0) {
       ordinal = this.#ids.indexOfBytes(run.bytes, run.idAt);
       if (ordinal < 0) {
-        this.#lateRuns.set(run.id, { run: run.copy(), location });
+        this.#lateRuns.set(run.id, { run: run.copy(), timeUs, location });
         return -1;
       }
-      this.#update(ordinal, run.statusCode, run.qualityCode, run.updatedAtUs);
+      this.#update(ordinal, run.statusCode, run.qualityCode, timeUs);
     }
     this.#ended(ordinal, run, location);
     return ordinal;
@@ -131,7 +147,7 @@ export class ViewRuns {
     const admitBelow = (id: string): void => {
       for (let next = late.at(-1); next !== undefined && next.run.id < id; next = late.at(-1)) {
         late.pop();
-        admitted.push([this.#add(next.run), next]);
+        admitted.push([this.#add(next.run, next.timeUs), next]);
       }
     };
     for (let old = 0; old < moved.length; old++) {
@@ -202,7 +218,8 @@ export class ViewRuns {
   }
 
   /** Whether a follower of a filter's runs is told of this one. At `currentUs` it had been told of every run (changes/status-times.ts). */
-  concerns(ordinal: number, { programId, serialNumber, status }: RunFilter, currentUs: number): boolean {
+  concerns(ordinal: number, { programId, serialNumber, status, cells }: RunFilter, currentUs: number): boolean {
+    if (cells !== undefined) return false;
     if (programId !== undefined || serialNumber !== undefined) {
       const entry = this.entry(ordinal);
       if (programId !== undefined && entry.programId !== programId) return false;
@@ -234,11 +251,12 @@ export class ViewRuns {
 
   /** Newest first. */
   query(query: RunListQuery): RunPage {
-    const { programId, serialNumber, status, qualityStatus, updatedSinceUs, offset, limit } = query;
+    const { programId, serialNumber, status, qualityStatus, updatedSinceUs, cells, offset, limit } = query;
     const programOrdinal = programId === undefined ? undefined : this.#programs.entryOf(programId);
     const statusCode = status === undefined ? undefined : (RUN_STATUSES as readonly string[]).indexOf(status);
     const outcome = qualityStatus === undefined ? undefined : OUTCOME_NAMES.indexOf(qualityStatus);
-    if (statusCode === -1 || outcome === -1 || programOrdinal === -1) return { total: 0, ordinals: [] };
+    if (cells !== undefined || statusCode === -1 || outcome === -1 || programOrdinal === -1)
+      return { total: 0, ordinals: [] };
     return this.#index.query({
       ...(programOrdinal !== undefined && { programOrdinal }),
       ...(serialNumber !== undefined && { serialNumber }),
@@ -251,9 +269,9 @@ export class ViewRuns {
   }
 
   /** @returns its ordinal; -1, and nothing is added, if its id is not above the last one */
-  #add(run: IndexedRun): number {
+  #add(run: IndexedRun, timeUs: number): number {
     if (!this.#ids.pushBytes(run.bytes, run.idAt)) return -1;
     this.#locations.push();
-    return this.#index.addIndexedRun(run, this.#programs.enterBytes(run.bytes, run.programIdAt));
+    return this.#index.addIndexedRun(run, this.#programs.enterBytes(run.bytes, run.programIdAt), timeUs);
   }
 }

@@ -5,6 +5,8 @@ import type { WebhookIndex } from "../records/webhook-record.js";
 export class ViewWebhooks {
   readonly #webhooks = new Map<string, Webhook>();
   readonly #deletedNames = new Map<string, string>();
+  /** At a hub. */
+  readonly #cells = new Map<string, string>();
   #renames = 0;
 
   /** How often the name of any webhook has changed since the store was opened. */
@@ -12,7 +14,9 @@ export class ViewWebhooks {
     return this.#renames;
   }
 
-  apply({ webhook, deleted }: WebhookIndex): void {
+  /** @param cell name of its cell, at a hub */
+  apply({ webhook, deleted }: WebhookIndex, cell?: string): void {
+    if (cell !== undefined) this.#cells.set((webhook ?? deleted).id, cell);
     if (webhook !== undefined) {
       if (this.name(webhook.id) !== webhook.name) this.#renames++;
       this.#webhooks.set(webhook.id, webhook);
@@ -25,6 +29,11 @@ export class ViewWebhooks {
   /** Undefined when unknown or deleted. */
   get(id: string): Webhook | undefined {
     return this.#webhooks.get(id);
+  }
+
+  /** The name of its cell, at a hub. */
+  cellOf(id: string): string | undefined {
+    return this.#cells.get(id);
   }
 
   /** True also for a deleted one, whose deliveries stay listed. */

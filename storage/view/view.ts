@@ -17,14 +17,15 @@ import type { ResendQuery } from "../../core/webhook/resend.js";
 import type { Webhook } from "../../core/webhook/webhook.js";
 import { type DeliveryContent, DeliveryRecords, type EmittingRun } from "../records/delivery-records.js";
 import { ActiveRuns } from "./active-runs.js";
-import { CellState } from "./cell-state.js";
+import { CellState, type CellTable } from "./cell-state.js";
 import { type RunChanges, type RunFollower, runChangesOf } from "./changes/run-changes.js";
 import { chooseDeliveries } from "./deliveries/choose-deliveries.js";
 import { type DeliveryRow, ViewDeliveries } from "./deliveries/view-deliveries.js";
+import { PlantTables } from "./plant/plant-tables.js";
 import { type RunPage, runPageOf } from "./run-page.js";
 import { type GiveWay, RunRecords, type RunRecordsOptions, type StoredRun } from "./run-records.js";
 import { ViewFold, type ViewTables } from "./view-fold.js";
-import { type RunListQuery, ViewRuns } from "./view-runs.js";
+import { type RunListQuery, type RunTable, ViewRuns } from "./view-runs.js";
 import { ViewWebhooks } from "./view-webhooks.js";
 
 export type { RunFollower } from "./changes/run-changes.js";
@@ -37,6 +38,8 @@ export interface RunHead {
   readonly status: RunStatus;
   /** Differs for each state of a run. Together with the id and `ViewDeliveries.changesOf` it identifies the bytes of an answer. */
   readonly updatedAtUs: number;
+  /** Undefined in the store of a cell. */
+  readonly cell: string | undefined;
 }
 
 export interface ProgramListQuery {
@@ -49,11 +52,20 @@ export interface ProgramEntry {
   readonly program: ProgramState;
   /** Runs of any status. */
   readonly runCount: number;
+  /** Names of the cells that have it; undefined in the store of a cell. */
+  readonly cells: readonly string[] | undefined;
+}
+
+export interface ViewOptions extends RunRecordsOptions {
+  /** The log is that of a hub: it has the records of many cells (workers/hub). */
+  isHub?: boolean;
 }
 
 export class View {
-  readonly runs = new ViewRuns();
-  readonly cell = new CellState();
+  /** Whether the log is that of a hub. */
+  readonly isHub: boolean;
+  readonly runs: RunTable;
+  readonly cell: CellTable;
   readonly webhooks = new ViewWebhooks();
   readonly deliveries = new ViewDeliveries();
   /** Takes the log's records. Nothing else changes the tables above: they are for reading. */
@@ -63,10 +75,14 @@ export class View {
   readonly #tables: ViewTables;
   readonly #deliveryRecords: DeliveryRecords;
 
-  constructor(options: RunRecordsOptions) {
+  constructor(options: ViewOptions) {
+    const plant = options.isHub === true ? new PlantTables() : undefined;
+    this.isHub = plant !== undefined;
+    this.runs = plant?.runs ?? new ViewRuns();
+    this.cell = plant?.cell ?? new CellState();
     const { runs, cell, webhooks, deliveries } = this;
     this.#records = new RunRecords(options);
-    this.#tables = { runs, records: this.#records, activeRuns: this.#activeRuns, cell, webhooks, deliveries };
+    this.#tables = { runs, records: this.#records, activeRuns: this.#activeRuns, cell, webhooks, deliveries, plant };
     this.fold = new ViewFold(this.#tables);
     this.#deliveryRecords = new DeliveryRecords(options.reader, deliveries, (id) => this.#emitted(id));
   }
@@ -75,7 +91,8 @@ export class View {
   runHead(id: string): RunHead | undefined {
     const ordinal = this.runs.ordinal(id);
     if (ordinal < 0) return undefined;
-    return { id, status: this.runs.status(ordinal), updatedAtUs: this.runs.updatedAtUs(ordinal) };
+    const { runs } = this;
+    return { id, status: runs.status(ordinal), updatedAtUs: runs.updatedAtUs(ordinal), cell: runs.cell(ordinal) };
   }
 
   /**
@@ -141,7 +158,7 @@ export class View {
   /** Undefined for an unknown program and for a deleted one. */
   program(id: string): ProgramEntry | undefined {
     const program = this.cell.programs.get(id);
-    return program && { program, runCount: this.runs.programRunCount(id) };
+    return program && this.#entry(program);
   }
 
   /** Runs of the program that have ended. While the count stays the same, so do the program's statistics. O(log n). */
@@ -158,11 +175,13 @@ export class View {
     const { total, programs } = this.cell.programs.list(robotId, offset, limit);
     return {
       total,
-      programs: programs.map((program) => ({
-        program,
-        runCount: this.runs.programRunCount(program.document.id),
-      })),
+      programs: programs.map((program) => this.#entry(program)),
     };
+  }
+
+  #entry(program: ProgramState): ProgramEntry {
+    const { id } = program.document;
+    return { program, runCount: this.runs.programRunCount(id), cells: this.cell.cellsOf(id) };
   }
 
   /** The components that producers put, sorted by key. */
@@ -222,6 +241,7 @@ export class View {
         id: this.runs.id(ordinal),
         ordinal,
         updatedAtUs: this.runs.updatedAtUs(ordinal),
+        cell: this.runs.cell(ordinal),
         location,
       }
     );

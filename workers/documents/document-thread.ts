@@ -12,6 +12,13 @@ import { type RunDocumentKind, runDocument, withoutFindings } from "./run-docume
 /** Events as `deliveriesOfRun` needs them: without their payloads. */
 export type BegunEvents = Omit<EmittedEvent, "payload">[];
 
+/** What the view shows of the run: at a hub this is not what its record says. */
+export interface ShownHead {
+  updatedAtUs: number;
+  /** Undefined in the store of a cell. */
+  cell: string | undefined;
+}
+
 /** `body` is the body of the run's consolidated record. Its memory moves to the thread. */
 export type DocumentTask =
   /** Lists the run's events with their deliveries. */
@@ -19,12 +26,13 @@ export type DocumentTask =
   | {
       name: "document";
       body: Uint8Array;
+      head: ShownHead;
       kind: RunDocumentKind;
       baseUrl: string;
       deliveries: readonly NamedDelivery[];
     }
   /** Gives the part of the run that its files are served from. */
-  | { name: "run"; body: Uint8Array };
+  | { name: "run"; body: Uint8Array; head: ShownHead };
 
 export type DocumentAnswer =
   | { name: "events"; events: BegunEvents; body: Uint8Array }
@@ -40,22 +48,22 @@ export default threadTask(async (task: DocumentTask): Promise<DocumentAnswer> =>
       return moved({ name: "events", events, body: task.body }, [task.body.buffer as ArrayBuffer]);
     }
     case "document": {
-      const document = runDocument(task.kind, runOf(task.body), task.baseUrl, task.deliveries);
+      const document = runDocument(task.kind, runOf(task), task.baseUrl, task.deliveries);
       const json = inOwnMemory(Buffer.from(JSON.stringify(document)));
       return moved({ name: "document", json, sha1: hash("sha1", json, "base64url") }, [json.buffer]);
     }
     case "run": {
-      const run = inOwnMemory(serialize(withoutFindings(runOf(task.body))));
+      const run = inOwnMemory(serialize(withoutFindings(runOf(task))));
       return moved({ name: "run", run }, [run.buffer]);
     }
   }
 });
 
-function runOf(body: Uint8Array): RunState {
+function runOf({ body, head: { cell, updatedAtUs } }: { body: Uint8Array; head: ShownHead }): RunState {
   const [change] = decodeChanges(RECORD_TYPE.runEnded, body);
   if (change?.kind !== "run_ended")
     throw new Error("the record that was read for a run's document is not the end of a run");
-  return change.run;
+  return cell === undefined ? change.run : { ...change.run, cell, updatedAtUs };
 }
 
 /** Copies bytes that share their buffer with others, as small ones do: a whole buffer moves to the other thread. */

@@ -1,7 +1,7 @@
-import { type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
+import { DeliverPolicy, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, credsAuthenticator, headers, type NatsConnection } from "@nats-io/transport-node";
 import { CAPTURE_STREAM } from "./capture-message.js";
-import { LEAST_PAYLOAD_BYTES, LOG_STREAM } from "./log-message.js";
+import { LEAST_PAYLOAD_BYTES, LOG_STREAM, LOG_SUBJECTS } from "./log-message.js";
 import {
   captureStreamFaults,
   firstDifference,
@@ -14,6 +14,8 @@ import {
 /** How long the server may take to connect or to answer. A stopped server (SIGSTOP) is found out by this. */
 const ANSWER_MS = 5_000;
 const LEAST_VERSION = [2, 12] as const;
+/** Messages that a hub asks for before it has taken the earlier ones. */
+const READ_AHEAD_BYTES = 8 * 1024 * 1024;
 /** Codes of the JetStream API. */
 const WRONG_LAST_SEQUENCE = [10071, 10164];
 const STREAM_NOT_FOUND = 10059;
@@ -49,6 +51,12 @@ export interface StreamState {
   /** When the oldest message came, in milliseconds since the Unix epoch; 0 without any message. */
   firstTimeMs: number;
   messages: number;
+}
+
+/** A message of the log stream, in the order of the stream. */
+export interface LogMessage extends StoredMessage {
+  /** When the stream took it, in microseconds since the Unix epoch. */
+  streamTimeUs: number;
 }
 
 /** The plant refuses, or cannot be used: one line for people. It stays so until somebody changes something. */
@@ -220,6 +228,37 @@ export class PlantClient {
         throw new OtherLastMessage("another message is the last one");
       throw permissionFault(error, `publish on ${subject}`);
     }
+  }
+
+  /** The last place in the log stream that has a message; 0 in an empty stream. */
+  async lastLogSequence(): Promise<number> {
+    const manager = await this.#manager();
+    return (await manager.streams.info(LOG_STREAM)).state.last_seq;
+  }
+
+  /** The messages of all cells from this place in the log stream on, in order. Ends when `signal` is aborted. @throws Error when the connection is lost */
+  async *readLog(fromSequence: number, signal: AbortSignal): AsyncGenerator<LogMessage, void> {
+    const consumer = await jetstream(this.#connection, { timeout: ANSWER_MS }).consumers.get(LOG_STREAM, {
+      deliver_policy: DeliverPolicy.StartSequence,
+      opt_start_seq: Math.max(1, fromSequence),
+      filter_subjects: LOG_SUBJECTS,
+    });
+    const messages = await consumer.consume({ max_bytes: READ_AHEAD_BYTES });
+    const close = (): void => void messages.close();
+    signal.addEventListener("abort", close, { once: true });
+    void this.#connection.closed().then(close);
+    try {
+      if (signal.aborted) return;
+      for await (const { subject, seq, headers: header, data, timestampNanos } of messages) {
+        const streamTimeUs = Number(timestampNanos / 1000n);
+        const named = { subject, header: (name: string) => header?.get(name) ?? "", bytes: data };
+        yield { ...named, streamSequence: seq, timeMs: Math.floor(streamTimeUs / 1000), streamTimeUs };
+      }
+    } finally {
+      signal.removeEventListener("abort", close);
+      await messages.close();
+    }
+    if (!signal.aborted) throw new Error("the connection was lost");
   }
 
   /** The server has gone, or does not answer pings any more. */

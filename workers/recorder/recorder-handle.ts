@@ -25,6 +25,8 @@ export class RecorderError extends Error {
   }
 }
 
+const RECORDER_THREAD = new URL("./recorder-thread.js", import.meta.url);
+
 /** A message of one kind. */
 type Message<Kind extends RecorderToFront["kind"]> = Extract<RecorderToFront, { kind: Kind }>;
 
@@ -51,7 +53,8 @@ export class RecorderHandle {
   readonly #requests = new Map<number, (reply: WebhookReply) => void>();
   #lastRequest = 0;
 
-  constructor(options: RecorderOptions, callbacks: RecorderCallbacks) {
+  /** @param thread starts this thread instead of a recorder's: a hub's, which sends the same messages */
+  constructor(options: RecorderOptions, callbacks: RecorderCallbacks, thread?: { url: URL; workerData: object }) {
     this.#callbacks = callbacks;
     this.ready = new Promise((resolve, reject) => {
       this.#resolveReady = resolve;
@@ -59,8 +62,8 @@ export class RecorderHandle {
     });
     // A rejection that nobody looks at must not end the process: a recorder may be stopped at once.
     this.ready.catch(() => {});
-    const url = new URL("./recorder-thread.js", import.meta.url);
-    this.#worker = new Worker(url, { workerData: options, name: "recorder" });
+    const { url, workerData } = thread ?? { url: RECORDER_THREAD, workerData: options };
+    this.#worker = new Worker(url, { workerData, name: "recorder" });
     this.#worker.on("message", (message: RecorderToFront) => this.#receive(message));
     this.#worker.on("error", (error) => this.#crashed(error));
     this.#exit = new Promise((resolve) => {
@@ -174,6 +177,9 @@ export class RecorderHandle {
         return;
       case "run_wanted":
         this.#taken = this.#taken.then(() => void this.#findRun(message));
+        return;
+      case "caught_up":
+        void this.#taken.then(() => callbacks.onCaughtUp?.());
         return;
       case "deliveries_ended":
         callbacks.onDeliveriesEnded?.();

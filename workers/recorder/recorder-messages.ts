@@ -115,7 +115,9 @@ export type RecorderToFront =
    */
   | { kind: "let_go_of_captures"; runIds: readonly string[] }
   /** The answer to `figures`. */
-  | { kind: "figures"; figures: RecorderFigures }
+  | { kind: "figures"; figures: RecorderFigures | undefined }
+  /** Only of a hub: it has everything that the plant had when it started. */
+  | { kind: "caught_up" }
   /** The answer to a `request`. The batches with what it wrote were sent before. */
   | { kind: "reply"; id: number; reply: WebhookReply }
   /** Asks for the stored content of a delivery, which is needed to send it. The answer is `delivery_content`. */

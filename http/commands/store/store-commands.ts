@@ -209,6 +209,7 @@ function describe(record: LogRecord): unknown {
   // Only the public fields of a webhook: its body holds the secret.
   if (index.type === RECORD_TYPE.webhook) return { origin, ...index.shown };
   if (index.type === RECORD_TYPE.resend) return { origin, resend: index.resend };
+  if (index.type === RECORD_TYPE.plantMessage) return { origin, message: index.message };
   if (index.type === RECORD_TYPE.delivery) {
     return { origin, delivery: index.delivery, ...decodeDeliveryBody(record.body) };
   }

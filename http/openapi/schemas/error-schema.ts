@@ -1,4 +1,14 @@
-import { flag, integer, list, object, oneOf, ordinal, text, uuid } from "../../../core/json/described-schema.js";
+import {
+  flag,
+  integer,
+  list,
+  nullable,
+  object,
+  oneOf,
+  ordinal,
+  text,
+  uuid,
+} from "../../../core/json/described-schema.js";
 import { ERROR_CATALOGUE } from "../../../core/service-errors.js";
 
 const CODE_MEANINGS = Object.fromEntries(
@@ -48,6 +58,7 @@ const PARAMS = {
   size_in_bytes: integer("For a range outside the file: the size of the file in bytes."),
   webhook_id: uuid("The webhook that was deleted."),
   previous_secret_expires_at: text("Until when two secrets of the webhook overlap."),
+  cell: nullable(text("At a hub: the cell to ask."), "if it is not known"),
   resend_id: uuid("The resend that is running."),
   scope: text("The scope of the API key."),
   needed: text("The scope that the operation needs."),

@@ -64,7 +64,7 @@ export const FILE_SCHEMAS = {
       sensor_id: nullable(text("The sensor that captured it."), "when the cell did not say"),
       geometry: ref("FrameGeometry", "How columns, lines and raw values become millimetres."),
     },
-    {},
+    { cell: text("Name of the cell that captured the frame. Only a hub says it.") },
     "One capture of a sensor: a grid of heights, with luminance if the sensor measures it.",
   ),
   FrameGeometry: object(

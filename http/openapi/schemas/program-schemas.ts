@@ -67,6 +67,10 @@ export const PROGRAM_SCHEMAS = {
       post_hook: said("What the cell calls after a run. The service does not run it."),
       run_configs: listOf("RunConfig", "Named ways to run the program."),
       run_count: count("Number of runs of the program so far, in any state."),
+      cells: list(
+        { type: "string" },
+        "Names of the cells that have the program, which a hub shows as one. Only a hub says it.",
+      ),
       metadata: nullable(freeForm("Anything else that the cell says about the program."), "when there is nothing"),
       links: nullable(ref("ProgramLinks", "Links of the program.")),
     },

@@ -37,6 +37,7 @@ const REQUIRED = {
 };
 
 const OPTIONAL = {
+  cell: text("Name of the cell that made the run. Only a hub says it."),
   ...optional,
   metadata: freeForm("Anything that the cell said about the run when it created it. Empty if it said nothing."),
   links: nullable(ref("RunLinks", "Links of the run.")),

@@ -1,6 +1,11 @@
 import { COMPONENT_STATUS_MEANINGS, OWN_COMPONENT_KEYS, SYSTEM_STATUS_MEANINGS } from "../../../core/health.js";
-import { constant, flag, nullable, object, oneOf, text } from "../../../core/json/described-schema.js";
+import { flag, nullable, object, oneOf, text } from "../../../core/json/described-schema.js";
 import { ref } from "./component-reference.js";
+
+const LIVENESS_MEANINGS = {
+  alive: "it shows everything.",
+  starting: "only at a hub: it is still being filled, and lists may be incomplete.",
+} as const;
 
 export const SYSTEM_SCHEMAS = {
   ComponentStatus: object(
@@ -51,5 +56,5 @@ export const SYSTEM_SCHEMAS = {
     {},
     "Where to begin.",
   ),
-  LivenessResponse: object({ status: constant("alive", "Always `alive`.") }, {}, "A sign of life."),
+  LivenessResponse: object({ status: oneOf(LIVENESS_MEANINGS, "How far the service is.") }, {}, "A sign of life."),
 };

@@ -84,6 +84,7 @@ function figuresRoute(view: View, write: WriteWebhook): Route {
     summary: "What came of a resend until now.",
     pathParameters: { webhook_id: WEBHOOK_ID, resend_id: RESEND_ID },
     responses: { 200: jsonResponse("ResendStateResponse", "The resend.") },
+    errors: ["read_only_hub"],
     async handle({ params }) {
       const [webhookId, resendId] = [params.webhook_id as string, params.resend_id as string];
       if (!view.webhooks.everExisted(webhookId)) throw unknownId("webhook", webhookId);

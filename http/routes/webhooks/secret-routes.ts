@@ -51,6 +51,7 @@ function signingKeyRoute(write: WriteWebhook): Route {
       "All these webhooks have the same key. It stays the same as long as the service keeps its data directory. It is made when it is asked for, or " +
       "needed, for the first time.",
     responses: { 200: jsonResponse("SigningKeyResponse", "The public key.") },
+    errors: ["read_only_hub"],
     async handle() {
       const pem = await write({ op: "signing_key" });
       const { x } = createPublicKey(pem).export({ format: "jwk" }) as { x: string };

@@ -4,6 +4,7 @@ import type { Random } from "../../../core/random.js";
 import { REPORT_STATUSES } from "../../../core/run/quality.js";
 import { runSummaryResponse } from "../../../core/run/run-response.js";
 import { qualityStatusOf, RUN_STATUSES, type RunState, summarizeRun } from "../../../core/run/run-state.js";
+import type { CellState } from "../../../storage/view/cell-state.js";
 import type { RunListQuery, View } from "../../../storage/view/view.js";
 import type { CellHistory } from "../link/cell-history.js";
 
@@ -97,7 +98,7 @@ export async function differences(
   }
   const programBytes = [...history.programs.values()].reduce((sum, { documentBytes }) => sum + documentBytes, 0);
   compare("bytes of programs", view.cell.programs.documentBytes, programBytes);
-  compare("cell", view.cell.identity, history.cell);
+  compare("cell", (view.cell as CellState).identity, history.cell);
   const rows = [...history.components.values()].sort((a, b) => (a.key < b.key ? -1 : 1));
   compare("components", view.components(), rows);
   return found;

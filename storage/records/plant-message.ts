@@ -1,0 +1,49 @@
+/**
+ * The record of a message of the plant's stream, of type 24. Only the log of a hub has it (workers/hub). The records of the message follow it, with
+ * the next sequence numbers. The index section is an empty origin and a MessagePack map of `PlantMessage`; the body is empty.
+ */
+import { decodeMap, encodeMessagePack } from "./message-pack.js";
+import { RecordDecodeError } from "./record-decode-error.js";
+
+export const PLANT_RECORD_TYPE = { plantMessage: 24 } as const;
+
+const EMPTY_ORIGIN = new Uint8Array(9);
+
+export interface PlantMessage {
+  /** Name of the cell in the plant. */
+  cell: string;
+  /** The UUID of the cell's store: a cell whose disk was replaced has another one. */
+  storeId: string;
+  /** The message's place in the stream. */
+  streamSequence: number;
+  /** From where the stream is to be read if the hub's log ends with this message: earlier if parts of another record are waited for. */
+  resumeSequence: number;
+  /** When the stream took the message, in microseconds since the Unix epoch. */
+  streamTimeUs: number;
+  /** `updated_at` of what the first record changes; the next record has 1 µs more, and so on. */
+  markUs: number;
+  /** The last sequence number of the cell's own log that the hub has; 0: none. */
+  lastSequence: number;
+  /** How many records of the message follow. */
+  count: number;
+  /** Why the message's records are missing here; null if they are not. */
+  fault: string | null;
+}
+
+export function encodePlantMessage(message: PlantMessage): Uint8Array {
+  return Buffer.concat([EMPTY_ORIGIN, encodeMessagePack(message)]);
+}
+
+/** @param bytes the index section without the origin @throws RecordDecodeError */
+export function decodePlantMessage(bytes: Uint8Array): PlantMessage {
+  const { cell, storeId, fault, ...numbers } = decodeMap(bytes);
+  const { streamSequence, resumeSequence, streamTimeUs, markUs, lastSequence, count } = numbers;
+  const areNumbers = [streamSequence, resumeSequence, streamTimeUs, markUs, lastSequence, count].every(
+    (value) => Number.isSafeInteger(value) && (value as number) >= 0,
+  );
+  const areTexts =
+    typeof cell === "string" && typeof storeId === "string" && (fault === null || typeof fault === "string");
+  if (!areNumbers || !areTexts) throw new RecordDecodeError("a message of the plant without its fields");
+  const places = { streamSequence, resumeSequence, streamTimeUs, markUs, lastSequence, count };
+  return { cell, storeId, fault, ...places } as PlantMessage;
+}

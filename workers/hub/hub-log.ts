@@ -1,0 +1,164 @@
+import type { FileSystem } from "../../storage/disk/file-system-interface.js";
+import { type CommittedBatch, forEachRecord, type LogRecord } from "../../storage/log/committed-batch.js";
+import { Log } from "../../storage/log/log.js";
+import type { LogOptions, RecordContent } from "../../storage/log/log-options.js";
+import { LOG_RECORD_TYPE, RECORD_FLAG_MUST_UNDERSTAND } from "../../storage/log/record-format.js";
+import { decodeMap, encodeMessagePack } from "../../storage/records/message-pack.js";
+import { encodePlantMessage, type PlantMessage } from "../../storage/records/plant-message.js";
+import { decodeIndex, RECORD_TYPE, RecordDecodeError } from "../../storage/records/record-index.js";
+import type { LogMessage } from "../plant/plant-client.js";
+import { MessageReader, type ReadMessage } from "./message-reader.js";
+
+/** In place of the version of a recorder's opening state, so that neither opens the other's folder. */
+const OPENING_STATE_VERSION = "hub";
+
+/** How far the hub has read the stream. */
+interface Position {
+  /** The last message that was taken. */
+  streamSequence: number;
+  resumeSequence: number;
+  /** The last mark that was given. */
+  markUs: number;
+  /** Records of the next message that are in the log already: a crash cut it. */
+  takenOfNext: number;
+}
+
+const BEGINNING: Position = { streamSequence: 0, resumeSequence: 1, markUs: 0, takenOfNext: 0 };
+
+/** The last message of a log that is being read: it is not whole if the log ends within it. */
+interface ReplayedMessage {
+  before: Position;
+  message: PlantMessage;
+  lastSequenceBefore: number;
+  taken: number;
+}
+
+export interface HubLogOptions extends Pick<LogOptions, "segmentBytes" | "beforeWrite" | "onCommitted" | "onFailure"> {
+  fileSystem: FileSystem;
+  metaPath: string;
+  quarantinePath: string;
+  /** Gives a batch that the log held. */
+  onReplayed(batch: CommittedBatch): Promise<void> | undefined;
+}
+
+/** The log of a hub: takes the messages of the stream in order, each once, and knows where to go on. */
+export class HubLog {
+  static async open(options: HubLogOptions): Promise<HubLog> {
+    const hub = new HubLog();
+    hub.#log = await Log.open({
+      ...options,
+      directory: options.metaPath,
+      quarantineDirectory: options.quarantinePath,
+      durability: "full",
+      usesHints: true,
+      openingState: () => hub.#openingState(),
+      onRecords(batch) {
+        forEachRecord(batch, (record) => hub.#replay(record));
+        // Only the newest segment can end within a message, and it has no hint file.
+        if (batch.isHint) hub.#last = undefined;
+        return options.onReplayed(batch);
+      },
+    });
+    hub.#cutLast();
+    return hub;
+  }
+
+  #log: Log | undefined;
+  readonly #reader = new MessageReader();
+  #position = BEGINNING;
+  /** By cell and store: the last sequence number of the cell's log. */
+  #lastSequences = new Map<string, number>();
+  #last: ReplayedMessage | undefined;
+
+  get log(): Log {
+    if (this.#log === undefined) throw new Error("the log is not open");
+    return this.#log;
+  }
+
+  /** The last message of the stream that is in the log; 0: none. */
+  get streamSequence(): number {
+    return this.#position.streamSequence;
+  }
+
+  /** Where to read the stream from. Calls that read it anew begin here. */
+  resume(): number {
+    this.#reader.clear();
+    return this.#position.resumeSequence;
+  }
+
+  /** Appends the message's records. Nothing is appended for one that the log has already. @throws what `Log.append` throws */
+  take(message: LogMessage): void {
+    const { streamSequence, streamTimeUs } = message;
+    const before = this.#position;
+    const read = this.#reader.read(message, (store) => this.#lastSequences.get(store) ?? 0);
+    if (read === null || streamSequence <= before.streamSequence) return;
+    const { cell, storeId, fault, records } = read;
+    const { takenOfNext } = before;
+    const missing = records.slice(takenOfNext);
+    const own: PlantMessage = {
+      ...{ cell, storeId, fault, streamSequence, streamTimeUs },
+      resumeSequence: Math.min(streamSequence + 1, this.#reader.firstPart),
+      markUs: Math.max(before.markUs + 1, streamTimeUs) + takenOfNext,
+      lastSequence: Math.max(this.#lastSequences.get(storeOf(read)) ?? 0, read.lastSequence),
+      count: missing.length,
+    };
+    const index = encodePlantMessage(own);
+    // All in one task: so they are in one segment, and have successive sequence numbers.
+    const flags = RECORD_FLAG_MUST_UNDERSTAND;
+    this.log.append({ type: RECORD_TYPE.plantMessage, flags, timeUs: streamTimeUs, index, body: new Uint8Array(0) });
+    for (const record of missing) this.log.append(record);
+    this.#taken(own);
+  }
+
+  #taken(message: PlantMessage): void {
+    const { streamSequence, resumeSequence, markUs, count } = message;
+    const lastMarkUs = count === 0 ? this.#position.markUs : markUs + count - 1;
+    this.#position = { streamSequence, resumeSequence, markUs: lastMarkUs, takenOfNext: 0 };
+    this.#lastSequences.set(storeOf(message), message.lastSequence);
+  }
+
+  #openingState(): RecordContent {
+    this.#cutLast();
+    const lastSequences = Object.fromEntries(this.#lastSequences);
+    const body = encodeMessagePack({ version: OPENING_STATE_VERSION, ...this.#position, lastSequences });
+    return { index: new Uint8Array(0), body };
+  }
+
+  #replay(record: LogRecord): void {
+    const { type } = record;
+    if (type === LOG_RECORD_TYPE.openingState) {
+      if (record.body.length > 0) this.#restore(record.body);
+    } else if (type === RECORD_TYPE.plantMessage) {
+      const { message } = decodeIndex(type, record.index) as { message: PlantMessage };
+      const lastSequenceBefore = this.#lastSequences.get(storeOf(message)) ?? 0;
+      this.#last = { before: this.#position, message, lastSequenceBefore, taken: 0 };
+      this.#taken(message);
+    } else if (type !== LOG_RECORD_TYPE.mark && this.#last !== undefined) {
+      this.#last.taken++;
+    }
+  }
+
+  /** @throws RecordDecodeError */
+  #restore(openingState: Uint8Array): void {
+    const { version, lastSequences, ...position } = decodeMap(openingState);
+    if (version !== OPENING_STATE_VERSION) {
+      throw new RecordDecodeError("this is the data directory of a cell: a hub needs a folder of its own");
+    }
+    this.#position = position as unknown as Position;
+    this.#lastSequences = new Map(Object.entries(lastSequences as Record<string, number>));
+    this.#last = undefined;
+  }
+
+  /** If the log ends within a message, the hub goes on with the rest of it. */
+  #cutLast(): void {
+    const last = this.#last;
+    this.#last = undefined;
+    if (last === undefined || last.taken >= last.message.count) return;
+    this.#position = { ...last.before, takenOfNext: last.before.takenOfNext + last.taken };
+    this.#lastSequences.set(storeOf(last.message), last.lastSequenceBefore);
+  }
+}
+
+function storeOf({ cell, storeId }: Pick<ReadMessage, "cell" | "storeId">): string {
+  return `${cell} ${storeId}`;
+}

@@ -1,0 +1,124 @@
+import type { CellChange } from "../../core/link/change.js";
+import type { RecordInput } from "../../storage/log/log-options.js";
+import {
+  isContentIntact,
+  LOG_RECORD_TYPE,
+  RECORD_FLAG_MUST_UNDERSTAND,
+  RECORD_HEADER_BYTES,
+  readRecordHeader,
+  recordLength,
+} from "../../storage/log/record-format.js";
+import { decodeChanges } from "../../storage/records/change-record.js";
+import { decodeIndex, isChangeRecordType, isKnownRecordType, RECORD_TYPE } from "../../storage/records/record-index.js";
+import { decodeFields, isCellName, type MessageFields } from "../plant/log-message.js";
+import { type LogMessage, PlantRefusal } from "../plant/plant-client.js";
+
+/** What a message of the stream says, or the last part of a record that came in parts. */
+export interface ReadMessage {
+  cell: string;
+  storeId: string;
+  /** The records of the cell's log, without marks. */
+  records: RecordInput[];
+  /** The last sequence number of the cell's log that the message has; 0 if it cannot be read. */
+  lastSequence: number;
+  /** Why records are missing; null if none are. */
+  fault: string | null;
+}
+
+interface Parts {
+  firstStreamSequence: number;
+  fields: MessageFields;
+  pieces: Uint8Array[];
+}
+
+/** Reads the records out of messages, joins parts, and verifies everything that an index of the view relies on. */
+export class MessageReader {
+  /** By subject: parts of a record that is not whole yet. */
+  readonly #parts = new Map<string, Parts>();
+
+  /** The place of the first part that is still needed; Infinity if there is none. */
+  get firstPart(): number {
+    return Math.min(...[...this.#parts.values()].map(({ firstStreamSequence }) => firstStreamSequence));
+  }
+
+  clear(): void {
+    this.#parts.clear();
+  }
+
+  /**
+   * @param lastSequenceOf the last sequence number that the hub has of a cell and store
+   * @returns null for a part of a record that is not whole yet
+   * @throws PlantRefusal for a record that needs a newer release
+   */
+  read(message: LogMessage, lastSequenceOf: (store: string) => number): ReadMessage | null {
+    const [, , cell = "", storeId = ""] = message.subject.split(".");
+    const failed = (reason: string): ReadMessage => {
+      const fault = `message ${message.streamSequence} of the log stream ${reason}: its records are missing here`;
+      return { cell, storeId, records: [], lastSequence: 0, fault };
+    };
+    if (!isCellName(cell)) return { ...failed(`is of ${message.subject}, which is no cell`), cell: "unknown" };
+    const fields = decodeFields(message.header, message.bytes);
+    if (fields === null) return failed("is damaged, or was not sent by this service");
+    const joined = this.#joined(message, fields);
+    if (joined === null) return null;
+    if (typeof joined === "string") return failed(joined);
+    if (fields.firstSequence <= lastSequenceOf(`${cell} ${storeId}`)) return failed("repeats records");
+    try {
+      return { cell, storeId, records: recordsOf(joined, fields), lastSequence: fields.lastSequence, fault: null };
+    } catch (error) {
+      if (error instanceof PlantRefusal) throw error;
+      return failed(`has records that cannot be read (${(error as Error).message})`);
+    }
+  }
+
+  /** The whole message; null while parts are still to come; a reason if parts are missing. */
+  #joined({ subject, streamSequence, bytes }: LogMessage, fields: MessageFields): Uint8Array | string | null {
+    const { part, parts, firstSequence } = fields;
+    const before = this.#parts.get(subject);
+    this.#parts.delete(subject);
+    if (parts === 1) return before === undefined ? bytes : `follows a record without its last parts`;
+    const isNext = before?.fields.firstSequence === firstSequence && before.pieces.length === part - 1;
+    if (!(part === 1 ? before === undefined : isNext)) return `is part ${part} of ${parts}, without the others`;
+    const pieces = [...(before?.pieces ?? []), bytes];
+    if (part === parts) return Buffer.concat(pieces);
+    this.#parts.set(subject, { firstStreamSequence: before?.firstStreamSequence ?? streamSequence, fields, pieces });
+    return null;
+  }
+}
+
+function recordsOf(bytes: Uint8Array, { firstSequence, lastSequence }: MessageFields): RecordInput[] {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const records: RecordInput[] = [];
+  let next = firstSequence;
+  for (let at = 0; at < bytes.length; next++) {
+    if (at + RECORD_HEADER_BYTES > bytes.length) throw new Error("it ends within a record");
+    const header = readRecordHeader(view, at);
+    const end = at + recordLength(header.indexLength, header.bodyLength);
+    if (end > bytes.length) throw new Error("it ends within a record");
+    if (header.sequence !== next || !isContentIntact(bytes, at, header)) throw new Error(`record ${next} is damaged`);
+    const bodyAt = at + RECORD_HEADER_BYTES + header.indexLength;
+    const index = bytes.subarray(at + RECORD_HEADER_BYTES, bodyAt);
+    const body = bytes.subarray(bodyAt, bodyAt + header.bodyLength);
+    const { type, flags, timeUs } = header;
+    if (type !== LOG_RECORD_TYPE.mark) {
+      verify(type, flags, index, body);
+      records.push({ type, flags, timeUs, index, body });
+    }
+    at = end;
+  }
+  if (next !== lastSequence + 1) throw new Error(`it ends with record ${next - 1}, not ${lastSequence}`);
+  return records;
+}
+
+/** The body of a run's end is only decoded when somebody asks for the run. */
+function verify(type: number, flags: number, index: Uint8Array, body: Uint8Array): void {
+  if (!isKnownRecordType(type)) {
+    if ((flags & RECORD_FLAG_MUST_UNDERSTAND) === 0) return;
+    throw new PlantRefusal(`the plant has records of type ${type}: they need a newer release of the hub`);
+  }
+  if (type === RECORD_TYPE.plantMessage) throw new Error("it has a record of a hub");
+  decodeIndex(type, index);
+  if (isChangeRecordType(type) && type !== RECORD_TYPE.runEnded && type !== RECORD_TYPE.refusal) {
+    for (const _change of decodeChanges(type, body) as CellChange[]);
+  }
+}
