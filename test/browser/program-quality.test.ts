@@ -26,7 +26,13 @@ t.test("a program's yields and the Pareto chart of its defects", inBrowser, asyn
   const rows = section.locator("tbody tr");
   const texts = await Promise.all((await rows.all()).map((row) => row.locator("th, td").allTextContents()));
   t.same(texts[0], ["dent <b>", "3", "2", "60.0 %"]);
-  t.same(texts.slice(1).map(([type]) => type).sort(), ["Without a kind", "scratch"]);
+  t.same(
+    texts
+      .slice(1)
+      .map(([type]) => type)
+      .sort(),
+    ["Without a kind", "scratch"],
+  );
   t.same(
     texts.slice(1).map(([, ...figures]) => figures),
     [
@@ -34,9 +40,11 @@ t.test("a program's yields and the Pareto chart of its defects", inBrowser, asyn
       ["1", "1", "100 %"],
     ],
   );
-  const widths = await section.locator(".pareto-bar").evaluateAll<number[], { getBoundingClientRect(): { width: number } }>(
-    (bars) => bars.map((bar) => bar.getBoundingClientRect().width),
-  );
+  const widths = await section
+    .locator(".pareto-bar")
+    .evaluateAll<number[], { getBoundingClientRect(): { width: number } }>((bars) =>
+      bars.map((bar) => bar.getBoundingClientRect().width),
+    );
   t.ok(Math.abs((widths[1] as number) / (widths[0] as number) - 1 / 3) < 0.02, `${widths}`);
   t.same(await axeFindings(page), []);
   await page.setViewportSize({ width: 320, height: 800 });

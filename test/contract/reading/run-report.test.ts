@@ -3,9 +3,15 @@ import t, { type Test } from "tap";
 import type { FrameState, LineBatch } from "../../../core/capture/capture.js";
 import type { Change } from "../../../core/link/change.js";
 import type { QualityCheck } from "../../../core/run/quality.js";
-import { readGreyPng } from "../../helpers/captures/png-reader.js";
 import type { RunEnding } from "../../../core/run/run-end.js";
-import { overProcessedCell, PROCESSED_RUN, processedCell, SERIES_CHANNELS, SURFACE } from "../../helpers/captures/processed-cell.js";
+import { readGreyPng } from "../../helpers/captures/png-reader.js";
+import {
+  overProcessedCell,
+  PROCESSED_RUN,
+  processedCell,
+  SERIES_CHANNELS,
+  SURFACE,
+} from "../../helpers/captures/processed-cell.js";
 import { RecordedCell } from "../../helpers/captures/recorded-cell.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import {
@@ -133,10 +139,7 @@ overProcessedCell("conditions, compression and HEAD of a page", async (t, client
 t.test("a run in each state, and one that is not there", async (t) => {
   const { client } = await filled(t);
   for (const [run, words] of [
-    [
-      RUN,
-      ["<bdi>SN+1 é</bdi>", ">Passed<", "Housing top", "flatness", "dent", "all good", ODD_NAME, "90 % sure"],
-    ],
+    [RUN, ["<bdi>SN+1 é</bdi>", ">Passed<", "Housing top", "flatness", "dent", "all good", ODD_NAME, "90 % sure"]],
     [FAILED_RUN, [">Run failed: no result<", "This run broke off.", "<bdi>robot fault</bdi>", "1 check: 1 passed"]],
     [CANCELLED_RUN, [">Run cancelled: no result<", "This run was cancelled.", "captured no frame", "has no files"]],
     [REMOVED_RUN, ["Retention removed the captures of this run.", "Height map: removed by retention", ">removed 2026"]],
