@@ -16,8 +16,9 @@
  * - indexSeries, writeSeries: one row block (ROWS_PER_BLOCK) raw, and as text with room for the longest, twice if it is
  *   written.
  * - statistics: 8 bytes for each value of a check that is held at a time (findings/program-statistics.ts), at most 96 MB or one
- *   check's values; the columns of a segment, and those that the reader keeps (64 MiB); some 50 bytes for each serial number.
- * - checksStart, checksPiece: the same without values; half a MiB of text.
+ *   check's values; the columns of a segment, and those that the reader keeps: 64 MiB of sealed segments, and the newest one three
+ *   times; some 50 bytes for each serial number.
+ * - aqdefStart, checksPiece: the same without values; half a MiB of text.
  * - makeFindings: a segment's columns, three times.
  * - verify: 1 MiB, twice if a long extent comes after a short one.
  */
@@ -30,14 +31,13 @@ import { countLineBits } from "../cloud/line-counts.js";
 import { countCloudPoints, packCloud } from "../cloud/point-cloud.js";
 import { filterOutliers, type OutlierMask } from "../filter/outlier-filter.js";
 import {
-  type ChecksFormat,
+  type AqdefStart,
+  aqdefStart,
   type ExportPiece,
-  type ExportStart,
   type ExportTask,
   exportPiece,
-  exportStart,
 } from "../findings/checks-export.js";
-import { programStatistics, type StatisticsAnswer, type StatisticsBounds } from "../findings/program-statistics.js";
+import { programStatistics, type StatisticsAnswer } from "../findings/program-statistics.js";
 import { loadGrid } from "../frame/frame-grid.js";
 import type { FrameSource } from "../frame/frame-source.js";
 import { type OverviewLines, packOverview } from "../frame/height-overview.js";
@@ -78,11 +78,8 @@ export interface ArtefactTasks {
   packPoints: { input: PackPointsTask; output: Uint8Array<ArrayBuffer> };
   indexSeries: { input: SeriesSource; output: SeriesIndex };
   writeSeries: { input: SeriesSource & { rowBlock: number }; output: Uint8Array<ArrayBuffer> };
-  statistics: { input: { query: FindingQuery; bounds: StatisticsBounds }; output: StatisticsAnswer };
-  checksStart: {
-    input: { query: FindingQuery; format: ChecksFormat; programName: string; mostNames: number };
-    output: ExportStart | { head: null };
-  };
+  statistics: { input: { query: FindingQuery }; output: StatisticsAnswer };
+  aqdefStart: { input: { query: FindingQuery; programName: string }; output: AqdefStart | { head: null } };
   checksPiece: { input: ExportTask; output: ExportPiece };
   /** Makes one findings file that is missing; false if none is. */
   makeFindings: { input: { dataDirectory: string }; output: { hasMade: boolean } };
@@ -136,8 +133,8 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
     packPoints: (task) => packPoints(fileSystem, memory, task),
     indexSeries: (source) => indexSeries(fileSystem, source),
     writeSeries: (source) => writeRowBlock(fileSystem, source, source.rowBlock),
-    statistics: ({ query, bounds }) => programStatistics(findings, query, bounds),
-    checksStart: ({ mostNames, ...task }) => exportStart(findings, task, mostNames),
+    statistics: ({ query }) => programStatistics(findings, query),
+    aqdefStart: ({ query, programName }) => aqdefStart(findings, query, programName),
     checksPiece: (task) => exportPiece(findings, task),
     makeFindings: async ({ dataDirectory }) => ({ hasMade: await findings.makeMissing(dataDirectory) }),
     verify: ({ path, extents }) => verifyStored(fileSystem, path, extents),
