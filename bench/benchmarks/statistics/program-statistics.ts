@@ -17,7 +17,7 @@ import { fetchTotal, produceRun, waitUntil } from "../../load/run-producer.js";
 import { loadPeer } from "../../peers/peer-package.js";
 import { startPython } from "../../peers/python-peer.js";
 
-/** Reads the file and computes the same figures of each check; prints how long it took, in ms, and what `FIGURES` name, by check. */
+/** Reads the file and computes the same figures of each check; prints the time in ms, the CPU seconds, and what `FIGURES` name, by check. */
 const PANDAS = `
 import sys, time, json, numpy, pandas
 print("ready", flush=True)
