@@ -15,6 +15,7 @@ import { readsDuringIngest } from "./benchmarks/reads-during-ingest.js";
 import { readsDuringProcessing } from "./benchmarks/reads-during-processing.js";
 import { seriesCsv } from "./benchmarks/series-csv.js";
 import { programStatistics } from "./benchmarks/statistics/program-statistics.js";
+import { readsDuringStatistics } from "./benchmarks/statistics/reads-during-statistics.js";
 import { webhookDeliveries } from "./benchmarks/webhook-deliveries.js";
 import type { Benchmark } from "./harness/benchmark.js";
 
@@ -39,6 +40,7 @@ export const BENCHMARKS: readonly Benchmark[] = [
   ...heightMapPngs,
   seriesCsv,
   programStatistics,
+  readsDuringStatistics,
 ];
 
 export function findBenchmark(name: string): Benchmark {

@@ -1,13 +1,12 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createRandom } from "../../core/random.js";
 import { findUws, fullReason } from "../../http/server/uws-binary.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
 import { getAnswer, HTTP_LOAD, HTTP_LOAD_METHOD, measureHttpLoad, type WholeAnswer } from "../load/http/http-load.js";
 import { type ServerProcess, startServer } from "../load/http/server-process.js";
 import { type ServiceProcess, startService } from "../load/http/service-process.js";
-import { fillRuns, putProgram } from "../load/run-producer.js";
+import { fillService } from "../load/run-producer.js";
 
 const BARE_SERVER = fileURLToPath(new URL("../peers/bare-http-server.js", import.meta.url));
 const CONNECTIONS = 32;
@@ -90,25 +89,20 @@ function hotRead(
   };
 }
 
-async function fillWith(service: ServiceProcess, context: BenchmarkContext, count: number): Promise<string[]> {
-  const client = await service.connect();
-  const program = await putProgram(client, STEPS);
-  return fillRuns(service, client, createRandom(context.seed), { program, steps: STEPS, count });
-}
-
 export const hotReads: readonly Benchmark[] = [
   hotRead(
     "run-detail-hot",
     `GET /runs/{id} of one finished run (${STEPS} steps, event log, checks, metadata)`,
     0.85,
-    async (service, context) => `/runs/${(await fillWith(service, context, 1))[0]}`,
+    async (service, context) =>
+      `/runs/${(await fillService(service, context.seed, { steps: STEPS, count: 1 })).ids[0]}`,
   ),
   hotRead(
     "list-page-hot",
     `GET ${LIST_PATH} at ${LIST_RUNS.full} runs, none of which changes, so that the service makes the page once (list-1m shows what making one costs)`,
     0.6,
     async (service, context) => {
-      await fillWith(service, context, LIST_RUNS[context.size]);
+      await fillService(service, context.seed, { steps: STEPS, count: LIST_RUNS[context.size] });
       return LIST_PATH;
     },
   ),

@@ -10,7 +10,7 @@ async function startAndAsk(context: BenchmarkContext, store: RunStore): Promise<
   const service = await startService(context, store.path);
   const { total } = await getJson<{ total: number }>(`${service.url}/runs?limit=50`);
   const seconds = (performance.now() - startMs) / 1000;
-  const details = { "CPU s": cpuSecondsOf(service.pid), "resident MB": residentBytesOf(service.pid) / 1e6 };
+  const details = { "CPU s": cpuSecondsOf(service.pid), "resident MB": residentBytesOf(service.pid).now / 1e6 };
   await service.stop();
   if (total !== store.runs) throw new Error(`the service lists ${total} runs of ${store.runs}`);
   return { value: seconds, seconds, details };

@@ -10,10 +10,11 @@ export function cpuSecondsOf(pid: number): number {
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }
 
-/** Resident memory of a process, in bytes. */
-export function residentBytesOf(pid: number): number {
-  const match = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"));
-  return Number(match?.[1]) * 1024;
+/** Resident memory of a process, in bytes: now, and the most so far. */
+export function residentBytesOf(pid: number): { now: number; most: number } {
+  const text = readFileSync(`/proc/${pid}/status`, "utf8");
+  const bytes = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB$`, "m").exec(text)?.[1]) * 1024;
+  return { now: bytes("VmRSS"), most: bytes("VmHWM") };
 }
 
 const IDLE_WINDOW_MS = 150;

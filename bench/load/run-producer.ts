@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { generateUuidV7 } from "../../core/identifiers.js";
 import type { JsonObject } from "../../core/json/json.js";
-import type { Random } from "../../core/random.js";
+import { createRandom, type Random } from "../../core/random.js";
 import type { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import { getJson } from "./http/http-load.js";
-import type { ServerProcess } from "./http/server-process.js";
+import type { ServiceProcess } from "./http/service-process.js";
 
 const STEP_TYPES = ["safety_gate", "move_robot", "capture_frame", "move_robot", "capture_frame", "gripper"];
 
@@ -80,19 +80,21 @@ export async function produceRun(client: ProducerClient, random: Random, plan: R
   return id;
 }
 
-/** Sends `count` runs and waits until readers see that all have completed; gives their ids. The service has no other runs. */
-export async function fillRuns(
-  service: Pick<ServerProcess, "url">,
-  client: ProducerClient,
-  random: Random,
-  plan: { program: ProducedProgram; steps: number; count: number },
-): Promise<string[]> {
+/** Puts a program of so many steps and so many runs into a service that has none, and waits until readers see that all have completed. */
+export async function fillService(
+  service: ServiceProcess,
+  seed: number,
+  { steps, count }: { steps: number; count: number },
+): Promise<{ client: ProducerClient; random: Random; program: ProducedProgram; ids: string[] }> {
+  const client = await service.connect();
+  const random = createRandom(seed);
+  const program = await putProgram(client, steps);
   const ids: string[] = [];
-  for (let i = 0; i < plan.count; i++) {
-    ids.push(await produceRun(client, random, { ...plan, serialNumber: `SN-${i}`, events: 2, checks: 4 }));
+  for (let i = 0; i < count; i++) {
+    ids.push(await produceRun(client, random, { program, steps, serialNumber: `SN-${i}`, events: 2, checks: 4 }));
   }
   await waitUntil("the end of every run", async () => (await fetchTotal(service.url, "completed")) === ids.length);
-  return ids;
+  return { client, random, program, ids };
 }
 
 /** How many runs have a status. */

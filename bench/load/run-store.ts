@@ -1,17 +1,12 @@
-import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
-import { join } from "node:path";
 import { generateUuidV7 } from "../../core/identifiers.js";
 import type { Change } from "../../core/link/change.js";
 import { createRandom, type Random } from "../../core/random.js";
 import type { ProgramDocument } from "../../core/run/program.js";
 import { foldRun } from "../../core/run/run-fold.js";
 import type { RunState, RunStatus } from "../../core/run/run-state.js";
-import { openDataDirectory } from "../../storage/disk/data-directory.js";
-import { nodeFileSystem } from "../../storage/disk/file-system.js";
-import { Log } from "../../storage/log/log.js";
-import { encodeChanges } from "../../storage/records/change-record.js";
-import { RecorderState } from "../../workers/recorder/recorder-state.js";
+import type { RecorderState } from "../../workers/recorder/recorder-state.js";
 import type { BenchmarkContext } from "../harness/benchmark.js";
+import { type Append, prepareStore } from "./store-builder.js";
 
 const RUNS = { smoke: 500, full: 1_000_000 };
 /** Raise it when the same arguments make another store. */
@@ -24,8 +19,6 @@ const ACTIVE_RUNS = 60;
 const STEPS = 3;
 const FIRST_RUN_MS = Date.parse("2026-01-01T00:00:00Z");
 const RUN_MS = 20_000;
-/** How many bytes may wait in the log before the builder pauses to let it write. */
-const PENDING_BYTES = 8 * 1024 * 1024;
 
 /** A store of many runs, and what a benchmark must know to ask for them. */
 export interface RunStore {
@@ -46,53 +39,27 @@ export function createdAtUs(index: number): number {
 }
 
 /**
- * The store of a million runs (of 500 at smoke size), made unless it is there. It is written under another name, and renamed when whole. It
- * has what a service would have after these runs, without their deltas: programs, one consolidated record for each ended run (1 to 1.5 KB, with one
- * frame), and the newest runs, which have not ended. The product encodes the records and writes the log; only the link is left out.
+ * The store of a million runs (of 500 at smoke size), made unless it is there. It has what a service would have after these runs, without their
+ * deltas: programs, one consolidated record for each ended run (1 to 1.5 KB, with one frame), and the newest runs, which have not ended.
  */
-export async function prepareRunStore({ size, storesDirectory, seed, log }: BenchmarkContext): Promise<RunStore> {
+export async function prepareRunStore(context: BenchmarkContext): Promise<RunStore> {
+  const { size, seed } = context;
   const runs = RUNS[size];
-  const path = join(storesDirectory, `runs-${runs}-seed-${seed}-v${STORE_VERSION}`);
   const random = createRandom(seed);
   const programs = Array.from({ length: PROGRAMS }, (_, at) => programOf(random, at));
   const serialNumbers = Math.max(1, Math.round(runs / RUNS_PER_SERIAL));
-  const store: RunStore = { path, runs, programIds: programs.map(({ id }) => id), serialNumbers };
-  if (!existsSync(path)) {
-    const startMs = performance.now();
-    const unfinished = `${path}.unfinished`;
-    rmSync(unfinished, { recursive: true, force: true });
-    mkdirSync(storesDirectory, { recursive: true });
-    await build(unfinished, store, programs, random);
-    renameSync(unfinished, path);
-    const seconds = (performance.now() - startMs) / 1000;
-    log(`a store of ${runs} runs was made in ${seconds.toFixed(1)} s`);
-  }
-  return store;
+  const path = await prepareStore(context, `runs-${runs}-seed-${seed}-v${STORE_VERSION}`, (append, state) =>
+    fill({ append, state }, { runs, serialNumbers }, programs, random),
+  );
+  return { path, runs, programIds: programs.map(({ id }) => id), serialNumbers };
 }
 
-async function build(
-  path: string,
-  store: RunStore,
+async function fill(
+  { append, state }: { append: Append; state: RecorderState },
+  store: Pick<RunStore, "runs" | "serialNumbers">,
   programs: readonly ProgramDocument[],
   random: Random,
 ): Promise<void> {
-  const directory = await openDataDirectory({ path, creates: true, fileSystem: nodeFileSystem });
-  const state = new RecorderState();
-  const log = await Log.open({
-    fileSystem: nodeFileSystem,
-    directory: directory.metaPath,
-    quarantineDirectory: directory.quarantinePath,
-    durability: "none",
-    openingState: () => state.openingState(),
-    onRecords: () => {},
-  });
-  const append = async (changes: readonly Change[], run: RunState | undefined, timeUs: number): Promise<void> => {
-    const record = encodeChanges(null, changes, run);
-    const sequence = log.append({ ...record, timeUs });
-    state.apply(null, changes, timeUs);
-    if (log.pendingBytes > PENDING_BYTES) await log.whenCommitted(sequence);
-  };
-
   for (const program of programs) await append([{ kind: "program_put", program }], undefined, createdAtUs(-1));
   const ended = Math.max(0, store.runs - ACTIVE_RUNS);
   let id: string | null = null;
@@ -122,8 +89,6 @@ async function build(
       beginUs + 2,
     );
   }
-  await log.close();
-  await directory.release();
 }
 
 function programOf(random: Random, at: number): ProgramDocument {

@@ -29,22 +29,20 @@ export function meanOf(values: Float64Array, start = 0, end = values.length): nu
   return sumOf(values, start, end) / (end - start);
 }
 
-/** With n − 1. NaN for fewer than two values. The second sum is 0 but for rounding: it corrects what the mean has lost. */
+/** With n − 1. NaN for fewer than two values. */
 export function standardDeviationOf(values: Float64Array, mean: number): number {
   const n = values.length;
   if (n < 2) return Number.NaN;
   let squares = 0;
   let lost = 0;
-  let deviations = 0;
   for (let at = 0; at < n; at++) {
     const deviation = (values[at] as number) - mean;
-    deviations += deviation;
     const square = deviation * deviation - lost;
     const next = squares + square;
     lost = next - squares - square;
     squares = next;
   }
-  return Math.sqrt(Math.max(0, squares - (deviations * deviations) / n) / (n - 1));
+  return Math.sqrt(squares / (n - 1));
 }
 
 /** Mean of the ranges of two successive values. NaN for fewer than two values. */

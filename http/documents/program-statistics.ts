@@ -4,6 +4,7 @@ import { ServiceError } from "../../core/service-errors.js";
 import type { FindingQuery } from "../../storage/findings/finding-query.js";
 import type { View } from "../../storage/view/view.js";
 import type { MakeArtefact } from "../downloads/generated-files.js";
+import type { PieceRequest } from "../downloads/generated-stream.js";
 import { keptBytes } from "../replies/compressed-reply.js";
 import { tagOfHash } from "../replies/conditional-reply.js";
 import { jsonBytesReply, type Reply } from "../replies/reply.js";
@@ -11,8 +12,8 @@ import type { HandlerRequest } from "../requests/route.js";
 import { SharedWork } from "./shared-work.js";
 import type { ThreadSlices } from "./thread-slices.js";
 
-/** Cache of answers with their compressed forms: some fifty with ten checks. */
-const KEPT_BYTES = 32 * 1024 * 1024;
+/** Cache of answers with their compressed forms: some hundred with ten checks, or one with 10,000 names. */
+const KEPT_BYTES = 64 * 1024 * 1024;
 /** An answer counts as so much work: at most sixteen wait at a time (shared-work.ts). */
 const WORK_BYTES = 16 * 1024 * 1024;
 
@@ -51,6 +52,14 @@ export class ProgramStatistics {
     return { ...question, dataDirectory: this.#dataDirectory, untilSequence: this.#view.fold.shownSequence };
   }
 
+  /**
+   * Makes the findings files that are missing, each as a task of its own: a task that had to read the whole log without them
+   * would hold its thread for minutes, and a machine with few cores has only one for clients.
+   */
+  async prepare(request: PieceRequest): Promise<void> {
+    while ((await this.make("makeFindings", { dataDirectory: this.#dataDirectory }, request)).hasMade);
+  }
+
   /** @throws ServiceError `invalid_parameter` for more names than an answer may have, `unavailable` */
   get(question: StatisticsQuestion, client: Pick<HandlerRequest, "gone">): Reply | Promise<Reply> {
     const { programId, sinceUs, untilUs, serialNumber, check } = question;
@@ -63,11 +72,10 @@ export class ProgramStatistics {
       // Made for a client that has left, while this one waited its turn.
       const meanwhile = this.#kept.get(key);
       if (meanwhile !== undefined) return meanwhile;
-      const { statisticsNames: names, trendBuckets, allTrendBuckets } = LIMITS;
-      const bounds = { names, trendBuckets, allTrendBuckets };
       // If the first answer takes longer than its client waits, it is kept for the next one.
       const request = { signal: undefined, isContinued: true };
-      const answer = await this.make("statistics", { query, bounds }, request);
+      await this.prepare(request);
+      const answer = await this.make("statistics", { query }, request);
       if (answer.json === null) throw tooManyNames();
       const reply = jsonBytesReply(answer.json, true);
       reply.etag = tagOfHash(answer.sha1);

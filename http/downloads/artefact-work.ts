@@ -35,11 +35,11 @@ const TASK_MS = 120_000;
 const FILTERED_POSITION_MS = 0.1;
 
 /**
- * Time limit of a task that reads the whole log: without findings files it decodes each run's document, and a client that waits
- * no longer does not end it.
+ * Time limit of a task that reads the whole log: where findings files cannot be kept, it decodes each run's document, and a client
+ * that waits no longer does not end it.
  */
 const WHOLE_LOG_MS = 900_000;
-const WHOLE_LOG_TASKS: ReadonlySet<TaskName> = new Set(["statistics", "checksStart", "checksPiece"]);
+const WHOLE_LOG_TASKS: ReadonlySet<TaskName> = new Set(["statistics", "aqdefStart"]);
 
 /** How long health shows a failure: it is not retried, and after a day somebody has seen it. */
 const FAILURE_SHOWN_US = 24 * 3600 * 1_000_000;

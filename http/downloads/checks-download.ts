@@ -1,12 +1,7 @@
 import { Readable } from "node:stream";
 import { createGzip } from "node:zlib";
 import type { FindingQuery } from "../../storage/findings/finding-query.js";
-import {
-  type ChecksFormat,
-  EXPORT_BEGINS,
-  type ExportPiece,
-  type ExportStart,
-} from "../../workers/artefacts/findings/checks-export.js";
+import { type ChecksFormat, EXPORT_BEGINS, type ExportPiece } from "../../workers/artefacts/findings/checks-export.js";
 import { contentDisposition, type LiveStream, type Reply } from "../replies/reply.js";
 import type { MakeArtefact } from "./generated-files.js";
 
@@ -21,7 +16,10 @@ export interface ChecksDownload {
   query: FindingQuery;
   format: ChecksFormat;
   contentType: string;
-  start: ExportStart;
+  /** What comes before the rows. */
+  head: Uint8Array;
+  /** For `dfq` (ExportTask). */
+  namesJson: string;
   isCompressed: boolean;
 }
 
@@ -32,8 +30,8 @@ export interface ChecksDownload {
  * @param gone aborted when this client does not wait for the first piece any more
  */
 export async function checksReply(download: ChecksDownload, gone: AbortSignal): Promise<Reply> {
-  const { make, query, format, contentType, start, isCompressed } = download;
-  const task = { query, format, names: start.names };
+  const { make, query, format, contentType, head, namesJson, isCompressed } = download;
+  const task = { query, format, namesJson };
   // The first piece is made before the answer begins, so that its failure still has a status.
   const first = await make("checksPiece", { ...task, from: EXPORT_BEGINS }, { signal: gone, isContinued: false });
   const ended = new AbortController();
@@ -44,7 +42,7 @@ export async function checksReply(download: ChecksDownload, gone: AbortSignal): 
     ["Cache-Control", "no-store"],
   ];
   if (isCompressed) headers.push(["Content-Encoding", "gzip"]);
-  const pieces = piecesFrom(start.head, first, next);
+  const pieces = piecesFrom(head, first, next);
   const live = new ChecksStream(isCompressed ? compressed(pieces) : pieces, ended);
   return { status: 200, contentType, headers, body: null, live, isInChosenCoding: true };
 }

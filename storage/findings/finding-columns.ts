@@ -29,7 +29,7 @@ export const FIGURE_COLUMNS = [
   ["completedAtUs", "f64", "runs"],
   /** 0: it never started. */
   ["startedAtUs", "f64", "runs"],
-  /** Of the record. */
+  /** Of the record: a question counts up to one (`runsUpTo`). */
   ["sequences", "f64", "runs"],
   /** NaN: the check has none. */
   ["values", "f64", "checks"],

@@ -61,6 +61,11 @@ export class FindingsBuilder {
   readonly #texts = new Texts();
   readonly #messages = new Texts();
 
+  /** How many runs it has. */
+  get runs(): number {
+    return this.#rows.sequences.length;
+  }
+
   /** @param sequence of the record */
   add(run: IndexedRun, sequence: number, checks: readonly QualityCheck[], defects: readonly Defect[]): void {
     const rows = this.#rows;

@@ -1,6 +1,6 @@
 import { threadId } from "node:worker_threads";
 import { crc32 } from "node:zlib";
-import { FileSystemError, orWhereMissing } from "../disk/file-system-error.js";
+import { FileSystemError } from "../disk/file-system-error.js";
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { readFully, TEMPORARY_SUFFIX, withFile, writeFully } from "../disk/whole-files.js";
 import { readSegmentHeader, segmentBaseOf, segmentName } from "../log/segment.js";
@@ -111,7 +111,8 @@ export class FindingsFiles {
   /** Removes what belongs to no sealed segment: a restored backup can leave such files, and a crash a temporary one. */
   async removeStrays(segments: readonly SegmentOnDisk[]): Promise<void> {
     const sealed = new Set(segments.filter(({ nextBase }) => nextBase !== null).map(({ base }) => base));
-    for (const { name } of await orWhereMissing(this.#fileSystem.readDirectory(this.#directory), [])) {
+    // A folder that is missing has none; in one that cannot be read they stay.
+    for (const { name } of await this.#fileSystem.readDirectory(this.#directory).catch(() => [])) {
       const base = findingsBaseOf(name);
       if (base === undefined || !sealed.has(base))
         await this.#fileSystem.unlink(`${this.#directory}/${name}`).catch(() => {});

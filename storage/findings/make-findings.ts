@@ -13,46 +13,71 @@ import { runFindings } from "./run-findings.js";
 const COMPLETED = RUN_STATUSES.indexOf("completed");
 const NO_FINDINGS = { checks: [], defects: [] };
 
-export interface MadeFindings {
-  columns: BuiltColumns;
-  /** Something of the segment could not be read, so its columns are not kept: a repaired segment is read anew. */
-  isDamaged: boolean;
-}
-
 /**
- * Reads a segment and makes its columns. Damaged records are left out: recovery and health report them. Runs that failed or were
- * cancelled have no report, so their checks and defects are left out.
- *
- * @param endSequence records from this sequence number on are left out
- * @throws FileSystemError; StorageError for a log of a newer release
+ * Reads a segment into columns. It can be read on, because the newest segment grows. Damaged records are left out: recovery and
+ * health report them. Runs that failed or were cancelled have no report, so their checks and defects are left out.
  */
-export function makeFindings(
-  fileSystem: FileSystem,
-  metaPath: string,
-  base: number,
-  endSequence: number,
-): Promise<MadeFindings> {
-  return withFile(fileSystem, `${metaPath}/${segmentName(base)}`, (file) => readFindings(file, base, endSequence));
-}
+export class FindingsScan {
+  readonly #fileSystem: FileSystem;
+  readonly #path: string;
+  readonly #base: number;
+  readonly #builder = new FindingsBuilder();
+  /** Where the records end that have been read; undefined: nothing has been read. */
+  #offset: number | undefined;
+  #lastSequence: number;
+  #isDamaged = false;
 
-async function readFindings(file: StoreFile, base: number, endSequence: number): Promise<MadeFindings> {
-  const builder = new FindingsBuilder();
-  const { header } = await readSegmentHeader(file);
-  let isDamaged = header?.base !== base;
-  if (header !== null && !isDamaged) {
-    const { salt } = header;
-    const scan = { file, name: segmentName(base), base, salt, endSequence, sizeBytes: await file.size() };
-    for await (const item of scanSegment(scan)) {
+  constructor(fileSystem: FileSystem, metaPath: string, base: number) {
+    this.#fileSystem = fileSystem;
+    this.#path = `${metaPath}/${segmentName(base)}`;
+    this.#base = base;
+    this.#lastSequence = base - 1;
+  }
+
+  /** Something of the segment could not be read, so its columns are not kept: a repaired segment is read anew. */
+  get isDamaged(): boolean {
+    return this.#isDamaged;
+  }
+
+  /**
+   * Reads on, to before this record; what fails must begin anew.
+   *
+   * @returns whether runs have been added
+   * @throws FileSystemError; StorageError for a log of a newer release
+   */
+  async readTo(endSequence: number): Promise<boolean> {
+    if (this.#lastSequence >= endSequence - 1) return false;
+    const runs = this.#builder.runs;
+    await withFile(this.#fileSystem, this.#path, (file) => this.#read(file, endSequence));
+    return this.#builder.runs > runs;
+  }
+
+  columns(): BuiltColumns {
+    return this.#builder.finish();
+  }
+
+  async #read(file: StoreFile, endSequence: number): Promise<void> {
+    const base = this.#base;
+    const { header } = await readSegmentHeader(file);
+    if (header?.base !== base) {
+      this.#isDamaged = true;
+      return;
+    }
+    const scan = { file, name: segmentName(base), base, salt: header.salt, endSequence, sizeBytes: await file.size() };
+    const from = this.#offset === undefined ? {} : { fromOffset: this.#offset, afterSequence: this.#lastSequence };
+    for await (const item of scanSegment({ ...scan, ...from })) {
       if (item.kind === "superseded") break;
-      if (item.kind === "damage") isDamaged = true;
+      if (item.kind === "damage") this.#isDamaged = true;
       if (item.kind !== "records") continue;
-      forEachRecord({ bytes: item.bytes, offset: item.offset, segmentBase: base }, (record) => {
-        if (!take(builder, record)) isDamaged = true;
+      const { bytes, offset, lastSequence } = item;
+      forEachRecord({ bytes, offset, segmentBase: base }, (record) => {
+        if (!take(this.#builder, record)) this.#isDamaged = true;
       });
-      if (item.lastSequence === endSequence - 1) break;
+      this.#offset = offset + bytes.length;
+      this.#lastSequence = lastSequence;
+      if (lastSequence === endSequence - 1) break;
     }
   }
-  return { columns: builder.finish(), isDamaged };
 }
 
 /** False for a record that cannot be decoded. */

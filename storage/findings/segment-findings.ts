@@ -10,7 +10,7 @@ import {
 } from "./finding-columns.js";
 import { FindingsFiles, type SegmentOnDisk, type StoredColumns } from "./findings-files.js";
 import type { FoundSegment } from "./findings-format.js";
-import { makeFindings } from "./make-findings.js";
+import { FindingsScan } from "./make-findings.js";
 
 /** The last segments of a thread stay in memory: a download asks for one segment many times. */
 const KEPT_BYTES = 64 * 1024 * 1024;
@@ -20,7 +20,7 @@ export interface SegmentFindings {
   readonly base: number;
   readonly counts: ColumnCounts;
   readonly figures: FigureColumns;
-  /** Null if they were not asked for. */
+  /** Null if they were not asked for, and are not there anyway. */
   readonly details: DetailColumns | null;
 }
 
@@ -30,6 +30,8 @@ export class FindingsReader {
   /** Segments that get no file. */
   readonly #damaged = new Set<number>();
   readonly #kept = new LRUCache<string, SegmentFindings>({ maxSize: KEPT_BYTES });
+  /** The newest segment. Each question reads what has been added since the one before. */
+  #newest: { key: string; scan: FindingsScan; found: SegmentFindings } | undefined;
 
   constructor(fileSystem: FileSystem) {
     this.#fileSystem = fileSystem;
@@ -51,18 +53,11 @@ export class FindingsReader {
     for (const segment of await files.segments()) {
       const { base, nextBase } = segment;
       if (base < fromBase || base > untilSequence) continue;
-      // A segment that has been sealed since the question was asked counts up to there.
-      const isWhole = nextBase !== null && nextBase <= untilSequence + 1;
-      const key = `${dataDirectory} ${base} ${isWhole ? nextBase : untilSequence} ${needsDetails}`;
-      let found = this.#kept.get(key);
-      if (found === undefined) {
-        const columns = isWhole
-          ? await this.#ofSealed(files, segment, needsDetails)
-          : (await makeFindings(this.#fileSystem, files.metaPath, base, untilSequence + 1)).columns;
-        found = inMemory(base, columns, needsDetails);
-        this.#kept.set(key, found, { size: columns.figures.length + (columns.details?.length ?? 0) + 1 });
-      }
-      yield found;
+      const found =
+        nextBase === null
+          ? await this.#ofNewest(files.metaPath, base, untilSequence)
+          : await this.#ofSealed(`${dataDirectory} ${base} ${nextBase} ${needsDetails}`, files, segment, needsDetails);
+      yield runsUpTo(found, untilSequence);
     }
   }
 
@@ -80,10 +75,32 @@ export class FindingsReader {
     return false;
   }
 
-  async #ofSealed(files: FindingsFiles, segment: SegmentOnDisk, needsDetails: boolean): Promise<StoredColumns> {
-    const found = await files.identify(segment);
-    const stored = found && (await files.read(found, needsDetails));
-    return stored ?? (await this.#make(files, segment, found)).columns;
+  async #ofSealed(
+    key: string,
+    files: FindingsFiles,
+    segment: SegmentOnDisk,
+    needsDetails: boolean,
+  ): Promise<SegmentFindings> {
+    const kept = this.#kept.get(key);
+    if (kept !== undefined) return kept;
+    const identity = await files.identify(segment);
+    const stored = identity && (await files.read(identity, needsDetails));
+    const columns = stored ?? (await this.#make(files, segment, identity)).columns;
+    const found = inMemory(segment.base, columns, needsDetails);
+    this.#kept.set(key, found, { size: columns.figures.length + (columns.details?.length ?? 0) + 1 });
+    return found;
+  }
+
+  async #ofNewest(metaPath: string, base: number, untilSequence: number): Promise<SegmentFindings> {
+    const key = `${metaPath} ${base}`;
+    const known = this.#newest?.key === key ? this.#newest : undefined;
+    // What fails begins anew.
+    this.#newest = undefined;
+    const scan = known?.scan ?? new FindingsScan(this.#fileSystem, metaPath, base);
+    const hasGrown = await scan.readTo(untilSequence + 1);
+    const found = known === undefined || hasGrown ? inMemory(base, scan.columns(), true) : known.found;
+    this.#newest = { key, scan, found };
+    return found;
   }
 
   async #make(
@@ -91,8 +108,10 @@ export class FindingsReader {
     { base, nextBase }: SegmentOnDisk,
     found: FoundSegment | null,
   ): Promise<{ columns: StoredColumns; isKept: boolean }> {
-    const end = nextBase ?? Number.POSITIVE_INFINITY;
-    const { columns, isDamaged } = await makeFindings(this.#fileSystem, files.metaPath, base, end);
+    const scan = new FindingsScan(this.#fileSystem, files.metaPath, base);
+    await scan.readTo(nextBase ?? Number.POSITIVE_INFINITY);
+    const { isDamaged } = scan;
+    const columns = scan.columns();
     if (isDamaged) this.#damaged.add(base);
     return { columns, isKept: found !== null && !isDamaged && (await files.write(found, columns)) };
   }
@@ -105,4 +124,12 @@ function inMemory(base: number, { counts, figures, details }: StoredColumns, nee
     figures: viewColumns(FIGURE_COLUMNS, counts, figures.buffer, 0),
     details: needsDetails && details !== null ? viewColumns(DETAIL_COLUMNS, counts, details.buffer, 0) : null,
   };
+}
+
+/** Without runs after this record. What belongs to them stays in the other columns: only a run leads there. */
+function runsUpTo(segment: SegmentFindings, untilSequence: number): SegmentFindings {
+  const { sequences } = segment.figures;
+  let runs = segment.counts.runs;
+  while (runs > 0 && (sequences[runs - 1] as number) > untilSequence) runs--;
+  return runs === segment.counts.runs ? segment : { ...segment, counts: { ...segment.counts, runs } };
 }

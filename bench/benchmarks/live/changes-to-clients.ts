@@ -1,9 +1,8 @@
-import { createRandom } from "../../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../../harness/benchmark.js";
 import { LatencyHistogram } from "../../harness/latency-histogram.js";
 import { startService } from "../../load/http/service-process.js";
 import { StreamClients } from "../../load/live/stream-clients.js";
-import { fillRuns, putProgram } from "../../load/run-producer.js";
+import { fillService } from "../../load/run-producer.js";
 
 const STREAMS = { smoke: 4, full: 200 };
 const CHANGES = { smoke: 3, full: 100 };
@@ -13,9 +12,7 @@ const STEPS = 4;
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
   const { size } = context;
   const service = await startService(context);
-  const client = await service.connect();
-  const program = await putProgram(client, STEPS);
-  await fillRuns(service, client, createRandom(context.seed), { program, steps: STEPS, count: RUNS[size] });
+  const { client, program } = await fillService(service, context.seed, { steps: STEPS, count: RUNS[size] });
   const id = client.nextRunId();
   await client.deliver({ type: "run.create", id, program_id: program.id });
   const streams = StreamClients.start(context, service.url);

@@ -1,8 +1,8 @@
 import { createWriteStream } from "node:fs";
+import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
-import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import type { ReadableStream } from "node:stream/web";
+import { createRandom } from "../../../core/random.js";
 import type {
   Benchmark,
   BenchmarkContext,
@@ -10,22 +10,23 @@ import type {
   OpenBenchmark,
   RoundSample,
 } from "../../harness/benchmark.js";
-import { CHECKED_PROGRAM, prepareCheckStore } from "../../load/check-store.js";
-import { startService } from "../../load/http/service-process.js";
+import { CHECKED_PROGRAM, CHECKS, startCheckedService } from "../../load/check-store.js";
+import { getJson } from "../../load/http/http-load.js";
+import { cpuSecondsOf, residentBytesOf } from "../../load/process-cpu.js";
+import { fetchTotal, produceRun, waitUntil } from "../../load/run-producer.js";
 import { loadPeer } from "../../peers/peer-package.js";
 import { startPython } from "../../peers/python-peer.js";
 
-/** Reads the file and computes the same figures of each check; prints how long it took, in ms, and the mean of the first check's values. */
+/** Reads the file and computes the same figures of each check; prints the time in ms, the CPU seconds, and what `FIGURES` name, by check. */
 const PANDAS = `
-import sys, time, numpy, pandas
+import sys, time, json, numpy, pandas
 print("ready", flush=True)
 for line in sys.stdin:
-    begin = time.perf_counter()
+    begin, cpu = time.perf_counter(), time.process_time()
     table = pandas.read_csv(line.strip(), usecols=["name", "status", "value", "nominal", "threshold"])
-    first = None
+    found = {}
     for name, rows in table.groupby("name"):
         v = rows.value.to_numpy()
-        m, s = v.mean(), v.std(ddof=1)
         short = numpy.abs(numpy.diff(v)).mean() / 1.128
         q1, median, q3 = numpy.percentile(v, [25, 50, 75])
         width = 2 * (q3 - q1) / len(v) ** (1 / 3)
@@ -33,8 +34,8 @@ for line in sys.stdin:
         numpy.histogram(v, bins=bins)
         [(p.mean(), p.min(), p.max()) for p in numpy.array_split(v, min(200, len(v)))]
         rows.status.value_counts()
-        first = m if first is None else first
-    print((time.perf_counter() - begin) * 1000, first, flush=True)
+        found[name] = [len(v), v.mean(), v.std(ddof=1), v.min(), v.max(), median, short]
+    print((time.perf_counter() - begin) * 1000, time.process_time() - cpu, json.dumps(found, default=float), flush=True)
 `;
 
 /** The part of @duckdb/node-api that is used here. */
@@ -47,71 +48,139 @@ interface DuckDb {
 }
 
 const duckSql = (file: string) => `
-  select name, count(*), avg(value), stddev_samp(value), min(value), max(value), quantile_cont(value, [0.25, 0.5, 0.75]),
-    avg(range) / 1.128
+  select name, count(*), avg(value), stddev_samp(value), min(value), max(value), median(value), avg(range) / 1.128, quantile_cont(value, [0.25, 0.75])
   from (select name, value, abs(value - lag(value) over (partition by name order by completed_at)) as range
         from read_csv('${file}', header = true))
   group by name order by name`;
 
+/** By check: what all contestants must find alike. */
+type Figures = Record<string, number[]>;
+const FIGURES = ["count", "mean", "standard deviation", "minimum", "maximum", "median", "spread from part to part"];
+const MOST_DIFFERENCE = 1e-9;
+
+interface ProgramStatisticsResponse {
+  checks: ({ name: string } & Record<
+    "values" | "mean" | "standard_deviation" | "minimum" | "maximum" | "median" | "lower_limit" | "upper_limit" | "cp",
+    number
+  >)[];
+}
+
+function figuresOf({ checks }: ProgramStatisticsResponse): Figures {
+  return Object.fromEntries(
+    checks.map(({ name, values, mean, standard_deviation, minimum, maximum, median, lower_limit, upper_limit, cp }) => [
+      name,
+      [values, mean, standard_deviation, minimum, maximum, median, (upper_limit - lower_limit) / (6 * cp)],
+    ]),
+  );
+}
+
+function assertSame(who: string, found: Figures, own: Figures): void {
+  for (const [name, figures] of Object.entries(own)) {
+    for (const [at, figure] of figures.entries()) {
+      const other = found[name]?.[at] ?? Number.NaN;
+      if (Math.abs(other - figure) <= MOST_DIFFERENCE * Math.abs(figure)) continue;
+      throw new Error(`${name}: ${who} finds ${other} as ${FIGURES[at]}, and the service ${figure}`);
+    }
+  }
+}
+
+function answerTo(url: string): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    get(url, (answer) => {
+      if (answer.statusCode === 200) return resolve(answer);
+      answer.resume();
+      reject(new Error(`${url} answered ${answer.statusCode}`));
+    }).on("error", reject);
+  });
+}
+
+/** Reads an answer to its end, or until nobody wants it, and gives its length. */
+export async function bytesOf(url: string, isOver = (): boolean => false): Promise<number> {
+  let bytes = 0;
+  for await (const chunk of await answerTo(url)) {
+    bytes += (chunk as Buffer).length;
+    if (isOver()) break;
+  }
+  return bytes;
+}
+
+let questions = 0;
+/** A question that nobody has asked: a time bound that leaves out nothing. */
+export const newQuestion = (program: string): string =>
+  `${program}/statistics?completed_since=2020-01-01T00:00:00.${String(++questions).padStart(6, "0")}Z`;
+
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
-  const store = await prepareCheckStore(context);
-  const service = await startService(context, store.path);
-  const program = `${service.url}/programs/${CHECKED_PROGRAM}`;
+  const { runs, program, url, pid, connect } = await startCheckedService(context);
   const timed = async (work: () => Promise<number>): Promise<RoundSample> => {
-    const startMs = performance.now();
+    const [startMs, startCpu] = [performance.now(), cpuSecondsOf(pid)];
     const bytes = await work();
     const ms = performance.now() - startMs;
-    return { value: ms, seconds: ms / 1000, details: { "MB/s": bytes / 1e3 / ms } };
+    const { now, most } = residentBytesOf(pid);
+    const details = {
+      "MB/s": bytes / 1e3 / ms,
+      "service MB": now / 1e6,
+      "at most MB": most / 1e6,
+      "CPU s": cpuSecondsOf(pid) - startCpu,
+    };
+    return { value: ms, seconds: ms / 1000, details };
   };
-  const read = async (url: string): Promise<number> => {
-    const response = await fetch(url, { headers: { "Accept-Encoding": "identity" } });
-    if (response.status !== 200) throw new Error(`${url}: ${response.status} ${await response.text()}`);
-    let bytes = 0;
-    for await (const chunk of response.body as ReadableStream<Uint8Array>) bytes += chunk.length;
-    return bytes;
-  };
-  // Its first answer may have to make what is derived; that is not what a round measures.
-  await read(`${program}/statistics`);
   const file = join(context.directory, "checks.csv");
-  const response = await fetch(`${program}/checks.csv`, { headers: { "Accept-Encoding": "identity" } });
-  await pipeline(Readable.fromWeb(response.body as ReadableStream<Uint8Array>), createWriteStream(file));
-  let round = 0;
+  await pipeline(await answerTo(`${program}/checks.csv`), createWriteStream(file));
+  const own = figuresOf(await getJson<ProgramStatisticsResponse>(`${program}/statistics`));
+  const client = await connect();
+  const random = createRandom(context.seed);
+  const plan = { program: { id: CHECKED_PROGRAM, name: "Housing" }, serialNumber: "SN", steps: 0, events: 0 };
   const runners: OpenBenchmark["runners"] = {
-    // A time bound that no round had before, and that leaves out nothing.
-    first: () =>
-      timed(() =>
-        read(`${program}/statistics?completed_since=2020-01-01T00:00:00.${String(++round).padStart(6, "0")}Z`),
-      ),
-    kept: () => timed(() => read(`${program}/statistics`)),
-    csv: () => timed(() => read(`${program}/checks.csv`)),
+    first: () => timed(() => bytesOf(newQuestion(program))),
+    kept: async () => {
+      await bytesOf(`${program}/statistics`);
+      return timed(() => bytesOf(`${program}/statistics`));
+    },
+    later: async () => {
+      const before = await fetchTotal(url, "completed");
+      await produceRun(client, random, { ...plan, checks: CHECKS });
+      await waitUntil("the end of the run", async () => (await fetchTotal(url, "completed")) > before);
+      return timed(() => bytesOf(`${program}/statistics`));
+    },
+    csv: () => timed(() => bytesOf(`${program}/checks.csv`)),
   };
   const missing: MissingContestant[] = [];
   const pandas = await startPython(context, ["numpy", "pandas"], PANDAS);
   if ("why" in pandas) missing.push({ name: "pandas", why: pandas.why });
   else {
     runners.pandas = async () => {
-      const ms = Number((await pandas.ask(file)).split(" ")[0]);
-      return { value: ms, seconds: ms / 1000 };
+      const [ms = "", cpu = "", ...found] = (await pandas.ask(file)).split(" ");
+      assertSame("pandas", JSON.parse(found.join(" ")) as Figures, own);
+      return { value: Number(ms), seconds: Number(ms) / 1000, details: { "CPU s": Number(cpu) } };
     };
   }
   const duck = loadPeer<DuckDb>("@duckdb/node-api");
   if ("why" in duck) missing.push({ name: "duckdb", why: duck.why });
   else {
     const connection = await (await duck.loaded.DuckDBInstance.create(":memory:")).connect();
-    runners.duckdb = () => timed(async () => (await connection.runAndReadAll(duckSql(file))).getRows().length);
+    runners.duckdb = async () => {
+      const startMs = performance.now();
+      const rows = (await connection.runAndReadAll(duckSql(file))).getRows();
+      const ms = performance.now() - startMs;
+      const found = rows.map(([name, ...figures]) => [name, figures.slice(0, FIGURES.length).map(Number)] as const);
+      assertSame("DuckDB", Object.fromEntries(found) as Figures, own);
+      return { value: ms, seconds: ms / 1000 };
+    };
   }
-  return { runners, missing, notes: [`${store.runs} runs, ${store.checks} checks`] };
+  return { runners, missing, notes: [`${runs} runs with ${CHECKS} checks each`] };
 }
 
 export const programStatistics: Benchmark = {
   name: "program-statistics",
   measures:
-    "Statistics of a program with 1,000,000 runs of 10 checks, over HTTP from the service as shipped: a question that nobody asked before, and one that is kept. " +
-    "The same program's checks.csv, read to its end. pandas and DuckDB read that file, and compute the same figures of each check.",
+    "Statistics of a program with 1,000,000 runs of 10 checks, over HTTP from the service as shipped: a question that nobody asked before, one that is kept, and " +
+    "one after another run has ended. The same program's checks.csv, read to its end. pandas and DuckDB read that file, and compute the same figures of each check: " +
+    `they must be equal to ${MOST_DIFFERENCE}.`,
   metric: { name: "time to the whole answer", unit: "ms", better: "lower" },
   contestants: [
     { name: "first", description: "a new question" },
     { name: "kept", description: "the same question again" },
+    { name: "later", description: "the same question after another run has ended" },
     { name: "csv", description: "checks.csv" },
     { name: "pandas", description: "pandas and numpy read the file" },
     { name: "duckdb", description: "DuckDB reads the file" },

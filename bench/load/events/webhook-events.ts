@@ -1,9 +1,8 @@
-import { createRandom } from "../../../core/random.js";
 import type { BenchmarkContext } from "../../harness/benchmark.js";
 import { getJson } from "../http/http-load.js";
 import { type ServiceProcess, startService } from "../http/service-process.js";
 import { untilIdle } from "../process-cpu.js";
-import { fillRuns, produceRun, putProgram, waitUntil } from "../run-producer.js";
+import { fillService, produceRun, waitUntil } from "../run-producer.js";
 import { type DeliveryReceivers, startDeliveryReceivers } from "./delivery-receivers.js";
 
 const WEBHOOKS = { smoke: 3, full: 200 };
@@ -29,10 +28,8 @@ export async function openWebhookScene(context: BenchmarkContext, runs: number):
   const webhooks = WEBHOOKS[context.size];
   const receivers = await startDeliveryReceivers(context, webhooks);
   const service = await startService(context);
-  const client = await service.connect();
-  const random = createRandom(context.seed);
-  const program = await putProgram(client, STEPS);
-  const runIds = await fillRuns(service, client, random, { program, steps: STEPS, count: runs });
+  const filled = await fillService(service, context.seed, { steps: STEPS, count: runs });
+  const { client, random, program, ids: runIds } = filled;
   const ids = await subscribe(service.url, receivers.urls);
   const produce = async (events: number): Promise<void> => {
     for (let i = 0; i < events; i++) {

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import type { Benchmark, OpenBenchmark, RoundSample } from "../../harness/benchmark.js";
+import type { Benchmark, Goal, OpenBenchmark, RoundSample } from "../../harness/benchmark.js";
 import { LatencyHistogram } from "../../harness/latency-histogram.js";
 import { machineCpuSeconds } from "../../harness/machine-cpu.js";
 import type { ReadAnswer, ReadCommand, ReadFigures } from "./read-process.js";
@@ -143,10 +143,18 @@ export class ReadSlices {
   }
 }
 
-/** A benchmark of reads beside a load. None of its contestants is a peer: the quiet one is the service too. */
-export function readsBeside(own: Omit<Benchmark, "metric" | "peer" | "rounds">): Benchmark {
+/**
+ * A benchmark of reads beside loads. None of its contestants is a peer: the first one, without a load, is the service too. The goal of the others
+ * is at most so many times its figure.
+ */
+export function readsBeside({
+  goal,
+  ...own
+}: Omit<Benchmark, "metric" | "peer" | "rounds" | "goals"> & { goal: Pick<Goal, "target" | "source"> }): Benchmark {
   const metric = { name: "p99 latency of reads", unit: "ms", better: "lower" } as const;
-  return { ...own, metric, peer: null, rounds: { warmup: 1, measured: 7 } };
+  const [quiet = "", ...loaded] = own.contestants.map(({ name }) => name);
+  const goals = loaded.map((contestant) => ({ contestant, peer: quiet, direction: "at-most", ...goal }) as const);
+  return { ...own, metric, goals, peer: null, rounds: { warmup: 1, measured: 7 } };
 }
 
 /** Runners whose slices alternate. The first runner that is asked in a round measures the whole round for all. */

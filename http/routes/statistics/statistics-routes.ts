@@ -1,8 +1,9 @@
-import { LIMITS } from "../../../core/limits.js";
 import { ServiceError, unknownId } from "../../../core/service-errors.js";
 import { formatTimeUs } from "../../../core/timestamps.js";
+import type { FindingQuery } from "../../../storage/findings/finding-query.js";
 import type { View } from "../../../storage/view/view.js";
-import type { ChecksFormat } from "../../../workers/artefacts/findings/checks-export.js";
+import { CSV_HEAD } from "../../../workers/artefacts/findings/check-rows.js";
+import type { AqdefStart, ChecksFormat } from "../../../workers/artefacts/findings/checks-export.js";
 import { type ProgramStatistics, type StatisticsQuestion, tooManyNames } from "../../documents/program-statistics.js";
 import { checksReply } from "../../downloads/checks-download.js";
 import { ENCODING_HEADER, NAME_HEADER } from "../../openapi/documented-headers.js";
@@ -104,13 +105,30 @@ function exportRoute(format: ChecksFormat, view: View, statistics: ProgramStatis
       const gone = request.gone();
       const { make } = statistics;
       const programName = view.program(query.programId)?.program.document.name ?? "";
-      const asked = { query, format, programName, mostNames: LIMITS.statisticsNames };
-      const start = await make("checksStart", asked, { signal: gone, isContinued: false });
-      if (start.head === null) throw tooManyNames();
+      const start = format === "dfq" ? await aqdefStart(statistics, query, programName, gone) : PLAIN_STARTS[format];
       const isCompressed = accepts(request.header("accept-encoding"), "gzip");
-      return checksReply({ make, query, format, contentType, start, isCompressed }, gone);
+      return checksReply({ make, query, format, contentType, ...start, isCompressed }, gone);
     },
   });
+}
+
+const PLAIN_STARTS = {
+  csv: { head: Buffer.from(CSV_HEAD), namesJson: "" },
+  ndjson: { head: new Uint8Array(0), namesJson: "" },
+};
+
+/** @throws ServiceError invalid_parameter, unavailable */
+async function aqdefStart(
+  statistics: ProgramStatistics,
+  query: FindingQuery,
+  programName: string,
+  gone: AbortSignal,
+): Promise<AqdefStart> {
+  const request = { signal: gone, isContinued: false };
+  await statistics.prepare(request);
+  const start = await statistics.make("aqdefStart", { query, programName }, request);
+  if (start.head === null) throw tooManyNames();
+  return start;
 }
 
 /** @throws ServiceError program_not_found, invalid_parameter */

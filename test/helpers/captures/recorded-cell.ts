@@ -232,7 +232,8 @@ export class RecordedCell {
     return {
       open: async (path: string) => this.#openStored(path),
       openSync: (path: string) => this.#openStored(path),
-      readDirectory: async () => [{ name: segmentName(SEGMENT.base), isDirectory: false }],
+      readDirectory: async (path: string) =>
+        path === "store/meta" ? [{ name: segmentName(SEGMENT.base), isDirectory: false }] : [],
     } as unknown as FileSystem;
   }
 

@@ -35,7 +35,7 @@ function exportOf(pieces: number, failsAt = Number.POSITIVE_INFINITY) {
         query,
         format: "csv",
         contentType: "text/csv; charset=utf-8",
-        start: { head: HEAD as never, names: [] },
+        ...{ head: HEAD, namesJson: "" },
         isCompressed,
       },
       new AbortController().signal,

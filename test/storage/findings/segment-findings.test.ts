@@ -135,13 +135,60 @@ t.test(
   },
 );
 
+/** The runs of a store's columns, with the values of their checks. */
+async function runsOf(reader: FindingsReader, store: MeasuredStore, untilSequence: number): Promise<unknown[]> {
+  const runs: unknown[] = [];
+  for await (const { counts, figures } of reader.segments(store.directory, untilSequence)) {
+    const { sequences, checkEnds, values } = figures;
+    for (let run = 0; run < counts.runs; run++)
+      runs.push([sequences[run], ...values.subarray(checkEnds[run - 1] ?? 0, checkEnds[run])]);
+  }
+  return runs;
+}
+
 t.test("a segment that is sealed after a question was asked counts up to there", async (t) => {
   const store = await filledStore(t);
   const asked = store.sequence;
-  const then = await columnsOf(store);
+  const then = await runsOf(new FindingsReader(nodeFileSystem), store, asked);
   await store.fill(createRandom(13), 60);
-  t.equal(await columnsOf(store, nodeFileSystem, asked), then);
+  t.same(await runsOf(new FindingsReader(nodeFileSystem), store, asked), then);
 });
+
+t.test(
+  "the newest segment is read on from where it ended, and an older question still counts to its record",
+  async (t) => {
+    const store = await MeasuredStore.create(temporaryDirectory(t), 64 * 1024 * 1024);
+    t.teardown(() => store.close());
+    const random = createRandom(15);
+    let bytesRead = 0;
+    const counting: FileSystem = {
+      ...nodeFileSystem,
+      async open(path, mode) {
+        const file = await nodeFileSystem.open(path, mode);
+        const { read } = file;
+        file.read = async (...args) => {
+          const count = await read.apply(file, args);
+          bytesRead += count;
+          return count;
+        };
+        return file;
+      },
+    };
+    const reader = new FindingsReader(counting);
+    await store.fill(random, 400);
+    await runsOf(reader, store, store.sequence);
+    const whole = bytesRead;
+    for (let round = 0; round < 20; round++) {
+      await store.fill(random, random.integer(0, 2));
+      const asked = round % 3 === 2 ? random.integer(1, store.sequence) : store.sequence;
+      bytesRead = 0;
+      const found = await runsOf(reader, store, asked);
+      t.ok(bytesRead < whole / 10, `${bytesRead} of ${whole} bytes`);
+      t.same(found, await runsOf(new FindingsReader(nodeFileSystem), store, asked), `round ${round}`);
+    }
+    t.same(filesOf(store), [], "and it gets no file");
+  },
+);
 
 t.test("files are made in the background, one at a time, and strays removed", async (t) => {
   const store = await filledStore(t);

@@ -1,16 +1,16 @@
 import { type FindingQuery, matchingRuns, wantedSettings } from "../../../storage/findings/finding-query.js";
 import type { FindingsReader } from "../../../storage/findings/segment-findings.js";
 import { aqdefHead, aqdefRows } from "./aqdef.js";
-import { CSV_HEAD, CSV_ROWS, NDJSON_ROWS, type RowFormat, SegmentRows } from "./check-rows.js";
+import { CSV_ROWS, NDJSON_ROWS, type RowFormat, SegmentRows } from "./check-rows.js";
 import { ProgramSummary, TooManyNamesError } from "./program-summary.js";
 
 export type ChecksFormat = "csv" | "ndjson" | "dfq";
 
-/** How an export begins. */
-export interface ExportStart {
+/** How an AQDEF file begins. */
+export interface AqdefStart {
   head: Uint8Array<ArrayBuffer>;
-  /** For `dfq`: the names of its characteristics, in the order of their numbers. Empty for other formats. */
-  names: readonly string[];
+  /** JSON of its characteristics' names, in the order of their numbers: each piece is told, and one text is copied fast. */
+  namesJson: string;
 }
 
 /** Where an export goes on: at a check of a run, by their places in the segment. */
@@ -25,11 +25,12 @@ export const EXPORT_BEGINS: ExportPlace = { base: 0, run: 0, check: 0 };
 export interface ExportTask {
   query: FindingQuery;
   format: ChecksFormat;
-  names: readonly string[];
+  /** For `dfq`: that of its start. */
+  namesJson: string;
   from: ExportPlace;
 }
 
-/** A piece of an export, and where the next one begins; null: it was the last one. */
+/** A piece of an export, which may be empty, and where the next one begins; null: it was the last one. */
 export interface ExportPiece {
   bytes: Uint8Array<ArrayBuffer>;
   next: ExportPlace | null;
@@ -37,17 +38,21 @@ export interface ExportPiece {
 
 /** A piece ends with the rows that reach this length. A thread makes it in some milliseconds. */
 const PIECE_CHARACTERS = 512 * 1024;
+/**
+ * A piece also ends with the segment in which this time is over, with rows or without: meanwhile the thread is free for others,
+ * and a client that has left costs no more than this.
+ */
+const PIECE_MS = 200;
 /** Rows of one run that are written in one go: a run may have 10,000 checks. */
 const CHECKS_AT_A_TIME = 1_000;
 
-/** @returns null if there are more than `mostNames` characteristics */
-export async function exportStart(
+/** @returns null if there are more characteristics than an answer may have */
+export async function aqdefStart(
   reader: FindingsReader,
-  { query, format, programName }: { query: FindingQuery; format: ChecksFormat; programName: string },
-  mostNames: number,
-): Promise<ExportStart | { head: null }> {
-  if (format !== "dfq") return { head: bytesOf(format === "csv" ? CSV_HEAD : ""), names: [] };
-  const summary = new ProgramSummary(query, mostNames);
+  query: FindingQuery,
+  programName: string,
+): Promise<AqdefStart | { head: null }> {
+  const summary = new ProgramSummary(query);
   try {
     for await (const segment of reader.segments(query.dataDirectory, query.untilSequence)) summary.add(segment);
   } catch (error) {
@@ -56,15 +61,16 @@ export async function exportStart(
   }
   const checks = summary.checks.filter(({ values }) => values > 0).sort((a, b) => (a.name < b.name ? -1 : 1));
   const head = bytesOf(aqdefHead({ id: query.programId, name: programName }, checks));
-  return { head, names: checks.map(({ name }) => name) };
+  return { head, namesJson: JSON.stringify(checks.map(({ name }) => name)) };
 }
 
 export async function exportPiece(
   reader: FindingsReader,
-  { query, format, names, from }: ExportTask,
-  mostCharacters = PIECE_CHARACTERS,
+  { query, format, namesJson, from }: ExportTask,
+  { mostCharacters = PIECE_CHARACTERS, mostMs = PIECE_MS } = {},
 ): Promise<ExportPiece> {
-  const rows = formatOf(format, names);
+  const endMs = performance.now() + mostMs;
+  const rows = formatOf(format, namesJson);
   const parts: string[] = [];
   let characters = 0;
   const options = { needsDetails: true, fromBase: from.base };
@@ -84,13 +90,20 @@ export async function exportPiece(
         characters += text.length;
       }
     }
+    // The next segment is the first one from there on.
+    if (performance.now() >= endMs)
+      return { bytes: bytesOf(parts.join("")), next: { base: base + 1, run: 0, check: 0 } };
   }
   return { bytes: bytesOf(parts.join("")), next: null };
 }
 
-function formatOf(format: ChecksFormat, names: readonly string[]): RowFormat {
-  if (format === "dfq") return aqdefRows(names);
-  return format === "csv" ? CSV_ROWS : NDJSON_ROWS;
+/** The rows of the last AQDEF export: its pieces come one after the other, and their names need not be read for each. */
+let lastAqdef = { namesJson: "[]", rows: aqdefRows([]) };
+
+function formatOf(format: ChecksFormat, namesJson: string): RowFormat {
+  if (format !== "dfq") return format === "csv" ? CSV_ROWS : NDJSON_ROWS;
+  if (lastAqdef.namesJson !== namesJson) lastAqdef = { namesJson, rows: aqdefRows(JSON.parse(namesJson) as string[]) };
+  return lastAqdef.rows;
 }
 
 /** In memory of their own, so that they move to another thread. */

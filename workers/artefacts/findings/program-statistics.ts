@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { LIMITS } from "../../../core/limits.js";
 import { CANONICAL_UNITS, CHECK_STATUSES } from "../../../core/run/quality.js";
 import { RUN_STATUSES } from "../../../core/run/run-state.js";
 import { finite, limitsOf } from "../../../core/statistics/capability.js";
@@ -9,16 +10,6 @@ import { type FindingQuery, matchingRuns } from "../../../storage/findings/findi
 import type { FindingsReader, SegmentFindings } from "../../../storage/findings/segment-findings.js";
 import { QUALITY_CODES } from "../../../storage/records/index-layout.js";
 import { type CheckSummary, type DefectCount, ProgramSummary, TooManyNamesError } from "./program-summary.js";
-
-/** Bounds of one answer. */
-export interface StatisticsBounds {
-  /** Different names of checks, and of defects with their severities, together. */
-  names: number;
-  /** Trend buckets of one check. */
-  trendBuckets: number;
-  /** Trend buckets of all checks together: an answer with many checks has fewer for each. */
-  allTrendBuckets: number;
-}
 
 /** Values that are held at a time: 96 MB. */
 const VALUES_AT_A_TIME = 12_000_000;
@@ -37,21 +28,18 @@ export type StatisticsAnswer = { json: Uint8Array<ArrayBuffer>; sha1: string } |
 export async function programStatistics(
   reader: FindingsReader,
   query: FindingQuery,
-  bounds: StatisticsBounds,
   mostValues = VALUES_AT_A_TIME,
 ): Promise<StatisticsAnswer> {
   const segments = () => reader.segments(query.dataDirectory, query.untilSequence);
-  const summary = new ProgramSummary(query, bounds.names);
+  const summary = new ProgramSummary(query);
   try {
     for await (const segment of segments()) summary.add(segment);
   } catch (error) {
     if (error instanceof TooManyNamesError) return { json: null };
     throw error;
   }
-  const buckets = Math.min(
-    bounds.trendBuckets,
-    Math.floor(bounds.allTrendBuckets / Math.max(1, summary.checks.length)),
-  );
+  const { trendBuckets, allTrendBuckets } = LIMITS;
+  const buckets = Math.min(trendBuckets, Math.floor(allTrendBuckets / Math.max(1, summary.checks.length)));
   const checks = new Map<string, string>();
   for (const group of groupsOf(summary.checks, mostValues)) {
     const series = new Map(group.map((place) => [place, new CheckSeries(summary.checks[place]!, buckets)]));

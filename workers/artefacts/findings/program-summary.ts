@@ -1,3 +1,4 @@
+import { LIMITS } from "../../../core/limits.js";
 import { CHECK_STATUSES } from "../../../core/run/quality.js";
 import { RUN_STATUSES } from "../../../core/run/run-state.js";
 import { TextTable } from "../../../storage/columns/text-table.js";
@@ -58,7 +59,6 @@ export class ProgramSummary {
   readonly firstPass = { passed: 0, known: 0 };
   readonly defects = new Map<string | null, DefectCount>();
   readonly #query: FindingQuery;
-  readonly #mostNames: number;
   readonly #checks: CountedCheck[] = [];
   readonly #placesOfChecks = new Map<string, number>();
   readonly #parts = new TextTable();
@@ -68,10 +68,8 @@ export class ProgramSummary {
   #names = 0;
   #runCount = 0;
 
-  /** @param mostNames of checks, and of defects with their severities */
-  constructor(query: FindingQuery, mostNames: number) {
+  constructor(query: FindingQuery) {
     this.#query = query;
-    this.#mostNames = mostNames;
   }
 
   /** In the order in which they were first seen. */
@@ -205,7 +203,7 @@ export class ProgramSummary {
 
   #countName(): void {
     this.#names++;
-    if (this.#names > this.#mostNames) throw new TooManyNamesError();
+    if (this.#names > LIMITS.statisticsNames) throw new TooManyNamesError();
   }
 }
 

@@ -18,8 +18,9 @@
  * - report: the run's state, the page twice, 400 KiB for each picture, and the memory of a luminance picture. Up to
  *   some 150 MB.
  * - statistics: 8 bytes for each value of a check that is held at a time (findings/program-statistics.ts), at most 96 MB or one
- *   check's values; the columns of a segment, and those that the reader keeps (64 MiB); some 50 bytes for each serial number.
- * - checksStart, checksPiece: the same without values; half a MiB of text.
+ *   check's values; the columns of a segment, and those that the reader keeps: 64 MiB of sealed segments, and the newest one three
+ *   times; some 50 bytes for each serial number.
+ * - aqdefStart, checksPiece: the same without values; half a MiB of text.
  * - makeFindings: a segment's columns, three times.
  * - verify: 1 MiB, twice if a long extent comes after a short one.
  */
@@ -32,14 +33,13 @@ import { countLineBits } from "../cloud/line-counts.js";
 import { countCloudPoints, packCloud } from "../cloud/point-cloud.js";
 import { filterOutliers, type OutlierMask } from "../filter/outlier-filter.js";
 import {
-  type ChecksFormat,
+  type AqdefStart,
+  aqdefStart,
   type ExportPiece,
-  type ExportStart,
   type ExportTask,
   exportPiece,
-  exportStart,
 } from "../findings/checks-export.js";
-import { programStatistics, type StatisticsAnswer, type StatisticsBounds } from "../findings/program-statistics.js";
+import { programStatistics, type StatisticsAnswer } from "../findings/program-statistics.js";
 import { loadGrid } from "../frame/frame-grid.js";
 import type { FrameSource } from "../frame/frame-source.js";
 import { type OverviewLines, packOverview } from "../frame/height-overview.js";
@@ -82,11 +82,8 @@ export interface ArtefactTasks {
   indexSeries: { input: SeriesSource; output: SeriesIndex };
   writeSeries: { input: SeriesSource & { rowBlock: number }; output: Uint8Array<ArrayBuffer> };
   report: { input: ReportSource; output: ReportPage };
-  statistics: { input: { query: FindingQuery; bounds: StatisticsBounds }; output: StatisticsAnswer };
-  checksStart: {
-    input: { query: FindingQuery; format: ChecksFormat; programName: string; mostNames: number };
-    output: ExportStart | { head: null };
-  };
+  statistics: { input: { query: FindingQuery }; output: StatisticsAnswer };
+  aqdefStart: { input: { query: FindingQuery; programName: string }; output: AqdefStart | { head: null } };
   checksPiece: { input: ExportTask; output: ExportPiece };
   /** Makes one findings file that is missing; false if none is. */
   makeFindings: { input: { dataDirectory: string }; output: { hasMade: boolean } };
@@ -141,8 +138,8 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
     indexSeries: (source) => indexSeries(fileSystem, source),
     writeSeries: (source) => writeRowBlock(fileSystem, source, source.rowBlock),
     report: (source) => makeReport(fileSystem, memory, source),
-    statistics: ({ query, bounds }) => programStatistics(findings, query, bounds),
-    checksStart: ({ mostNames, ...task }) => exportStart(findings, task, mostNames),
+    statistics: ({ query }) => programStatistics(findings, query),
+    aqdefStart: ({ query, programName }) => aqdefStart(findings, query, programName),
     checksPiece: (task) => exportPiece(findings, task),
     makeFindings: async ({ dataDirectory }) => ({ hasMade: await findings.makeMissing(dataDirectory) }),
     verify: ({ path, extents }) => verifyStored(fileSystem, path, extents),

@@ -82,7 +82,8 @@ export function startThreads(moduleUrl: URL, onStrayError: (error: Error) => voi
       };
       let thread: Piscina | undefined;
       try {
-        [thread = start()] = idle;
+        // The one that became idle last: threads keep what they have read, and the next task often needs the same.
+        thread = [...idle].at(-1) ?? start();
         idle.delete(thread);
         thread.on("message", begin);
         return await thread.run({ number, message } satisfies NumberedTask, { signal, transferList: transfer });

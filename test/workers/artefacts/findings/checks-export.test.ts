@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
@@ -7,13 +7,15 @@ import { createRandom } from "../../../../core/random.js";
 import type { QualityCheck } from "../../../../core/run/quality.js";
 import { formatTimeUs } from "../../../../core/timestamps.js";
 import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
+import type { FindingQuery } from "../../../../storage/findings/finding-query.js";
 import { FindingsReader } from "../../../../storage/findings/segment-findings.js";
+import { CSV_HEAD } from "../../../../workers/artefacts/findings/check-rows.js";
 import {
+  aqdefStart,
   type ChecksFormat,
   EXPORT_BEGINS,
   type ExportPlace,
   exportPiece,
-  exportStart,
 } from "../../../../workers/artefacts/findings/checks-export.js";
 import { programStatistics } from "../../../../workers/artefacts/findings/program-statistics.js";
 import { pythonWith, runPython, skipWithout } from "../../../helpers/captures/python-checker.js";
@@ -23,7 +25,6 @@ import { MEASURED_PROGRAM, MeasuredStore, type StoredMeasuredRun } from "../../.
 import { differenceOf, matchingRunsOf } from "../../../helpers/statistics/statistics-model.js";
 
 const pandas = pythonWith("pandas", "numpy");
-const MOST_NAMES = 10_000;
 
 function queryOf(store: MeasuredStore) {
   return {
@@ -37,18 +38,24 @@ async function piecesOf(
   store: MeasuredStore,
   format: ChecksFormat,
   query = queryOf(store),
-  most?: number,
+  bounds: Parameters<typeof exportPiece>[2] = {},
 ): Promise<Buffer[]> {
   const reader = new FindingsReader(nodeFileSystem);
-  const start = await exportStart(reader, { query, format, programName: "Cover\r\n2" }, MOST_NAMES);
-  if (start.head === null) throw new Error("too many names");
-  const pieces = [Buffer.from(start.head)];
+  const { head, namesJson } = await startOf(reader, format, query);
+  const pieces = [Buffer.from(head)];
   for (let from: ExportPlace | null = EXPORT_BEGINS; from !== null; ) {
-    const { bytes, next } = await exportPiece(reader, { query, format, names: start.names, from }, most);
+    const { bytes, next } = await exportPiece(reader, { query, format, namesJson, from }, bounds);
     pieces.push(Buffer.from(bytes));
     from = next;
   }
   return pieces;
+}
+
+async function startOf(reader: FindingsReader, format: ChecksFormat, query: FindingQuery) {
+  if (format !== "dfq") return { head: Buffer.from(format === "csv" ? CSV_HEAD : ""), namesJson: "" };
+  const start = await aqdefStart(reader, query, "Cover\r\n2");
+  if (start.head === null) throw new Error("too many names");
+  return start;
 }
 
 async function textOf(store: MeasuredStore, format: ChecksFormat, query = queryOf(store)): Promise<string> {
@@ -82,7 +89,9 @@ async function filledStore(t: Test, seed: number): Promise<MeasuredStore> {
 t.test("NDJSON read line by line while it comes has every check, in order", async (t) => {
   const store = await filledStore(t, 21);
   const rows: unknown[] = [];
-  const lines = createInterface({ input: Readable.from(await piecesOf(store, "ndjson", queryOf(store), 5_000)) });
+  const lines = createInterface({
+    input: Readable.from(await piecesOf(store, "ndjson", queryOf(store), { mostCharacters: 5_000 })),
+  });
   for await (const line of lines) rows.push(JSON.parse(line));
   t.strictSame(rows, rowsOf(store));
 });
@@ -92,11 +101,48 @@ t.test("pieces of any size make the same text", async (t) => {
   for (const format of ["csv", "ndjson", "dfq"] as const) {
     const whole = await textOf(store, format);
     for (const most of [0, 1, 300, 40_000]) {
-      const pieces = await piecesOf(store, format, queryOf(store), most);
+      const pieces = await piecesOf(store, format, queryOf(store), { mostCharacters: most });
       t.equal(Buffer.concat(pieces).toString(), whole, `${format}, pieces of ${most}`);
       t.ok(most > 300 || pieces.length > 50, `${pieces.length} pieces`);
     }
   }
+});
+
+t.test("a piece ends with its segment when its time is over, also where nothing matches", async (t) => {
+  const store = await filledStore(t, 28);
+  const segments = readdirSync(`${store.directory}/meta`).length;
+  t.ok(segments > 4, `${segments} segments`);
+  const none = await piecesOf(store, "ndjson", { ...queryOf(store), serialNumber: "nobody" }, { mostMs: 0 });
+  t.equal(none.length, segments + 2, "the head, a piece for each segment, and the end");
+  t.equal(Buffer.concat(none).length, 0);
+  for (const format of ["csv", "ndjson", "dfq"] as const) {
+    const pieces = await piecesOf(store, format, queryOf(store), { mostMs: 0 });
+    t.equal(Buffer.concat(pieces).toString(), await textOf(store, format), format);
+  }
+});
+
+t.test("AQDEF exports of different checks whose pieces take turns keep their numbers", async (t) => {
+  const store = await filledStore(t, 29);
+  const reader = new FindingsReader(nodeFileSystem);
+  const names = [...new Set(rowsOf(store).map(({ name }) => name))].slice(0, 2);
+  const queries = [queryOf(store), ...names.map((check) => ({ ...queryOf(store), check }))];
+  const exports = await Promise.all(
+    queries.map(async (query) => {
+      const { namesJson } = await startOf(reader, "dfq", query);
+      return { query, namesJson, from: EXPORT_BEGINS as ExportPlace | null, text: "" };
+    }),
+  );
+  while (exports.some(({ from }) => from !== null)) {
+    for (const one of exports) {
+      const { query, namesJson, from } = one;
+      if (from === null) continue;
+      const task = { query, namesJson, from, format: "dfq" as const };
+      const { bytes, next } = await exportPiece(reader, task, { mostCharacters: 2_000 });
+      one.text += Buffer.from(bytes).toString();
+      one.from = next;
+    }
+  }
+  for (const { query, text } of exports) t.ok((await textOf(store, "dfq", query)).endsWith(text) && text !== "");
 });
 
 t.test("a run with 10,000 checks is cut into pieces", async (t) => {
@@ -252,9 +298,7 @@ t.test(
       t.equal(found.rows, rows.length, "every row");
       t.equal(found.serials, rows.filter(({ serial_number }) => serial_number !== null).length);
       t.same(found.texts, [...new Set(rows.flatMap(({ message }) => message ?? []))].sort());
-      const answer = await programStatistics(new FindingsReader(nodeFileSystem), queryOf(store), {
-        ...{ names: MOST_NAMES, trendBuckets: 200, allTrendBuckets: 100_000 },
-      });
+      const answer = await programStatistics(new FindingsReader(nodeFileSystem), queryOf(store));
       const { checks } = JSON.parse(Buffer.from(answer.json as Uint8Array).toString()) as {
         checks: Record<string, unknown>[];
       };

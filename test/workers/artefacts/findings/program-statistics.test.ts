@@ -3,15 +3,18 @@ import { createRandom } from "../../../../core/random.js";
 import type { QualityCheck } from "../../../../core/run/quality.js";
 import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
 import { FindingsReader } from "../../../../storage/findings/segment-findings.js";
-import { programStatistics, type StatisticsBounds } from "../../../../workers/artefacts/findings/program-statistics.js";
+import { programStatistics } from "../../../../workers/artefacts/findings/program-statistics.js";
 import { temporaryDirectory } from "../../../helpers/recorder/recorder-harness.js";
 import { MEASURED_PROGRAM, MeasuredStore, OTHER_PROGRAM } from "../../../helpers/statistics/measured-store.js";
 import { differenceOf, type ModelQuestion, modelStatistics } from "../../../helpers/statistics/statistics-model.js";
 
-const BOUNDS: StatisticsBounds = { names: 10_000, trendBuckets: 200, allTrendBuckets: 100_000 };
 type Statistics = ReturnType<typeof modelStatistics>;
 
-async function textOf(store: MeasuredStore, question: Partial<ModelQuestion> = {}, bounds = BOUNDS): Promise<string> {
+async function textOf(
+  store: MeasuredStore,
+  question: Partial<ModelQuestion> = {},
+  reader = new FindingsReader(nodeFileSystem),
+): Promise<string> {
   const {
     programId = MEASURED_PROGRAM,
     untilSequence = store.sequence,
@@ -20,15 +23,11 @@ async function textOf(store: MeasuredStore, question: Partial<ModelQuestion> = {
     serialNumber,
     check,
   } = question;
-  const answer = await programStatistics(
-    new FindingsReader(nodeFileSystem),
-    {
-      ...{ dataDirectory: store.directory, untilSequence, programId },
-      ...{ sinceUs: sinceUs ?? null, untilUs: untilUs ?? null },
-      ...{ serialNumber: serialNumber ?? null, check: check ?? null },
-    },
-    bounds,
-  );
+  const answer = await programStatistics(reader, {
+    ...{ dataDirectory: store.directory, untilSequence, programId },
+    ...{ sinceUs: sinceUs ?? null, untilUs: untilUs ?? null },
+    ...{ serialNumber: serialNumber ?? null, check: check ?? null },
+  });
   return answer.json === null ? "too many names" : Buffer.from(answer.json).toString();
 }
 
@@ -90,12 +89,18 @@ t.test("statistics of seeded histories are those of a plain model", async (t) =>
 t.test("statistics while runs are recorded are those of the model at that moment", async (t) => {
   const store = await storeOf(t);
   const random = createRandom(5);
+  const reader = new FindingsReader(nodeFileSystem);
   for (let part = 0; part < 12; part++) {
     await store.fill(random, 25);
     for (const untilSequence of [store.sequence, random.integer(1, store.sequence)]) {
       const question = { programId: MEASURED_PROGRAM, untilSequence };
       const model = modelStatistics(store.runs, question);
       t.equal(differenceOf(await statisticsOf(store, question), model), undefined, `up to record ${untilSequence}`);
+      t.equal(
+        await textOf(store, question, reader),
+        await textOf(store, question),
+        "by a reader that was asked before",
+      );
     }
   }
 });
@@ -257,7 +262,6 @@ t.test("more values than are held at a time give the same answer", async (t) => 
     ...{ dataDirectory: store.directory, untilSequence: store.sequence, programId: MEASURED_PROGRAM },
     ...{ sinceUs: null, untilUs: null, serialNumber: null, check: null },
   };
-  const whole = await programStatistics(reader, query, BOUNDS);
-  for (const held of [1, 70, 200])
-    t.same(await programStatistics(reader, query, BOUNDS, held), whole, `${held} values`);
+  const whole = await programStatistics(reader, query);
+  for (const held of [1, 70, 200]) t.same(await programStatistics(reader, query, held), whole, `${held} values`);
 });

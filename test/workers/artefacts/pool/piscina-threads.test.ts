@@ -16,7 +16,26 @@ t.test("a late word of the task before does not count as this one's begin", asyn
       begins++;
       writeFileSync(file, "");
     };
-    t.equal(await threads.run(file, { signal, onBegun }), "done");
+    t.ok(await threads.run(file, { signal, onBegun }));
     t.equal(begins, 1, name);
   }
+});
+
+t.test("tasks that come one after the other have one thread, however many there are", async (t) => {
+  const threads = startThreads(LATE_WORD, (error) => t.fail(error.message));
+  t.teardown(() => threads.destroy());
+  const { signal } = new AbortController();
+  const folder = t.testdir();
+  const at = (name: string) => join(folder, name);
+  const held = ["a", "b", "c"];
+  const ended: Promise<unknown>[] = [];
+  await Promise.all(
+    held.map((name) => new Promise<void>((onBegun) => ended.push(threads.run(at(name), { signal, onBegun })))),
+  );
+  for (const name of held) writeFileSync(at(name), "");
+  await Promise.all(ended);
+  writeFileSync(at("thread"), "");
+  const seen = new Set<unknown>();
+  for (let nth = 0; nth < 6; nth++) seen.add(await threads.run(at("thread"), { signal }));
+  t.equal(seen.size, 1);
 });
