@@ -103,6 +103,7 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
     "storage/log/FORMAT.md",
     "workers/cell-link/MESSAGES.md",
     "workers/cell-link/SESSION.md",
+    "workers/plant/PLANT.md",
     "http/server/nginx.conf",
     "http/STATISTICS.md",
     "http/package/README.md",

@@ -2,10 +2,10 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import t, { type Test } from "tap";
-import { NatsServer, noNatsServer } from "../helpers/plant/nats-server.js";
-import { untilShippedWhole } from "../helpers/plant/shipping-service.js";
-import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
-import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
+import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
+import { untilShippedWhole } from "../../helpers/plant/shipping-service.js";
+import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 interface RunPage {
   runs: { id: string; status: string }[];

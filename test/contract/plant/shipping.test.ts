@@ -1,8 +1,8 @@
 import { setTimeout } from "node:timers/promises";
 import t from "tap";
-import { NatsServer, noNatsServer } from "../helpers/plant/nats-server.js";
-import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
-import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
+import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
+import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 t.test("options of the plant that do not fit together, and a plant that is away", async (t) => {
   const refusals: [string[], RegExp][] = [

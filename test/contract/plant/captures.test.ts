@@ -2,12 +2,12 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import t, { type Test } from "tap";
-import { capturePath } from "../../storage/captures/capture-path.js";
-import { CAPTURE_STREAM, CHUNK_BYTES, decodeChunk, parseChunkSubject } from "../../workers/plant/capture-message.js";
-import { NatsServer, noNatsServer } from "../helpers/plant/nats-server.js";
-import { untilShippedWhole } from "../helpers/plant/shipping-service.js";
-import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
-import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
+import { capturePath } from "../../../storage/captures/capture-path.js";
+import { CAPTURE_STREAM, CHUNK_BYTES, decodeChunk, parseChunkSubject } from "../../../workers/plant/capture-message.js";
+import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
+import { untilShippedWhole } from "../../helpers/plant/shipping-service.js";
+import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const LIMITS = ["--replicas", "1", "--capture-days", "90"];
 
