@@ -108,7 +108,7 @@ async function followProgram(t: Test, cell: ConsoleCell, open: OpenPage): Promis
   await cell.play({ programId, serialNumber: "SN-P2", checks: [check("depth", "failed", 11)] });
   await page.getByRole("img", { name: "depth: 2 values, 1 failed" }).waitFor();
   await page.locator(".runs-table").getByText("SN-P2").waitFor();
-  await page.locator(".fact-list div", { hasText: "Runs" }).getByText("2", { exact: true }).waitFor();
+  await page.locator(".run-head .fact-list div", { hasText: "Runs" }).getByText("2", { exact: true }).waitFor();
   t.same(faults, []);
   await page.context().close();
 }
