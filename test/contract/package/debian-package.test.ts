@@ -159,7 +159,7 @@ t.test("the manual page says what --help says", { skip: cannotMake }, async (t) 
   execFileSync("tar", ["-C", folder, "-xzf", join(PACKAGES, named("inspection-service_0.2.0_linux_amd64.tar.gz"))]);
   const roff = join(folder, "inspection-service/http/package/inspection-service.1");
   t.ok(existsSync(roff));
-  const man = spawnSync("man", ["--warnings=w", "-E", "UTF-8", "-l", roff], {
+  const man = spawnSync("man", ["--warnings=w", "--no-hyphenation", "-E", "UTF-8", "-l", roff], {
     encoding: "utf8",
     env: { ...process.env, MANWIDTH: "100", MANPAGER: "cat", LC_ALL: "C.UTF-8" },
   });

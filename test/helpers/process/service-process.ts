@@ -104,6 +104,7 @@ export class ServiceProcess {
   readonly #output: Output;
   readonly #ownsDirectory: boolean;
   #ended = false;
+  #isJudged = false;
   #port = 0;
 
   private constructor(options: ProcessOptions) {
@@ -205,6 +206,7 @@ export class ServiceProcess {
   async end(signal: NodeJS.Signals = "SIGTERM"): Promise<Ended> {
     if (!this.#ended) this.#child.kill(signal);
     const ended = await this.#output.ended;
+    this.#isJudged = true;
     if (ended.signal !== null && ended.signal !== signal && ended.signal !== "SIGKILL") {
       throw new Error(`the service was ended by ${ended.signal}: ${ended.stderr.slice(-2_000)}`);
     }
@@ -216,7 +218,8 @@ export class ServiceProcess {
 
   /** Ends it in any case and removes what it left behind; safe to call again. */
   async dispose(): Promise<void> {
-    await this.end("SIGKILL");
+    // What `end` has told already is not told again: what else the test has begun must be ended too.
+    if (!this.#isJudged) await this.end("SIGKILL");
     if (this.#ownsDirectory) rmSync(this.dataDirectory, { recursive: true, force: true });
   }
 }

@@ -54,8 +54,9 @@ export function startThreads(moduleUrl: URL, onStrayError: (error: Error) => voi
       maxThreads: 1,
       idleTimeout: Number.POSITIVE_INFINITY,
       concurrentTasksPerWorker: 1,
-      // Without the process's options: a thread that computes needs no loaders, such as those that instrument a test.
-      execArgv: [],
+      // Without the process's options: a thread that computes needs no loaders, such as those that instrument a test. Piscina would load the
+      // module by `require`, and Node 20 aborts the whole process if that is under way when the service stops. So it takes `import`.
+      execArgv: ["--no-experimental-require-module"],
       // A thread that waits on shared memory would answer sooner, but would take no other messages meanwhile and close no files.
       atomics: "disabled",
     });
