@@ -13,7 +13,8 @@ const TIMEOUT_MS = 180_000;
 export function unpackedDebianPackage(name: string): { root: string } | { missing: string } {
   const root = resolve("dist/debian-packages", name);
   if (existsSync(root)) return { root };
-  const folder = `${root}.new`;
+  // Two tests may want the same package at the same time.
+  const folder = `${root}.${process.pid}`;
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   const run = (command: string, ...args: string[]): boolean =>
@@ -23,7 +24,7 @@ export function unpackedDebianPackage(name: string): { root: string } | { missin
   if (file === undefined || !run("dpkg-deb", "-x", join(folder, file), join(folder, "root"))) {
     return { missing: `the Debian package ${name} cannot be unpacked` };
   }
-  renameSync(join(folder, "root"), root);
+  if (!existsSync(root)) renameSync(join(folder, "root"), root);
   rmSync(folder, { recursive: true });
   return { root };
 }
