@@ -95,31 +95,9 @@ export class MeasuredStore {
     const startedAtUs = run.startedAtUs === undefined ? completedAtUs - 10_000_000 : run.startedAtUs;
     this.#lastId = generateUuidV7(FIRST_US / 1000, new Uint8Array(10).fill(this.#seed++ % 250), this.#lastId);
     const id = this.#lastId;
-    const state = endedRun({
-      id,
-      programId,
-      serialNumber,
-      revision,
-      status,
-      startedAtUs,
-      completedAtUs,
-      checks,
-      defects,
-    });
-    await this.append({ kind: "run_ended", runId: id, run: state });
-    const { sequence } = this;
-    const stored = {
-      id,
-      sequence,
-      programId,
-      serialNumber,
-      revision,
-      status,
-      startedAtUs,
-      completedAtUs,
-      checks,
-      defects,
-    };
+    const ended = { id, programId, serialNumber, revision, status, startedAtUs, completedAtUs, checks, defects };
+    await this.append({ kind: "run_ended", runId: id, run: endedRun(ended) });
+    const stored = { ...ended, sequence: this.sequence };
     this.runs.push(stored);
     return stored;
   }
@@ -157,17 +135,8 @@ export class MeasuredStore {
 
 type Ended = Omit<StoredMeasuredRun, "sequence">;
 
-function endedRun({
-  id,
-  programId,
-  serialNumber,
-  revision,
-  status,
-  startedAtUs,
-  completedAtUs,
-  checks,
-  defects,
-}: Ended): RunState {
+function endedRun(ended: Ended): RunState {
+  const { id, programId, serialNumber, revision, status, startedAtUs, completedAtUs, checks, defects } = ended;
   const created = { kind: "run_created", runId: id, programId, programName: "p", robotId: null, serialNumber } as const;
   const run = foldRun(undefined, { ...created, revision, metadata: null, traceId: null, steps: [] }, FIRST_US);
   const errorMessage = status === "completed" ? null : "stopped";

@@ -33,9 +33,15 @@ export class BusyCell {
     });
   }
 
-  async stop(): Promise<void> {
+  /** Ends the run that it plays. `begin` goes on. */
+  async rest(): Promise<void> {
     this.#isOver = true;
     await this.#running;
+    this.#isOver = false;
+  }
+
+  async stop(): Promise<void> {
+    await this.rest();
     await this.#producer.close();
   }
 
