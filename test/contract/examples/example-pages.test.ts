@@ -50,6 +50,10 @@ t.test("readers", { skip: pandas === undefined && "numpy and pandas are not ther
   t.match(await typed("## A copy in SQLite"), /^1 runs$/m);
 });
 
+interface Runs {
+  total: number;
+}
+
 const packing = pythonWithMessagePack();
 
 t.test("the producer", { skip: "missing" in packing && packing.missing }, async (t) => {
@@ -61,8 +65,10 @@ t.test("the producer", { skip: "missing" in packing && packing.missing }, async 
   const { binary, environment: env } = packing as Exclude<typeof packing, { missing: string }>;
   const { stdout } = await run("bash", ["-ec", script(block as string, service, binary)], { cwd, env });
   t.equal(stdout.trim().split("\n").length, 3);
-  const answer = await fetch(`http://127.0.0.1:${service.port}/runs`);
-  t.match(await answer.json(), { total: 3 });
+  const shown = async () => ((await (await fetch(`http://127.0.0.1:${service.port}/runs`)).json()) as Runs).total;
+  // A run is shown a moment after its messages are acknowledged.
+  while ((await shown()) < 3);
+  t.equal(await shown(), 3);
 });
 
 const sqlite = pythonWith("sqlite3");

@@ -15,8 +15,7 @@
  *   luminance; 256 KiB, or a line; and its part of the mask, twice.
  * - indexSeries, writeSeries: one row block (ROWS_PER_BLOCK) raw, and as text with room for the longest, twice if it is
  *   written.
- * - report: the run's state, the page twice, 400 KiB for each picture, and the memory of a luminance picture. Up to
- *   some 150 MB.
+ * - report: the run's state, the page twice, 400 KiB for each picture, and the memory of a luminance picture.
  * - statistics: 8 bytes for each value of a check that is held at a time (findings/program-statistics.ts), at most 96 MB or one
  *   check's values; the columns of a segment, and those that the reader keeps: 64 MiB of sealed segments, and the newest one three
  *   times; some 50 bytes for each serial number.
