@@ -58,13 +58,14 @@ export class NatsServer {
     for (const name of portFiles(ports)) rmSync(join(ports, name));
     const child = spawn(SERVER, ["-c", configuration, "-l", join(this.#directory, "nats.log")], { stdio: "ignore" });
     this.#process = child;
-    while (portFiles(ports).length === 0) {
+    let written = "";
+    // The server makes its file of ports first, and writes it a moment later.
+    while (!written.endsWith("}")) {
       if (child.exitCode !== null) throw new Error(readFileSync(join(this.#directory, "nats.log"), "utf8"));
       await setTimeout(10);
+      for (const name of portFiles(ports)) written = readFileSync(join(ports, name), "utf8").trimEnd();
     }
-    const [name] = portFiles(ports) as [string];
-    const { nats } = JSON.parse(readFileSync(join(ports, name), "utf8"));
-    this.#port = Number(new URL(nats[0]).port);
+    this.#port = Number(new URL(JSON.parse(written).nats[0]).port);
   }
 
   signal(signal: NodeJS.Signals): void {
