@@ -76,12 +76,17 @@ export class MessageReader {
     const { part, parts, firstSequence } = fields;
     const before = this.#parts.get(subject);
     this.#parts.delete(subject);
-    if (parts === 1) return before === undefined ? bytes : `follows a record without its last parts`;
+    // The cell never sent the rest of a record before.
+    if (parts === 1) return bytes;
     const isNext = before?.fields.firstSequence === firstSequence && before.pieces.length === part - 1;
-    if (!(part === 1 ? before === undefined : isNext)) return `is part ${part} of ${parts}, without the others`;
-    const pieces = [...(before?.pieces ?? []), bytes];
+    if (part > 1 && !isNext) return `is part ${part} of ${parts}, without the others`;
+    const pieces = part === 1 ? [bytes] : [...(before?.pieces ?? []), bytes];
     if (part === parts) return Buffer.concat(pieces);
-    this.#parts.set(subject, { firstStreamSequence: before?.firstStreamSequence ?? streamSequence, fields, pieces });
+    this.#parts.set(subject, {
+      firstStreamSequence: part === 1 ? streamSequence : (before?.firstStreamSequence ?? streamSequence),
+      fields,
+      pieces,
+    });
     return null;
   }
 }

@@ -1,4 +1,5 @@
 import { verifyExtents } from "../../storage/captures/capture-reader.js";
+import { orWhereMissing } from "../../storage/disk/file-system-error.js";
 import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import { readFully, withFile } from "../../storage/disk/whole-files.js";
 import { forEachRecord } from "../../storage/log/committed-batch.js";
@@ -49,6 +50,8 @@ export interface CaptureFigures {
   bytes: number;
   /** Ranges whose bytes are damaged here. */
   skipped: number;
+  /** Runs that were not sent, because they ended before what a full stream still has. */
+  tooOld: number;
   /** What was skipped last, and why; null for nothing. */
   skippedText: string | null;
 }
@@ -65,10 +68,10 @@ export class CaptureShipper {
   #nextChunk = 0;
   /** Of the record whose ranges are being sent. */
   #sequence = 0;
-  /** Runs that ended before this are no longer in the stream, because it is full or they are too old. */
+  /** A full stream has dropped what came before this. So runs that ended before would only push newer ones out. */
   #keptSinceUs = 0;
   #nextAtMs = 0;
-  readonly #figures: CaptureFigures = { sequence: 0, chunks: 0, bytes: 0, skipped: 0, skippedText: null };
+  readonly #figures: CaptureFigures = { sequence: 0, chunks: 0, bytes: 0, skipped: 0, tooOld: 0, skippedText: null };
 
   constructor(options: CaptureShipperOptions) {
     this.#options = options;
@@ -89,9 +92,9 @@ export class CaptureShipper {
     const after = last === null ? 0 : Math.max(0, decodeCauseSequence(last.header) - 1);
     tail.seek(after);
     this.#figures.sequence = after;
-    const ageMs = settings.max_age / 1e6;
-    const byAgeMs = ageMs > 0 ? this.#nowMs() - ageMs : 0;
-    this.#keptSinceUs = 1000 * Math.max(byAgeMs, firstSequence > 1 ? firstTimeMs : 0);
+    // What this cell has shipped before is gone on from. So it never leaves out a run that ended while the plant was away.
+    const isFull = last === null && settings.max_bytes > 0 && firstSequence > 1;
+    this.#keptSinceUs = isFull ? 1000 * firstTimeMs : 0;
   }
 
   /** Sends the next chunk or reads on for one, if the rate allows it. @returns false if there is nothing to do now */
@@ -128,8 +131,10 @@ export class CaptureShipper {
   #plan({ sequence, type, body }: EndedRun): void {
     this.#sequence = sequence;
     const [change] = decodeChanges(type, body);
-    if (change?.kind === "run_ended" && (change.run.completedAtUs ?? 0) >= this.#keptSinceUs)
-      this.#ranges.push(...rangesOf(change.run, this.#options.policy));
+    const ranges = change?.kind === "run_ended" ? rangesOf(change.run, this.#options.policy) : [];
+    const isTooOld = change?.kind === "run_ended" && (change.run.completedAtUs ?? 0) < this.#keptSinceUs;
+    if (!isTooOld) this.#ranges.push(...ranges);
+    else if (ranges.length > 0) this.#figures.tooOld++;
     this.#recordDone();
   }
 
@@ -170,10 +175,13 @@ export class CaptureShipper {
     const within = (index - 1) * CHUNK_BYTES;
     const bytes = new Uint8Array(Math.min(CHUNK_BYTES, range.sizeBytes - within));
     const offset = range.offset + within;
-    const isThere = await withFile(fileSystem, `${capturesPath}/${range.path}`, async (file) => {
-      return (await readFully(file, bytes, offset)) === bytes.length;
-    }).catch(() => false);
-    if (!isThere) return this.#rangeDone();
+    const read = withFile(fileSystem, `${capturesPath}/${range.path}`, (file) => readFully(file, bytes, offset));
+    // Retention may have removed it meanwhile. Whatever else keeps the bytes from being read is for the caller.
+    const readBytes = await orWhereMissing(read, null);
+    if (readBytes !== bytes.length) {
+      if (readBytes !== null) this.#skip(`${range.path}, offset ${offset}: the file ends before its end`);
+      return this.#rangeDone();
+    }
     const { sizeBytes, path } = range;
     const count = chunkCount(sizeBytes);
     const fields = encodeChunk({ index, count, sizeBytes, offset, path, causeSequence: this.#sequence }, bytes);

@@ -38,6 +38,8 @@ export interface MessageFields {
   firstSequence: number;
   lastSequence: number;
   count: number;
+  /** The last sequence number of the log before these; 0 for none. So a reader knows whether it lacks a message. */
+  previousSequence: number;
   crc: number;
   /** From 1; both are 1 for a message of whole records. */
   part: number;
@@ -70,11 +72,12 @@ export function messageFields(fields: Omit<MessageFields, "crc">, bytes: Uint8Ar
 }
 
 export function encodeFields(fields: MessageFields): Record<string, string> {
-  const { firstSequence, lastSequence, count, crc, part, parts } = fields;
+  const { firstSequence, lastSequence, count, previousSequence, crc, part, parts } = fields;
   return {
     "Inspection-First": String(firstSequence),
     "Inspection-Last": String(lastSequence),
     "Inspection-Count": String(count),
+    "Inspection-Previous": String(previousSequence),
     "Inspection-Crc32": crc.toString(16).padStart(8, "0"),
     ...(parts > 1 && { "Inspection-Part": `${part}/${parts}` }),
   };
@@ -85,9 +88,12 @@ export function decodeFields(get: (name: string) => string, bytes: Uint8Array): 
   const numberOf = (name: string) => (/^[1-9]\d{0,15}$/.test(get(name)) ? Number(get(name)) : Number.NaN);
   const crc = /^[0-9a-f]{8}$/.test(get("Inspection-Crc32")) ? Number.parseInt(get("Inspection-Crc32"), 16) : Number.NaN;
   const [firstSequence, lastSequence, count] = ["First", "Last", "Count"].map((name) => numberOf(`Inspection-${name}`));
+  const previousSequence = get("Inspection-Previous") === "0" ? 0 : numberOf("Inspection-Previous");
   const match = /^([1-9]\d{0,5})\/([1-9]\d{0,5})$/.exec(get("Inspection-Part") || "1/1");
-  const fields = { firstSequence, lastSequence, count, crc, part: Number(match?.[1]), parts: Number(match?.[2]) };
+  const [part, parts] = [Number(match?.[1]), Number(match?.[2])];
+  const fields = { firstSequence, lastSequence, count, previousSequence, crc, part, parts };
   const { first, last } = { first: firstSequence as number, last: lastSequence as number };
-  const isPossible = last - first + 1 === count && fields.part <= fields.parts && (fields.parts === 1 || count === 1);
+  const isPossible =
+    last - first + 1 === count && previousSequence < first && part <= parts && (parts === 1 || count === 1);
   return isPossible && crc === crc32(bytes) ? (fields as MessageFields) : null;
 }

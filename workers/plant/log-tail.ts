@@ -55,14 +55,20 @@ export class LogTail {
   }
 
   /**
-   * The next durable records: at most `BATCH_BYTES`, or one record that is larger. Sequence numbers that a sealed segment does not have, because
-   * its bytes are damaged, are passed over. Null while there are none.
+   * The next durable records: at most `BATCH_BYTES`, or one record that is larger. Sequence numbers that the log does not have, because their bytes
+   * are damaged, are passed over. Null while there are none.
    */
   async next(): Promise<LogBatch | null> {
     for (;;) {
       const segment = await this.#segmentOf(this.#after + 1);
       if (segment === null) return null;
-      const batch = await this.#nextIn(segment);
+      const from = this.#place;
+      let batch = await this.#nextIn(segment);
+      if (batch !== null && segment.nextBase === undefined && batch.firstSequence > this.#after + 1) {
+        // The writer may have been at work on the bytes before it. Damage is still there when one looks again.
+        this.#place = from;
+        batch = await this.#nextIn(segment);
+      }
       if (batch !== null) {
         this.#after = batch.lastSequence;
         return batch;
@@ -72,21 +78,28 @@ export class LogTail {
     }
   }
 
-  /** The bytes of these records; null if the log does not have all of them. They lie in one segment. */
-  async range(firstSequence: number, lastSequence: number): Promise<Uint8Array | null> {
-    const segment = await this.#segmentOf(firstSequence);
-    if (segment === null) return null;
-    const pieces: Uint8Array[] = [];
-    let next = firstSequence;
-    await this.#scan(segment, null, (item) => {
-      if (item.kind !== "records" || item.lastSequence < next) return false;
-      const cut = cutBatch(item, next, lastSequence);
-      if (cut.firstSequence !== next) return true;
-      pieces.push(cut.bytes.slice());
-      next = cut.lastSequence + 1;
-      return next > lastSequence;
-    });
-    return next > lastSequence ? Buffer.concat(pieces) : null;
+  /**
+   * The records from `firstSequence` to `lastSequence` that the log has. Recovery may have moved some of them to a later segment. Damage may have
+   * taken some; the log goes on behind them if `isPassed` is true, and ends before `lastSequence` if it is false.
+   */
+  async range(firstSequence: number, lastSequence: number): Promise<{ batches: LogBatch[]; isPassed: boolean }> {
+    const batches: LogBatch[] = [];
+    let isPassed = false;
+    let next: number | undefined = firstSequence;
+    while (!isPassed && next !== undefined) {
+      const segment = await this.#segmentOf(next);
+      if (segment === null) break;
+      await this.#scan(segment, null, (item) => {
+        if (item.kind !== "records") return false;
+        const { bytes, ...cut } = cutBatch(item, firstSequence, lastSequence);
+        if (bytes.length > 0) batches.push({ ...cut, bytes: bytes.slice() });
+        isPassed = item.lastSequence >= lastSequence;
+        return isPassed;
+      });
+      next = segment.nextBase;
+      if (next !== undefined && next > lastSequence) isPassed = true;
+    }
+    return { batches, isPassed };
   }
 
   /** Bytes of the log's files behind the last batch. */
@@ -103,11 +116,11 @@ export class LogTail {
   }
 
   async #nextIn(segment: Segment): Promise<LogBatch | null> {
-    const isSealed = segment.nextBase !== undefined;
     let found: LogBatch | null = null;
     let place: Place | null = null;
     await this.#scan(segment, this.#place, (item) => {
-      if (item.kind === "damage") return !isSealed || found !== null;
+      // What is not written yet looks like damage, too. Only records behind it that are proven make it a gap.
+      if (item.kind === "damage") return false;
       if (item.kind === "superseded") return true;
       this.#durable = Math.max(this.#durable, item.durableUpTo);
       if (item.kind === "opening") return false;

@@ -6,7 +6,7 @@ import { RECORD_HEADER_BYTES, readRecordHeader, recordLength } from "../../stora
  *
  * @param bytes records, or the first bytes of one
  */
-export function placeless(bytes: Uint8Array): Uint8Array {
+export function placeless(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
   // A copy also of a Buffer, whose `slice` is none.
   const copy = new Uint8Array(bytes);
   const view = new DataView(copy.buffer);
@@ -17,4 +17,18 @@ export function placeless(bytes: Uint8Array): Uint8Array {
     at += recordLength(indexLength, bodyLength);
   }
   return copy;
+}
+
+/** Whole records by their sequence numbers, placeless. */
+export function placelessRecords(bytes: Uint8Array): Map<number, Uint8Array> {
+  const copy = placeless(bytes);
+  const view = new DataView(copy.buffer);
+  const records = new Map<number, Uint8Array>();
+  for (let at = 0; at < copy.length; ) {
+    const { sequence, indexLength, bodyLength } = readRecordHeader(view, at);
+    const end = at + recordLength(indexLength, bodyLength);
+    records.set(sequence, copy.subarray(at, end));
+    at = end;
+  }
+  return records;
 }

@@ -169,8 +169,13 @@ export class PlantClient {
 
   async #createStream(settings: StreamSettings): Promise<void> {
     const manager = await this.#manager();
-    const { retention, discard, ...others } = settings;
-    const stream = { ...others, storage: "file", retention: "limits", discard: discard as "new" | "old" } as const;
+    const { retention, discard, storage, ...others } = settings;
+    const stream = {
+      ...others,
+      storage: storage as "file",
+      retention: "limits",
+      discard: discard as "new" | "old",
+    } as const;
     await manager.streams.add(stream).catch((error: unknown) => {
       const { name, num_replicas: replicas } = settings;
       if (codeOf(error) === STREAM_NAME_IN_USE)
@@ -190,6 +195,21 @@ export class PlantClient {
   /** The first message of these subjects from this place in the stream on; null if there is none. */
   async nextMessage(stream: string, subjects: string, fromSequence: number): Promise<StoredMessage | null> {
     return this.#message(stream, { seq: fromSequence, next_by_subj: subjects });
+  }
+
+  /** The last message of this subject in the log stream before this place; null if there is none. */
+  async previousMessage(subject: string, beforeSequence: number): Promise<StoredMessage | null> {
+    // The server finds messages only forwards. So the search begins further and further back.
+    for (let back = 1; ; back *= 2) {
+      const from = Math.max(1, beforeSequence - back);
+      let found: StoredMessage | null = null;
+      for (let next = from; ; next = found.streamSequence + 1) {
+        const message = await this.nextMessage(LOG_STREAM, subject, next);
+        if (message === null || message.streamSequence >= beforeSequence) break;
+        found = message;
+      }
+      if (found !== null || from === 1) return found;
+    }
   }
 
   async #message(

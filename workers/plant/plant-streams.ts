@@ -6,6 +6,7 @@ import { LEAST_PAYLOAD_BYTES, LOG_STREAM, LOG_SUBJECTS } from "./log-message.js"
 export interface StreamSettings {
   name: string;
   subjects: string[];
+  storage: string;
   retention: string;
   num_replicas: number;
   /** In nanoseconds. */
@@ -32,7 +33,13 @@ export interface PlantLimits {
 const DAY_NS = 24 * 3_600 * 1e9;
 
 export function plantStreams({ replicas, captureDays, captureBytes }: PlantLimits): StreamSettings[] {
-  const shared = { retention: "limits", num_replicas: replicas, max_msgs: -1, max_msgs_per_subject: -1 };
+  const shared = {
+    storage: "file",
+    retention: "limits",
+    num_replicas: replicas,
+    max_msgs: -1,
+    max_msgs_per_subject: -1,
+  };
   return [
     {
       ...{ ...shared, name: LOG_STREAM, subjects: [LOG_SUBJECTS], max_msg_size: -1 },
@@ -58,19 +65,30 @@ export function firstDifference(there: StreamSettings, wanted: StreamSettings): 
 
 /** Why the log stream cannot be used: it might drop messages, or does not take them; empty if it can. */
 export function logStreamFaults(settings: StreamSettings): string[] {
-  const { max_age, max_bytes, max_msgs, max_msgs_per_subject, max_msg_size = -1, retention, subjects } = settings;
+  const {
+    max_age,
+    max_bytes,
+    max_msgs,
+    max_msgs_per_subject,
+    max_msg_size = -1,
+    retention,
+    storage,
+    subjects,
+  } = settings;
   const faults = Object.entries({ max_age, max_bytes, max_msgs, max_msgs_per_subject })
     .filter(([, value]) => value > 0)
     .map(([name, value]) => `${name} ${value}`);
   if (max_msg_size > 0 && max_msg_size < LEAST_PAYLOAD_BYTES) faults.push(`max_msg_size ${max_msg_size}`);
   if (retention !== "limits") faults.push(`retention ${retention}`);
+  if (storage !== "file") faults.push(`storage ${storage}`);
   if (!subjects?.includes(LOG_SUBJECTS)) faults.push(`subjects without ${LOG_SUBJECTS}`);
   return faults;
 }
 
 /** Why the capture stream cannot be used; empty if it can. */
-export function captureStreamFaults({ subjects, max_msg_size = -1 }: StreamSettings): string[] {
+export function captureStreamFaults({ subjects, storage, max_msg_size = -1 }: StreamSettings): string[] {
   const faults: string[] = [];
+  if (storage !== "file") faults.push(`storage ${storage}`);
   if (max_msg_size > 0 && max_msg_size < LEAST_PAYLOAD_BYTES) faults.push(`max_msg_size ${max_msg_size}`);
   if (!subjects?.includes(CAPTURE_SUBJECTS)) faults.push(`subjects without ${CAPTURE_SUBJECTS}`);
   return faults;

@@ -41,7 +41,15 @@ export interface ShipperFigures {
 
 const NOT_REACHED: ShipperStatus = {
   ...{ fault: "the plant has not been reached yet", shippedSequence: 0, durableSequence: 0 },
-  ...{ lagBytes: 0, oldestUnshippedUs: null, lost: null, captures: null, captureFault: null, restored: null },
+  ...{
+    lagBytes: 0,
+    oldestUnshippedUs: null,
+    lost: null,
+    foreign: null,
+    captures: null,
+    captureFault: null,
+    restored: null,
+  },
 };
 
 /** The shipper as the front sees it. */
@@ -135,7 +143,7 @@ export class ShipperHandle {
 }
 
 /** What keeps the log from the plant comes first, then what keeps captures, then what is lost here. */
-function faultOf({ fault, captureFault, lost, captures, restored }: ShipperStatus): string | null {
+function faultOf({ fault, captureFault, lost, foreign, captures, restored }: ShipperStatus): string | null {
   if (fault !== null) return fault;
   if (restored !== null) return restored;
   if (captureFault !== null) return captureFault;
@@ -143,6 +151,8 @@ function faultOf({ fault, captureFault, lost, captures, restored }: ShipperStatu
     const { records, first, last } = lost;
     return `${records} records between ${first} and ${last} are damaged in this log, and are missing in the plant`;
   }
+  if (foreign !== null)
+    return `message ${foreign} of the log stream is damaged, or was not sent by this service: it is passed over`;
   if (captures === null || captures.skippedText === null) return null;
   return `${captures.skipped} captured files are damaged here, and are missing in the plant; the last: ${captures.skippedText}`;
 }

@@ -12,7 +12,7 @@ import {
   messageFields,
 } from "./log-message.js";
 import type { LogBatch, LogTail } from "./log-tail.js";
-import { placeless } from "./placeless-records.js";
+import { placeless, placelessRecords } from "./placeless-records.js";
 import { OtherLastMessage, type PlantClient, PlantRefusal, type StoredMessage } from "./plant-client.js";
 
 /** How often the log is looked at while everything is shipped. */
@@ -26,7 +26,7 @@ const MEASURE_MS = 1_000;
 /** What the shipper uses of the client. */
 export type PlantConnection = Pick<
   PlantClient,
-  "requireLogStream" | "requireCaptureStream" | "lastMessage" | "publish" | "close" | "isClosed"
+  "requireLogStream" | "requireCaptureStream" | "lastMessage" | "previousMessage" | "publish" | "close" | "isClosed"
 >;
 
 export interface ShipperStatus {
@@ -41,6 +41,8 @@ export interface ShipperStatus {
   oldestUnshippedUs: number | null;
   /** Sequence numbers that this log has lost to damage, so that they cannot be shipped; null for none since the start. */
   lost: { records: number; first: number; last: number } | null;
+  /** Place in the log stream of a message under this store's subject that it did not send, or that is damaged; null for none. It was passed over. */
+  foreign: number | null;
   /** Null: captures are not shipped. */
   captures: CaptureFigures | null;
   /** Why no captures are shipped although they should be; null while they are. */
@@ -81,6 +83,7 @@ export class Shipper {
   readonly #stop = new AbortController();
   #shipped = 0;
   #lost: ShipperStatus["lost"] = null;
+  #foreign: number | null = null;
   #lag: Pick<ShipperStatus, "lagBytes" | "oldestUnshippedUs"> = { lagBytes: 0, oldestUnshippedUs: null };
   #measuredAtMs = Number.NEGATIVE_INFINITY;
   #captureFault: string | null = null;
@@ -151,44 +154,58 @@ export class Shipper {
   /** Where the plant stands, from the last message of the cell; the tail goes on from there. @throws PlantRefusal if this store may not ship */
   async #standing(plant: PlantConnection): Promise<Standing> {
     const last = await plant.lastMessage(cellSubjects(this.#options.cell));
-    const own = last?.subject === this.#subject ? last : await plant.lastMessage(this.#subject);
+    let own = last?.subject === this.#subject ? last : await plant.lastMessage(this.#subject);
     if (last !== null && own !== null && own !== last) {
       throw new PlantRefusal(
         `another store ships as the cell ${this.#options.cell} (${last.subject}): give each cell a name of its own`,
       );
     }
     const streamSequence = last?.streamSequence ?? 0;
-    if (own === null) {
-      this.#shipped = 0;
-      this.#options.tail.seek(0);
-      return { part: 1, streamSequence };
+    this.#foreign = null;
+    let fields: MessageFields | null = null;
+    while (own !== null) {
+      fields = decodeFields(own.header, own.bytes);
+      if (fields !== null) break;
+      this.#foreign ??= own.streamSequence;
+      own = await plant.previousMessage(this.#subject, own.streamSequence);
     }
-    const { lastSequence, part, parts } = await this.#confirmed(own);
-    const isWhole = part === parts;
-    const afterSequence = isWhole ? lastSequence : lastSequence - 1;
+    const { afterSequence, part } =
+      own === null || fields === null ? { afterSequence: 0, part: 1 } : await this.#behind(own, fields);
     this.#shipped = afterSequence;
     this.#options.tail.seek(afterSequence);
-    return { part: isWhole ? 1 : part + 1, streamSequence };
+    return { part, streamSequence };
   }
 
-  /** The fields of the plant's last message, if this log has the same records. */
-  async #confirmed(message: StoredMessage): Promise<MessageFields> {
-    const fields = decodeFields(message.header, message.bytes);
-    const place = `message ${message.streamSequence} of the log stream`;
-    if (fields === null) throw new PlantRefusal(`${place} is damaged, or was not sent by this service`);
-    const { firstSequence, lastSequence, part, parts } = fields;
-    const whole = await this.#options.tail.range(firstSequence, lastSequence);
-    const bytes = whole !== null && parts > 1 ? partOf(placeless(whole), part) : whole && placeless(whole);
-    const theirs = part === 1 ? placeless(message.bytes) : message.bytes;
-    if (bytes !== null && Buffer.compare(bytes, theirs) === 0) return fields;
+  /**
+   * Where the shipper goes on behind this message. Damage may have taken some of its records here: those that both have must be the same.
+   *
+   * @throws PlantRefusal if this log has other records, or ends before
+   */
+  async #behind({ streamSequence, bytes }: StoredMessage, fields: MessageFields) {
+    const { tail } = this.#options;
+    const { firstSequence, lastSequence, previousSequence, part, parts } = fields;
+    const { batches, isPassed } = await tail.range(firstSequence, lastSequence);
+    const own = new Map(batches.flatMap((batch) => [...placelessRecords(batch.bytes)]));
+    const theirs =
+      parts === 1 ? placelessRecords(bytes) : new Map([[firstSequence, part === 1 ? placeless(bytes) : bytes]]);
+    const isSame = [...theirs].every(([sequence, record]) => {
+      const mine = own.get(sequence);
+      return mine === undefined || Buffer.compare(parts === 1 ? mine : partOf(mine, part), record) === 0;
+    });
+    if (isSame && isPassed && part === parts) return { afterSequence: lastSequence, part: 1 };
+    if (isSame && own.size > 0) return { afterSequence: previousSequence, part: part + 1 };
+    // The rest of this record will never come: damage took it, or the cell was restored without it. What the log has instead is sent.
+    const { isPassed: hasPrevious } = await tail.range(previousSequence, previousSequence);
+    if (part < parts && (previousSequence === 0 || hasPrevious)) return { afterSequence: previousSequence, part: 1 };
     throw new PlantRefusal(
-      `${place} has records ${firstSequence} to ${lastSequence} of this store, but its log has others: ` +
+      `message ${streamSequence} of the log stream has records ${firstSequence} to ${lastSequence} of this store, but its log has others: ` +
         "another copy of the store ships, or the store was put back from a backup",
     );
   }
 
   async #publish(plant: PlantConnection, batch: LogBatch, from: Standing): Promise<Standing> {
     const { firstSequence, lastSequence } = batch;
+    const range = { firstSequence, lastSequence, previousSequence: this.#shipped };
     const count = lastSequence - firstSequence + 1;
     const parts = Math.max(1, Math.ceil(batch.bytes.length / BATCH_BYTES));
     const sender = encodeSender({
@@ -198,7 +215,7 @@ export class Shipper {
     let expected = from.streamSequence;
     for (let part = parts > 1 ? from.part : 1; part <= parts; part++) {
       const bytes = partOf(batch.bytes, part);
-      const fields = encodeFields(messageFields({ firstSequence, lastSequence, count, part, parts }, bytes));
+      const fields = encodeFields(messageFields({ ...range, count, part, parts }, bytes));
       expected = await plant.publish(this.#subject, { ...fields, ...sender }, bytes, {
         subjects: cellSubjects(this.#options.cell),
         expected,
@@ -272,7 +289,7 @@ export class Shipper {
     const restored = this.#options.restoredNote?.() ?? null;
     this.#options.onStatus({
       ...{ fault, shippedSequence: this.#shipped, durableSequence, ...this.#lag },
-      ...{ lost, captures, captureFault, restored },
+      ...{ lost, foreign: this.#foreign, captures, captureFault, restored },
     });
   }
 

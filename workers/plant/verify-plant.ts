@@ -1,6 +1,5 @@
 import { readRecordHeader, recordLength } from "../../storage/log/record-format.js";
 import {
-  BATCH_BYTES,
   cellOfSubject,
   cellSubjects,
   decodeFields,
@@ -70,9 +69,9 @@ class Comparison {
   readonly counts = { messages: 0, records: 0, differences: 0, underWay: 0 };
   readonly #options: VerifyOptions;
   readonly #own: OwnRecords;
-  /** The next sequence number, and the next part of its record. */
+  /** The next sequence number, and the parts of its record so far. */
   #next = 1;
-  #part = 1;
+  #parts: { firstSequence: number; pieces: Uint8Array[] } = { firstSequence: 0, pieces: [] };
   #otherStores = new Set<string>();
 
   constructor(options: VerifyOptions) {
@@ -97,20 +96,29 @@ class Comparison {
       this.#differ("damaged", `message ${message.streamSequence} is damaged, or was not sent by this service`);
       return;
     }
-    await this.#compare(message, fields);
-  }
-
-  async #compare({ streamSequence, bytes }: StoredMessage, fields: MessageFields): Promise<void> {
     const { firstSequence, lastSequence, part, parts } = fields;
-    const named = `message ${streamSequence} (records ${firstSequence} to ${lastSequence}${parts > 1 ? `, part ${part} of ${parts}` : ""})`;
-    if (lastSequence < this.#next || (firstSequence === this.#next && part < this.#part)) {
+    const named = `message ${message.streamSequence} (records ${firstSequence} to ${lastSequence}${parts > 1 ? `, part ${part} of ${parts}` : ""})`;
+    if (lastSequence < this.#next) {
       this.#differ("doubled", `${named}: the plant has these records before it`);
       return;
     }
+    // Parts of a record that never became whole do not count: the cell has begun again.
+    if (part === 1) this.#parts = { firstSequence, pieces: [] };
+    const { pieces } = this.#parts;
+    if (this.#parts.firstSequence !== firstSequence || pieces.length !== part - 1) {
+      this.#differ("missing", `${named}: earlier parts are missing in the plant`);
+      return;
+    }
+    pieces.push(message.bytes);
+    if (part < parts) return;
+    this.#parts = { firstSequence: 0, pieces: [] };
+    await this.#compare(named, message.streamSequence, fields, Buffer.concat(pieces));
+  }
+
+  async #compare(named: string, streamSequence: number, fields: MessageFields, bytes: Uint8Array): Promise<void> {
+    const { firstSequence, lastSequence } = fields;
     if (firstSequence < this.#next)
       this.#differ("doubled", `${named}: the plant has records up to ${this.#next - 1} before it`);
-    if (part > (firstSequence === this.#next ? this.#part : 1))
-      this.#differ("missing", `${named}: earlier parts are missing in the plant`);
     const skipped = await this.#own.until(firstSequence);
     const missing = skipped.filter(({ sequence }) => sequence >= this.#next);
     if (missing.length > 0)
@@ -119,20 +127,18 @@ class Comparison {
         `records ${missing[0]?.sequence} to ${missing.at(-1)?.sequence} are missing in the plant, before message ${streamSequence}`,
       );
     const own = await this.#own.range(firstSequence, lastSequence);
-    const whole = placeless(Buffer.concat(own.map((record) => record.bytes)));
-    const expected = parts > 1 ? whole.subarray((part - 1) * BATCH_BYTES, part * BATCH_BYTES) : whole;
-    const theirs = part === 1 ? placeless(bytes) : bytes;
+    const expected = placeless(Buffer.concat(own.map((record) => record.bytes)));
     if (own.length === 0) this.#differ("changed", `${named}: the log of this store has no such records`);
-    else if (Buffer.compare(expected, theirs) !== 0)
+    else if (Buffer.compare(expected, placeless(bytes)) !== 0)
       this.#differ("changed", `${named}: the log of this store has other bytes`);
-    else if (part === parts) this.counts.records += own.length;
-    this.#next = part === parts ? lastSequence + 1 : firstSequence;
-    this.#part = part === parts ? 1 : part + 1;
+    else this.counts.records += own.length;
+    this.#next = lastSequence + 1;
   }
 
   async end(): Promise<void> {
-    if (this.#part > 1)
-      this.#differ("missing", `record ${this.#next}: the plant has only its first ${this.#part - 1} parts`);
+    const { firstSequence, pieces } = this.#parts;
+    if (pieces.length > 0)
+      this.#differ("missing", `record ${firstSequence}: the plant has only its first ${pieces.length} parts`);
     const rest = (await this.#own.rest()).filter(({ sequence }) => sequence >= this.#next);
     const sinceUs = 1000 * ((this.#options.nowMs ?? Date.now)() - UNDER_WAY_MS);
     const old = rest.filter(({ timeUs }) => timeUs < sinceUs);

@@ -2,6 +2,8 @@ import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import t, { type Test } from "tap";
+import { BATCH_BYTES, encodeFields, messageFields } from "../../../workers/plant/log-message.js";
+import type { StoredMessage } from "../../../workers/plant/plant-client.js";
 import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
 import { untilShippedWhole } from "../../helpers/plant/shipping-service.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
@@ -56,6 +58,19 @@ async function untilHealth(t: Test, port: number, expected: RegExp): Promise<voi
   t.match(plant, expected);
 }
 
+/** As a cell that dies while it sends the next record, which is a large one. */
+async function beginRecord(server: NatsServer): Promise<void> {
+  await server.with(async (client) => {
+    const last = (await client.lastMessage("inspection.log.cell-7.*")) as StoredMessage;
+    const previousSequence = Number(last.header("Inspection-Last"));
+    const range = { firstSequence: previousSequence + 1, lastSequence: previousSequence + 1, previousSequence };
+    const bytes = Buffer.concat([last.bytes.subarray(0, 48), Buffer.alloc(BATCH_BYTES - 48, 7)]);
+    const fields = encodeFields(messageFields({ ...range, count: 1, part: 1, parts: 3 }, bytes));
+    const expected = { subjects: last.subject, expected: last.streamSequence };
+    await client.publish(last.subject, fields, bytes, expected);
+  });
+}
+
 for (const policy of ["all", "reports"] as const) {
   t.test(`a cell's store is made anew from the plant: ${policy}`, { skip: noNatsServer }, async (t) => {
     const server = await plantOf(t);
@@ -87,6 +102,7 @@ for (const policy of ["all", "reports"] as const) {
       await untilShippedWhole(before.port, 3, server);
     }
     await before.end("SIGKILL");
+    await beginRecord(server);
     const restore = (...args: string[]) => runCommand(["plant", "restore", "--data", data, ...args]);
     const at = ["--plant", server.url];
     t.match(await restore(...at, "--cell", "cell-8"), { code: 1, stderr: /the plant has nothing of the cell cell-8/ });

@@ -10,6 +10,8 @@ export function namesIn(messages: readonly StoredMessage[]): string[] {
   for (const { header, bytes, streamSequence } of messages) {
     const fields = decodeFields(header, bytes);
     if (fields === null) throw new Error(`message ${streamSequence} is damaged`);
+    // The rest of the record before never came.
+    if (fields.part === 1) pieces = [];
     if (fields.firstSequence !== next || fields.part !== pieces.length + 1) {
       throw new Error(
         `message ${streamSequence} begins with ${fields.firstSequence}, part ${fields.part}: not ${next}`,

@@ -144,7 +144,7 @@ export class SimulatedStream {
     fields: { firstSequence: number; lastSequence: number; count: number; part?: number; parts?: number },
     crc = crc32(bytes),
   ): void {
-    const header = encodeFields({ part: 1, parts: 1, ...fields, crc });
+    const header = encodeFields({ part: 1, parts: 1, previousSequence: fields.firstSequence - 1, ...fields, crc });
     const streamSequence = (this.messages.at(-1)?.streamSequence ?? 0) + 1;
     const get = (name: string): string => header[name] ?? "";
     const streamTimeUs = this.#timeUs;

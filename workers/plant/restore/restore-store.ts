@@ -153,9 +153,12 @@ class Restoring {
       if (message === null) return;
       from = message.streamSequence + 1;
       const fields = decodeFields(message.header, message.bytes);
-      const fault =
-        fields === null ? "is damaged, or was not sent by this service" : orderFault(fields, next, pieces.length);
-      if (fields === null || fault !== null) {
+      // The shipper has passed over such a message, too. The next one says whether records are missing.
+      if (fields === null) continue;
+      // The cell never sent the rest of the record before.
+      if (fields.part === 1) pieces = [];
+      const fault = orderFault(fields, next, pieces.length);
+      if (fault !== null) {
         throw new PlantRefusal(`message ${message.streamSequence} of the log stream ${fault}; nothing was restored`);
       }
       pieces.push(message.bytes);
@@ -240,8 +243,11 @@ class Restoring {
   }
 }
 
-function orderFault({ firstSequence, part }: MessageFields, next: number, pieces: number): string | null {
+function orderFault(fields: MessageFields, next: number, pieces: number): string | null {
+  const { firstSequence, previousSequence, part } = fields;
   if (firstSequence < next) return `has record ${firstSequence}, which came before`;
+  if (previousSequence !== next - 1)
+    return `comes behind record ${previousSequence}, but the plant has records up to ${next - 1}`;
   if (part !== pieces + 1) return `has part ${part} of record ${firstSequence}, where part ${pieces + 1} must come`;
   return null;
 }

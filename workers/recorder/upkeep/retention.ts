@@ -229,6 +229,11 @@ export class Retention {
       if (kept === undefined) break;
       const stored = await this.#read(kept);
       if (stored === undefined) continue;
+      if (stored === "open") {
+        // Tried again with the next pass. Others need not wait for its formats.
+        this.#captureIndex.setAside(kept.createdAtUs);
+        continue;
+      }
       // Runs are shipped in order. So later ones are not in the plant either.
       if (stored === "unshipped") break;
       if (this.#isStopped) break;
@@ -274,10 +279,10 @@ export class Retention {
   }
 
   /**
-   * The run from its record, or `unshipped` if the plant must get its captures first. Undefined if it cannot be read. Its captures stay until it can, and retention goes on with
-   * others.
+   * The run from its record. `unshipped` if the plant must get its captures first; `open` if they cannot be shipped before its formats are made.
+   * Undefined if it cannot be read. Its captures stay until it can, and retention goes on with others.
    */
-  async #read(kept: KeptCaptures): Promise<RunState | "unshipped" | undefined> {
+  async #read(kept: KeptCaptures): Promise<RunState | "unshipped" | "open" | undefined> {
     const { location } = kept;
     try {
       const record = await this.#options.read(location);
@@ -287,8 +292,8 @@ export class Retention {
         if (later !== undefined) return this.#read(later);
         const shipped = this.#options.shippedSequence?.() ?? Number.POSITIVE_INFINITY;
         if (shipped === Number.POSITIVE_INFINITY) return change.run;
-        // While formats are still to be made, nothing of the run has been shipped.
-        return record.sequence <= shipped && !isProcessingOpen(change.run) ? change.run : "unshipped";
+        if (isProcessingOpen(change.run)) return "open";
+        return record.sequence <= shipped ? change.run : "unshipped";
       }
       throw new StorageError("record_damaged", "another record is stored where the run's record was");
     } catch (error) {

@@ -1,0 +1,108 @@
+import { crc32 } from "node:zlib";
+import t from "tap";
+import { foldRun } from "../../../core/run/run-fold.js";
+import type { RunState } from "../../../core/run/run-state.js";
+import { capturePath } from "../../../storage/captures/capture-path.js";
+import { encodeChanges } from "../../../storage/records/change-record.js";
+import { type CaptureConnection, CaptureShipper } from "../../../workers/plant/capture-shipper.js";
+import { LogTail } from "../../../workers/plant/log-tail.js";
+import type { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
+import { createDisk, META, openLog } from "../../helpers/store/log-harness.js";
+
+const CAPTURES = "/data/captures";
+const DAY_US = 86_400_000_000;
+const NOW_US = 1_800_000_000_000_000;
+const RUN_ID = "01890000-0000-7000-8000-00000000000";
+
+/** A run that has ended with a report, one day after the other. */
+function endedRun(at: number, bytes: Uint8Array): RunState {
+  const timeUs = NOW_US + at * DAY_US;
+  const created = { kind: "run_created", runId: `${RUN_ID}${at}`, programId: "p", programName: "p" } as const;
+  const nothing = { robotId: null, serialNumber: null, metadata: null, traceId: null } as const;
+  const run = foldRun(undefined, { ...created, ...nothing, revision: 1, steps: [] }, timeUs);
+  const place = { offset: 0, lengthBytes: bytes.length, crc32: crc32(bytes), createdAtUs: timeUs };
+  const described = { contentType: "text/plain", description: null, stepIndex: null, frameId: null };
+  const file = { name: "r.txt", type: "report", ...described, ...place } as const;
+  return { ...run, status: "completed", startedAtUs: timeUs, completedAtUs: timeUs, files: [file] };
+}
+
+/** A stream that keeps the runs of the chunks which it takes, and has these settings and messages. */
+function streamWith(state: { max_bytes?: number; max_age?: number; firstSequence?: number; firstTimeMs?: number }) {
+  const { max_bytes = -1, max_age = 0, firstSequence = 0, firstTimeMs = 0 } = state;
+  const taken: string[] = [];
+  const connection = {
+    requireCaptureStream: async () => ({ settings: { max_bytes, max_age }, firstSequence, firstTimeMs }),
+    lastMessage: async () => null,
+    publish: async (subject: string) => taken.push(subject.split(".")[4]?.at(-1) as string),
+  } as unknown as CaptureConnection;
+  return { connection, taken };
+}
+
+async function storeWith(runs: number): Promise<SimulatedDisk> {
+  const disk = await createDisk();
+  await disk.makeDirectory(CAPTURES);
+  const { log } = await openLog(disk);
+  for (let at = 0; at < runs; at++) {
+    const bytes = Buffer.from(`report ${at}`);
+    const run = endedRun(at, bytes);
+    disk.setBytes(`${CAPTURES}/${capturePath(run.id, "report")}`, bytes);
+    const change = { kind: "run_ended", runId: run.id, run } as const;
+    await log.whenCommitted(log.append({ ...encodeChanges(null, [change], undefined), timeUs: run.updatedAtUs }));
+  }
+  await log.close();
+  return disk;
+}
+
+async function shipperOn(disk: SimulatedDisk, connection: CaptureConnection): Promise<CaptureShipper> {
+  const shipper = new CaptureShipper({
+    ...{ cell: "cell-7", storeId: "11111111-1111-4111-8111-111111111111", policy: "reports", rateBytes: null },
+    ...{ fileSystem: disk, capturesPath: CAPTURES, tail: new LogTail({ fileSystem: disk, directory: META }) },
+    nowMs: () => NOW_US / 1000 + 1e9,
+  });
+  await shipper.begin(connection);
+  return shipper;
+}
+
+async function shipAll(shipper: CaptureShipper, connection: CaptureConnection): Promise<void> {
+  while (await shipper.step(connection));
+}
+
+t.test("a read that fails is not taken for a removed file", async (t) => {
+  const disk = await storeWith(1);
+  const { connection, taken } = streamWith({});
+  const shipper = await shipperOn(disk, connection);
+  let reads = 0;
+  // The bytes are verified first, and then read to be sent.
+  disk.onRead = (path) => (path.endsWith(".rep") && ++reads === 2 ? "EMFILE" : undefined);
+  await t.rejects(shipAll(shipper, connection), { code: "EMFILE" });
+  t.equal(shipper.figures.sequence < 2, true, "the mark does not pass it");
+  await shipper.begin(connection);
+  await shipAll(shipper, connection);
+  t.strictSame(taken, ["0"]);
+  disk.onRead = (path) => (path.endsWith(".rep") ? "EIO" : undefined);
+  await shipper.begin(connection);
+  await t.rejects(shipAll(shipper, connection), { code: "EIO" });
+  disk.onRead = () => undefined;
+  disk.removeFile(`${CAPTURES}/${capturePath(`${RUN_ID}0`, "report")}`);
+  await shipper.begin(connection);
+  await shipAll(shipper, connection);
+  t.match(shipper.figures, { skipped: 1, skippedText: /does not exist/ });
+});
+
+t.test("runs that ended while the plant was away are shipped, however old they are", async (t) => {
+  const disk = await storeWith(4);
+  const aged = streamWith({ max_age: 1e9 * 3600, firstSequence: 7, firstTimeMs: (NOW_US + 9 * DAY_US) / 1000 });
+  const shipper = await shipperOn(disk, aged.connection);
+  await shipAll(shipper, aged.connection);
+  t.strictSame(aged.taken, ["0", "1", "2", "3"]);
+  t.equal(shipper.figures.tooOld, 0);
+});
+
+t.test("a full stream gets no runs that would only push newer ones out", async (t) => {
+  const disk = await storeWith(4);
+  const full = streamWith({ max_bytes: 1e9, firstSequence: 7, firstTimeMs: (NOW_US + 2 * DAY_US) / 1000 });
+  const shipper = await shipperOn(disk, full.connection);
+  await shipAll(shipper, full.connection);
+  t.strictSame(full.taken, ["2", "3"]);
+  t.equal(shipper.figures.tooOld, 2);
+});
