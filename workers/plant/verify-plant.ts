@@ -105,10 +105,8 @@ class Comparison {
     // Parts of a record that never became whole do not count: the cell has begun again.
     if (part === 1) this.#parts = { firstSequence, pieces: [] };
     const { pieces } = this.#parts;
-    if (this.#parts.firstSequence !== firstSequence || pieces.length !== part - 1) {
-      this.#differ("missing", `${named}: earlier parts are missing in the plant`);
-      return;
-    }
+    // The record is missing then, which the next message shows.
+    if (this.#parts.firstSequence !== firstSequence || pieces.length !== part - 1) return;
     pieces.push(message.bytes);
     if (part < parts) return;
     this.#parts = { firstSequence: 0, pieces: [] };

@@ -9,7 +9,7 @@ import { createDisk, META, openLog, recordOf } from "../../helpers/store/log-har
 
 const STORE = "11111111-1111-4111-8111-111111111111";
 const OTHER_STORE = "22222222-2222-4222-8222-222222222222";
-const HEADERS = ["First", "Last", "Count", "Crc32", "Part"].map((name) => `Inspection-${name}`);
+const HEADERS = ["First", "Last", "Count", "Previous", "Crc32", "Part"].map((name) => `Inspection-${name}`);
 
 type Sent = Pick<StoredMessage, "subject" | "bytes"> & { fields: Record<string, string> };
 
