@@ -22,11 +22,13 @@ export interface PlantMessage {
   streamTimeUs: number;
   /** `updated_at` of what the first record changes; the next record has 1 µs more, and so on. */
   markUs: number;
-  /** The last sequence number of the cell's own log that the hub has; 0: none. */
+  /** The last sequence number of the cell's own log that the message has; 0 if it cannot be read: then `fault` says why. */
   lastSequence: number;
+  /** How many records the cell had more when it sent the message. */
+  lagRecords: number;
   /** How many records of the message follow. */
   count: number;
-  /** Why the message's records are missing here; null if they are not. */
+  /** What is wrong with the message, for people; null if nothing is. */
   fault: string | null;
 }
 
@@ -37,13 +39,11 @@ export function encodePlantMessage(message: PlantMessage): Uint8Array {
 /** @param bytes the index section without the origin @throws RecordDecodeError */
 export function decodePlantMessage(bytes: Uint8Array): PlantMessage {
   const { cell, storeId, fault, ...numbers } = decodeMap(bytes);
-  const { streamSequence, resumeSequence, streamTimeUs, markUs, lastSequence, count } = numbers;
-  const areNumbers = [streamSequence, resumeSequence, streamTimeUs, markUs, lastSequence, count].every(
-    (value) => Number.isSafeInteger(value) && (value as number) >= 0,
-  );
+  const { streamSequence, resumeSequence, streamTimeUs, markUs, lastSequence, lagRecords, count } = numbers;
+  const places = { streamSequence, resumeSequence, streamTimeUs, markUs, lastSequence, lagRecords, count };
+  const areNumbers = Object.values(places).every((value) => Number.isSafeInteger(value) && (value as number) >= 0);
   const areTexts =
     typeof cell === "string" && typeof storeId === "string" && (fault === null || typeof fault === "string");
   if (!areNumbers || !areTexts) throw new RecordDecodeError("a message of the plant without its fields");
-  const places = { streamSequence, resumeSequence, streamTimeUs, markUs, lastSequence, count };
   return { cell, storeId, fault, ...places } as PlantMessage;
 }

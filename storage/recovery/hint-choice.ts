@@ -15,8 +15,8 @@ const NOTHING = new Uint8Array(0);
  * |---|---|---|
  * | opening state | always, for its time alone: the newest segment's opening state says the rest | no |
  * | mark, refusal | never: the opening state says the rest here too | |
- * | run created, run delta | unless the run ends later in the segment | yes |
- * | run ended | unless a later record of this kind replaces it | while artefacts are still to be made |
+ * | run created, run delta | unless the run ends later in the segment; at a hub, also if its store got another name before | yes |
+ * | run ended | unless a later record of this kind replaces it, but as above | while artefacts are still to be made |
  * | cell changes | unless later records of the segment say all that it says | yes |
  * | webhook | always: the order in which webhooks came matters | yes |
  * | delivery | unless a later record of the delivery replaces it | no |
@@ -39,6 +39,8 @@ export class HintChoice {
   /** By store: its last message of the plant. The earlier ones, `#messages`, are only needed for their records. */
   readonly #lastMessages = new Map<string, HintEntry>();
   readonly #messages = new Set<HintEntry>();
+  /** By store: the name of its cell. */
+  readonly #cells = new Map<string, string>();
 
   /** Takes the segment's next record. It keeps copies of what it needs. @throws RecordDecodeError */
   take(record: LogRecord, location: RecordLocation): void {
@@ -83,6 +85,9 @@ export class HintChoice {
       case RECORD_TYPE.plantMessage: {
         this.#store = index.message.storeId;
         const nth = this.#add(record, location, false);
+        // It could not be read, so it says nothing of the store.
+        if (index.message.lastSequence === 0) return;
+        this.#noteCell(index.message.cell);
         const entry = this.#entries.get(nth) as HintEntry;
         const before = this.#lastMessages.get(this.#store);
         if (before !== undefined) this.#messages.add(before);
@@ -101,6 +106,15 @@ export class HintChoice {
       const next = entries[at + 1];
       return !this.#messages.has(entry) || next?.type !== RECORD_TYPE.plantMessage;
     });
+  }
+
+  /** If the store has another name now, all entries of runs stay: a run keeps the name of the cell that made it. */
+  #noteCell(cell: string): void {
+    const before = this.#cells.get(this.#store);
+    this.#cells.set(this.#store, cell);
+    if (before === undefined || before === cell) return;
+    this.#open.clear();
+    for (const subject of this.#last.keys()) if (subject.startsWith("run ")) this.#last.delete(subject);
   }
 
   #add(record: LogRecord, { offset, length }: RecordLocation, needsBody: boolean): number {

@@ -159,7 +159,7 @@ export class ViewFold implements FoldedState {
     this.#runChanged();
     const ordinal = runs.ordinal(runId);
     // The record of an unknown or ended run changes nothing. Such a record comes only after damage.
-    const hub = this.#hubFields(record);
+    const hub = this.#hubFields(record, ordinal);
     activeRuns.add(runId, record, hub);
     if (ordinal >= 0 && runs.location(ordinal) === undefined) {
       runs.update(ordinal, statusAfter, activeRuns.qualityStatus(runId), hub?.updatedAtUs ?? record.timeUs);
@@ -171,12 +171,11 @@ export class ViewFold implements FoldedState {
   runEnded({ run, events }: IndexedEnd, record: LogRecord, location: RecordLocation): void {
     const { runs, records, activeRuns, deliveries } = this.#tables;
     this.#runChanged();
-    const hub = this.#hubFields(record);
     const known = runs.nextOrdinal;
-    const ordinal = runs.end(run, hub?.updatedAtUs ?? run.updatedAtUs, location);
+    const ordinal = runs.end(run, this.#hubFields(record)?.updatedAtUs ?? run.updatedAtUs, location);
     // A run that was not known before has nothing to delete. So no text of its id is made.
-    if (ordinal < known) activeRuns.delete(run.id);
-    if (this.#isLive && ordinal >= 0) records.ended(ordinal, { ...run.summary(), ...hub });
+    if (ordinal !== known) activeRuns.delete(run.id);
+    if (this.#isLive && ordinal >= 0) records.ended(ordinal, { ...run.summary(), ...this.#hubFields(record, ordinal) });
     if (events !== undefined) deliveries.begin(run.id, events);
   }
 
@@ -195,9 +194,12 @@ export class ViewFold implements FoldedState {
     this.#tables.plant?.message(message, record.sequence);
   }
 
-  /** Undefined in the store of a cell. */
-  #hubFields({ sequence }: LogRecord): HubFields | undefined {
-    return this.#tables.plant?.originOf(sequence);
+  /** Undefined in the store of a cell. @param ordinal of the run, if it is known: its cell may have got another name since */
+  #hubFields({ sequence }: LogRecord, ordinal = -1): HubFields | undefined {
+    const { plant, runs } = this.#tables;
+    const origin = plant?.originOf(sequence);
+    if (origin === undefined || ordinal < 0) return origin;
+    return { ...origin, cell: runs.cell(ordinal) ?? origin.cell };
   }
 
   #noteSegment({ segmentBase }: AppliedBatch): void {

@@ -172,6 +172,11 @@ export class ViewRuns {
     return this.#ids.indexOf(id);
   }
 
+  /** Whether the run is known, perhaps without a place yet (`admitLateRuns`). */
+  has(id: string): boolean {
+    return this.#lateRuns.has(id) || this.ordinal(id) >= 0;
+  }
+
   status(ordinal: number): RunStatus {
     return RUN_STATUSES[this.#index.status(ordinal)]!;
   }

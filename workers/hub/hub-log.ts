@@ -7,10 +7,10 @@ import { decodeMap, encodeMessagePack } from "../../storage/records/message-pack
 import { encodePlantMessage, type PlantMessage } from "../../storage/records/plant-message.js";
 import { decodeIndex, RECORD_TYPE, RecordDecodeError } from "../../storage/records/record-index.js";
 import type { LogMessage } from "../plant/plant-client.js";
-import { MessageReader, type ReadMessage } from "./message-reader.js";
+import { type KnownStore, MessageReader } from "./message-reader.js";
 
 /** In place of the version of a recorder's opening state, so that neither opens the other's folder. */
-const OPENING_STATE_VERSION = "hub";
+const OPENING_STATE_VERSION = "hub-2";
 
 /** How far the hub has read the stream. */
 interface Position {
@@ -29,7 +29,7 @@ const BEGINNING: Position = { streamSequence: 0, resumeSequence: 1, markUs: 0, t
 interface ReplayedMessage {
   before: Position;
   message: PlantMessage;
-  lastSequenceBefore: number;
+  storeBefore: KnownStore | undefined;
   taken: number;
 }
 
@@ -66,8 +66,8 @@ export class HubLog {
   #log: Log | undefined;
   readonly #reader = new MessageReader();
   #position = BEGINNING;
-  /** By cell and store: the last sequence number of the cell's log. */
-  #lastSequences = new Map<string, number>();
+  /** By store id. */
+  #stores = new Map<string, KnownStore>();
   #last: ReplayedMessage | undefined;
 
   get log(): Log {
@@ -86,27 +86,37 @@ export class HubLog {
     return this.#position.resumeSequence;
   }
 
-  /** Appends the message's records. Nothing is appended for one that the log has already. @throws what `Log.append` throws */
+  /**
+   * Appends the message's records. Nothing is appended for one that the log has already.
+   *
+   * @throws what `Log.append` throws; given the message again, it goes on with the record that was refused
+   */
   take(message: LogMessage): void {
     const { streamSequence, streamTimeUs } = message;
     const before = this.#position;
-    const read = this.#reader.read(message, (store) => this.#lastSequences.get(store) ?? 0);
+    const read = this.#reader.read(message, (storeId) => this.#stores.get(storeId));
     if (read === null || streamSequence <= before.streamSequence) return;
-    const { cell, storeId, fault, records } = read;
+    const { cell, storeId, fault, records, lastSequence, lagRecords } = read;
     const { takenOfNext } = before;
     const missing = records.slice(takenOfNext);
     const own: PlantMessage = {
-      ...{ cell, storeId, fault, streamSequence, streamTimeUs },
+      ...{ cell, storeId, fault, lastSequence, lagRecords, streamSequence, streamTimeUs },
       resumeSequence: Math.min(streamSequence + 1, this.#reader.firstPart),
       markUs: Math.max(before.markUs + 1, streamTimeUs) + takenOfNext,
-      lastSequence: Math.max(this.#lastSequences.get(storeOf(read)) ?? 0, read.lastSequence),
       count: missing.length,
     };
     const index = encodePlantMessage(own);
     // All in one task: so they are in one segment, and have successive sequence numbers.
     const flags = RECORD_FLAG_MUST_UNDERSTAND;
     this.log.append({ type: RECORD_TYPE.plantMessage, flags, timeUs: streamTimeUs, index, body: new Uint8Array(0) });
-    for (const record of missing) this.log.append(record);
+    for (const [taken, record] of missing.entries()) {
+      try {
+        this.log.append(record);
+      } catch (error) {
+        this.#position = { ...before, takenOfNext: takenOfNext + taken };
+        throw error;
+      }
+    }
     this.#taken(own);
   }
 
@@ -114,13 +124,19 @@ export class HubLog {
     const { streamSequence, resumeSequence, markUs, count } = message;
     const lastMarkUs = count === 0 ? this.#position.markUs : markUs + count - 1;
     this.#position = { streamSequence, resumeSequence, markUs: lastMarkUs, takenOfNext: 0 };
-    this.#lastSequences.set(storeOf(message), message.lastSequence);
+    this.#stored(message);
+  }
+
+  #stored({ cell, storeId, lastSequence }: PlantMessage): void {
+    if (lastSequence === 0) return;
+    const lastSequences = { ...this.#stores.get(storeId)?.lastSequences, [cell]: lastSequence };
+    this.#stores.set(storeId, { cell, lastSequences });
   }
 
   #openingState(): RecordContent {
     this.#cutLast();
-    const lastSequences = Object.fromEntries(this.#lastSequences);
-    const body = encodeMessagePack({ version: OPENING_STATE_VERSION, ...this.#position, lastSequences });
+    const stores = Object.fromEntries(this.#stores);
+    const body = encodeMessagePack({ version: OPENING_STATE_VERSION, ...this.#position, stores });
     return { index: new Uint8Array(0), body };
   }
 
@@ -129,9 +145,10 @@ export class HubLog {
     if (type === LOG_RECORD_TYPE.openingState) {
       if (record.body.length > 0) this.#restore(record.body);
     } else if (type === RECORD_TYPE.plantMessage) {
+      // This record may go on with a message that was cut.
+      this.#cutLast();
       const { message } = decodeIndex(type, record.index) as { message: PlantMessage };
-      const lastSequenceBefore = this.#lastSequences.get(storeOf(message)) ?? 0;
-      this.#last = { before: this.#position, message, lastSequenceBefore, taken: 0 };
+      this.#last = { before: this.#position, message, storeBefore: this.#stores.get(message.storeId), taken: 0 };
       this.#taken(message);
     } else if (type !== LOG_RECORD_TYPE.mark && this.#last !== undefined) {
       this.#last.taken++;
@@ -140,12 +157,12 @@ export class HubLog {
 
   /** @throws RecordDecodeError */
   #restore(openingState: Uint8Array): void {
-    const { version, lastSequences, ...position } = decodeMap(openingState);
+    const { version, stores, ...position } = decodeMap(openingState);
     if (version !== OPENING_STATE_VERSION) {
       throw new RecordDecodeError("this is the data directory of a cell: a hub needs a folder of its own");
     }
     this.#position = position as unknown as Position;
-    this.#lastSequences = new Map(Object.entries(lastSequences as Record<string, number>));
+    this.#stores = new Map(Object.entries(stores as Record<string, KnownStore>));
     this.#last = undefined;
   }
 
@@ -155,10 +172,8 @@ export class HubLog {
     this.#last = undefined;
     if (last === undefined || last.taken >= last.message.count) return;
     this.#position = { ...last.before, takenOfNext: last.before.takenOfNext + last.taken };
-    this.#lastSequences.set(storeOf(last.message), last.lastSequenceBefore);
+    const { storeId } = last.message;
+    if (last.storeBefore === undefined) this.#stores.delete(storeId);
+    else this.#stores.set(storeId, last.storeBefore);
   }
-}
-
-function storeOf({ cell, storeId }: Pick<ReadMessage, "cell" | "storeId">): string {
-  return `${cell} ${storeId}`;
 }

@@ -1,3 +1,4 @@
+import { canonicalUuid } from "../../core/identifiers.js";
 import type { CellChange } from "../../core/link/change.js";
 import type { RecordInput } from "../../storage/log/log-options.js";
 import {
@@ -10,7 +11,14 @@ import {
 } from "../../storage/log/record-format.js";
 import { decodeChanges } from "../../storage/records/change-record.js";
 import { decodeIndex, isChangeRecordType, isKnownRecordType, RECORD_TYPE } from "../../storage/records/record-index.js";
-import { decodeFields, isCellName, type MessageFields } from "../plant/log-message.js";
+import {
+  cellOfSubject,
+  decodeFields,
+  decodeSender,
+  isCellName,
+  type MessageFields,
+  storeIdOfSubject,
+} from "../plant/log-message.js";
 import { type LogMessage, PlantRefusal } from "../plant/plant-client.js";
 
 /** What a message of the stream says, or the last part of a record that came in parts. */
@@ -21,8 +29,23 @@ export interface ReadMessage {
   records: RecordInput[];
   /** The last sequence number of the cell's log that the message has; 0 if it cannot be read. */
   lastSequence: number;
+  /** How many records the cell had more when it sent the message. */
+  lagRecords: number;
   /** Why records are missing; null if none are. */
   fault: string | null;
+}
+
+/** What the hub has of a store. */
+export interface KnownStore {
+  /** The last name that it was shipped under. */
+  readonly cell: string;
+  /** By name: the last sequence number of the store's log that came under it. */
+  readonly lastSequences: Readonly<Record<string, number>>;
+}
+
+/** The last record of the store that the hub has, whatever it was shipped under. */
+export function lastSequenceOf(store: KnownStore | undefined): number {
+  return Math.max(0, ...Object.values(store?.lastSequences ?? {}));
 }
 
 interface Parts {
@@ -46,28 +69,50 @@ export class MessageReader {
   }
 
   /**
-   * @param lastSequenceOf the last sequence number that the hub has of a cell and store
+   * @param knownOf what the hub has of the store with this id
    * @returns null for a part of a record that is not whole yet
    * @throws PlantRefusal for a record that needs a newer release
    */
-  read(message: LogMessage, lastSequenceOf: (store: string) => number): ReadMessage | null {
+  read(message: LogMessage, knownOf: (storeId: string) => KnownStore | undefined): ReadMessage | null {
     const [, , cell = "", storeId = ""] = message.subject.split(".");
+    const place = `message ${message.streamSequence} of the log stream`;
     const failed = (reason: string): ReadMessage => {
-      const fault = `message ${message.streamSequence} of the log stream ${reason}: its records are missing here`;
-      return { cell, storeId, records: [], lastSequence: 0, fault };
+      const fault = `${place} ${reason}: its records are missing here`;
+      return { cell, storeId, records: [], lastSequence: 0, lagRecords: 0, fault };
     };
     if (!isCellName(cell)) return { ...failed(`is of ${message.subject}, which is no cell`), cell: "unknown" };
+    if (canonicalUuid(storeId) !== storeId) return failed(`is of ${message.subject}, which is no store`);
     const fields = decodeFields(message.header, message.bytes);
     if (fields === null) return failed("is damaged, or was not sent by this service");
+    this.#dropDeadParts(cell, storeId, message.subject);
     const joined = this.#joined(message, fields);
     if (joined === null) return null;
     if (typeof joined === "string") return failed(joined);
-    if (fields.firstSequence <= lastSequenceOf(`${cell} ${storeId}`)) return failed("repeats records");
+    const known = knownOf(storeId);
+    const before = known?.lastSequences[cell];
+    if (fields.firstSequence <= (before ?? 0)) return failed("repeats records");
+    // Under a new name a cell ships its whole log again. It has no reason to ship under the former one again.
+    const isFormerName = known !== undefined && before !== undefined && known.cell !== cell;
+    const fault = isFormerName
+      ? `${place} is of a store that was also shipped as the cell ${known.cell}: if one is a copy, give it a data directory of its own`
+      : null;
+    const { lastSequence } = fields;
+    const knownSequence = lastSequenceOf(known);
+    const lagRecords = Math.max(0, decodeSender(message.header).logSequence - Math.max(lastSequence, knownSequence));
     try {
-      return { cell, storeId, records: recordsOf(joined, fields), lastSequence: fields.lastSequence, fault: null };
+      const records = recordsOf(joined, fields, knownSequence);
+      return { cell, storeId, records, lastSequence, lagRecords, fault };
     } catch (error) {
       if (error instanceof PlantRefusal) throw error;
       return failed(`has records that cannot be read (${(error as Error).message})`);
+    }
+  }
+
+  /** A cell that has another store now, or a store that has another name, never finishes the record that it had begun. */
+  #dropDeadParts(cell: string, storeId: string, subject: string): void {
+    for (const begun of this.#parts.keys()) {
+      const isDead = cellOfSubject(begun) === cell || storeIdOfSubject(begun) === storeId;
+      if (isDead && begun !== subject) this.#parts.delete(begun);
     }
   }
 
@@ -91,7 +136,12 @@ export class MessageReader {
   }
 }
 
-function recordsOf(bytes: Uint8Array, { firstSequence, lastSequence }: MessageFields): RecordInput[] {
+/** The records above `knownSequence`. */
+function recordsOf(
+  bytes: Uint8Array,
+  { firstSequence, lastSequence }: MessageFields,
+  knownSequence: number,
+): RecordInput[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const records: RecordInput[] = [];
   let next = firstSequence;
@@ -105,7 +155,7 @@ function recordsOf(bytes: Uint8Array, { firstSequence, lastSequence }: MessageFi
     const index = bytes.subarray(at + RECORD_HEADER_BYTES, bodyAt);
     const body = bytes.subarray(bodyAt, bodyAt + header.bodyLength);
     const { type, flags, timeUs } = header;
-    if (type !== LOG_RECORD_TYPE.mark) {
+    if (type !== LOG_RECORD_TYPE.mark && header.sequence > knownSequence) {
       verify(type, flags, index, body);
       records.push({ type, flags, timeUs, index, body });
     }

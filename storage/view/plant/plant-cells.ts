@@ -6,32 +6,52 @@ import type { PlantMessage } from "../../records/plant-message.js";
 import { CellState, type CellTable } from "../cell-state.js";
 import { ViewPrograms } from "../view-programs.js";
 
-interface Cell {
-  storeId: string;
+/** A store of a cell. A cell whose disk was replaced has had several. */
+interface CellStore {
+  /** The last name under which it was shipped. */
+  cell: string;
   state: CellState;
+  streamSequence: number;
   lastContactUs: number;
-  /** The last message that could not be taken; null if all could. */
-  fault: string | null;
+  lagRecords: number;
 }
 
 export class PlantCells implements CellTable {
   /** The newest definition of each program. A program is deleted when no cell has it any more. */
   readonly programs = new ViewPrograms();
-  readonly #cells = new Map<string, Cell>();
-  #current: Cell | undefined;
+  readonly #stores = new Map<string, CellStore>();
+  /** By cell: of the stores with its name, the one that was shipped last. */
+  readonly #cells = new Map<string, CellStore>();
+  /** By cell: what was wrong with the last message that was not as it should be. */
+  readonly #faults = new Map<string, string>();
+  #current: CellStore | undefined;
 
-  /** The next changes come from this store. A cell with a new store begins anew. */
-  select({ cell: name, storeId, streamTimeUs, fault }: PlantMessage): void {
-    let cell = this.#cells.get(name);
-    if (cell === undefined || cell.storeId !== storeId) {
-      const before = cell?.state.programs.ids() ?? [];
-      cell = { storeId, state: new CellState(), lastContactUs: 0, fault: cell?.fault ?? null };
-      this.#cells.set(name, cell);
-      for (const id of before) this.#programChanged(id);
+  /** The next changes come from this store. */
+  select({ cell, storeId, streamSequence, streamTimeUs, lagRecords }: PlantMessage): void {
+    let store = this.#stores.get(storeId);
+    if (store === undefined) {
+      store = { cell, state: new CellState(), streamSequence, lastContactUs: 0, lagRecords: 0 };
+      this.#stores.set(storeId, store);
     }
-    cell.lastContactUs = streamTimeUs;
-    cell.fault = fault ?? cell.fault;
-    this.#current = cell;
+    const before = store.cell;
+    Object.assign(store, { cell, streamSequence, lastContactUs: streamTimeUs, lagRecords });
+    this.#current = store;
+    if (before !== cell) this.#chooseStore(before);
+    if (this.#cells.get(cell) !== store) this.#chooseStore(cell);
+  }
+
+  noteFault(cell: string, fault: string): void {
+    this.#faults.set(cell, fault);
+  }
+
+  #chooseStore(cell: string): void {
+    const before = this.#cells.get(cell);
+    const stores = [...this.#stores.values()].filter((store) => store.cell === cell);
+    const newest = stores.sort((left, right) => right.streamSequence - left.streamSequence)[0];
+    if (newest === undefined) this.#cells.delete(cell);
+    else this.#cells.set(cell, newest);
+    const idsOf = (store: CellStore | undefined) => store?.state.programs.ids() ?? [];
+    for (const id of new Set([...idsOf(before), ...idsOf(newest)])) this.#programChanged(id);
   }
 
   apply(change: CellChange, timeUs: number): void {
@@ -50,7 +70,8 @@ export class PlantCells implements CellTable {
 
   /** A row for each cell, by its key. It is degraded at most: a plant goes on without one of its cells. */
   get components(): Map<string, ComponentRow> {
-    const rows = [...this.#cells].map(([name, cell]) => rowOf(name, cell));
+    const names = new Set([...this.#cells.keys(), ...this.#faults.keys()]);
+    const rows = [...names].map((name) => rowOf(name, this.#cells.get(name), this.#faults.get(name)));
     return new Map(rows.map((row) => [row.key, row]));
   }
 
@@ -65,13 +86,21 @@ export class PlantCells implements CellTable {
   }
 }
 
-function rowOf(name: string, { state, lastContactUs, fault }: Cell): ComponentRow {
-  const unwell = [...state.components.values()].filter(({ status }) => status !== "healthy");
+function rowOf(name: string, store: CellStore | undefined, fault: string | undefined): ComponentRow {
+  const unwell = [...(store?.state.components.values() ?? [])].filter(({ status }) => status !== "healthy");
   const details = [
-    `last message at ${new Date(lastContactUs / 1000).toISOString()}`,
+    ...(store === undefined ? [] : contactOf(store)),
     ...unwell.map(({ key, status, detail }) => `${key} is ${status}${detail === null ? "" : ` (${detail})`}`),
-    ...(fault === null ? [] : [fault]),
+    ...(fault === undefined ? [] : [fault]),
   ];
-  const status = unwell.length > 0 || fault !== null ? "degraded" : "healthy";
+  const status = unwell.length > 0 || fault !== undefined ? "degraded" : "healthy";
   return { key: `cell_${name}`, id: null, status, detail: details.join("; "), enabled: null, required: false };
+}
+
+function contactOf({ lastContactUs, lagRecords }: CellStore): string[] {
+  const records = `${lagRecords} record${lagRecords === 1 ? "" : "s"}`;
+  return [
+    `last message at ${new Date(lastContactUs / 1000).toISOString()}`,
+    `the plant was ${records} behind the cell then`,
+  ];
 }

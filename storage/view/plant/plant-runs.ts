@@ -1,6 +1,6 @@
 /**
  * The runs of all cells as one table: what `ViewRuns` is for one store. Each store of a cell has a table of its own, because ids ascend only within
- * a store. Ids are unique over all of them.
+ * a store. Ids are unique over all of them. A store that gets another name gets another table: its runs keep the name of the cell that made them.
  *
  * An ordinal of the joined table is the number of the run's table times 2^32, plus its ordinal there. Tables are numbered in the order of the stream,
  * so that every hub of the plant has the same ordinals.
@@ -44,19 +44,24 @@ interface Matches {
 
 export class PlantRuns implements RunTable {
   readonly #tables: Table[] = [];
-  readonly #ofStore = new Map<string, Table>();
+  /** By store id: a table for each of its names. */
+  readonly #ofStore = new Map<string, Table[]>();
   #current: Table | undefined;
+  /** All tables of the current one's store. */
+  #siblings: readonly Table[] = [];
 
   /** The next runs come from this store. */
   select(cell: string, storeId: string): void {
-    const key = `${cell} ${storeId}`;
-    let table = this.#ofStore.get(key);
+    const tables = this.#ofStore.get(storeId) ?? [];
+    let table = tables.find((one) => one.cell === cell);
     if (table === undefined) {
       table = { cell, runs: new ViewRuns(), base: this.#tables.length * TABLE_SIZE };
       this.#tables.push(table);
-      this.#ofStore.set(key, table);
+      tables.push(table);
+      this.#ofStore.set(storeId, tables);
     }
     this.#current = table;
+    this.#siblings = tables;
   }
 
   get size(): number {
@@ -82,7 +87,9 @@ export class PlantRuns implements RunTable {
   }
 
   end(run: IndexedRun, timeUs: number, location: RecordLocation): number {
-    const { base, runs } = this.#selected;
+    const siblings = this.#siblings;
+    const before = siblings.length > 1 ? siblings.find(({ runs }) => runs.has(run.id)) : undefined;
+    const { base, runs } = before ?? this.#selected;
     const ordinal = runs.end(run, timeUs, location);
     return ordinal < 0 ? -1 : base + ordinal;
   }
@@ -113,6 +120,10 @@ export class PlantRuns implements RunTable {
 
   id(ordinal: number): string {
     return this.#of(ordinal).id(ordinal % TABLE_SIZE);
+  }
+
+  has(id: string): boolean {
+    return this.#tables.some(({ runs }) => runs.has(id));
   }
 
   ordinal(id: string): number {

@@ -13,7 +13,10 @@ export class PlantTables {
 
   /** @param sequence of the message's own record: those of its records follow */
   message(message: PlantMessage, sequence: number): void {
-    const { cell, storeId, markUs, count } = message;
+    const { cell, storeId, markUs, lastSequence, count, fault } = message;
+    if (fault !== null) this.cell.noteFault(cell, fault);
+    // A message that cannot be read may name any store, so it makes none.
+    if (lastSequence === 0) return;
     this.runs.select(cell, storeId);
     this.cell.select(message);
     this.#cell = cell;

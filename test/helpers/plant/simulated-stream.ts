@@ -15,6 +15,14 @@ interface SimulatedStore {
   storeId: string;
   history: CellHistory;
   nextSequence: number;
+  /** What its log has: each record with its sequence number. A mark has no model. */
+  log: LogEntry[];
+}
+
+interface LogEntry {
+  sequence: number;
+  bytes: Uint8Array;
+  record: HistoryRecord | null;
 }
 
 /** A run as a hub must show it. */
@@ -33,7 +41,7 @@ export class SimulatedStream {
   readonly #stores: SimulatedStore[];
   #timeUs = FIRST_TIME_US;
   #markUs = 0;
-  counts = { records: 0, parts: 0, faults: 0, repeated: 0 };
+  counts = { records: 0, parts: 0, faults: 0, repeated: 0, renames: 0 };
 
   /** @param cells names; one that comes twice is a cell whose disk was replaced */
   constructor(seed: number, cells: readonly string[]) {
@@ -43,6 +51,7 @@ export class SimulatedStream {
       storeId: `${String(at).repeat(8)}-1111-4111-8111-111111111111`,
       history: new CellHistory(createRandom(seed + 100 + at)),
       nextSequence: 1,
+      log: [],
     }));
   }
 
@@ -61,6 +70,7 @@ export class SimulatedStream {
         return isReplaced ? share < 0.4 : at === this.#stores.findIndex((other) => other.cell === cell) || share >= 0.4;
       });
       const store = random.pick(able);
+      if (share >= 0.5 && this.counts.renames === 0) this.#rename(store, "renamed");
       if (random.chance(0.03)) this.#addFault(store);
       else if (random.chance(0.15)) this.#addParts(store, able);
       else this.#addRecords(store, random.integer(1, 8));
@@ -81,6 +91,30 @@ export class SimulatedStream {
     }
   }
 
+  /** The store gets another name, and ships its whole log again: also records that came before, in other batches. */
+  #rename(store: SimulatedStore, cell: string): void {
+    this.counts.renames++;
+    const random = this.#random;
+    const known = store.nextSequence - 1;
+    this.#append(store, random.integer(1, 4), true);
+    store.cell = cell;
+    const subject = logSubject(cell, store.storeId);
+    for (let at = 0; at < store.log.length; ) {
+      const [first, ...others] = store.log.slice(at, at + random.integer(1, 8)) as [LogEntry, ...LogEntry[]];
+      const batch = [first, ...others.filter(({ sequence }, nth) => sequence === first.sequence + nth + 1)];
+      const unknown = batch.filter(({ sequence }) => sequence > known);
+      this.#mark(
+        store,
+        unknown.flatMap(({ record }) => record ?? []),
+        this.#tick(),
+      );
+      const lastSequence = first.sequence + batch.length - 1;
+      const fields = { firstSequence: first.sequence, lastSequence, count: batch.length };
+      this.#push(subject, Buffer.concat(batch.map(({ bytes }) => bytes)), fields);
+      at += batch.length;
+    }
+  }
+
   /** One record in parts, between which another cell ships. */
   #addParts(store: SimulatedStore, able: readonly SimulatedStore[]): void {
     const random = this.#random;
@@ -97,29 +131,41 @@ export class SimulatedStream {
     }
   }
 
+  /** A message that this service has not sent, also one that names a store that nobody has. */
   #addFault({ cell, storeId }: SimulatedStore): void {
     this.counts.faults++;
-    const bytes = this.#random.bytes(50);
+    const random = this.#random;
+    const bytes = random.bytes(50);
     const fields = { firstSequence: 1, lastSequence: 1, count: 1 };
     this.#tick();
-    this.#push(logSubject(cell, storeId), bytes, fields, this.#random.chance(0.5) ? crc32(bytes) : 7);
+    const named = random.pick([storeId, "no-store", "99999999-1111-4111-8111-111111111111"]);
+    this.#push(logSubject(cell, named), bytes, fields, random.chance(0.5) ? crc32(bytes) : 7);
   }
 
   /** The store's next records, as its log has them. */
   #next(store: SimulatedStore, count: number, marks = true) {
-    const random = this.#random;
     // Damage of the cell's log leaves a gap.
-    if (random.chance(0.02)) store.nextSequence += random.integer(1, 5);
+    if (this.#random.chance(0.02)) store.nextSequence += this.#random.integer(1, 5);
     const first = store.nextSequence;
-    const records = Array.from({ length: count }, () => nextRecord(store.history, random));
-    const pieces = records.map((record) => encoded(record, store.nextSequence++));
-    if (marks && random.chance(0.2)) {
-      const mark = { type: 2, index: new Uint8Array(0), body: new Uint8Array(0), timeUs: 1 };
-      pieces.push(encoded(mark as never, store.nextSequence++));
-    }
-    this.counts.records += count;
+    const entries = this.#append(store, count, marks);
+    const records = entries.flatMap(({ record }) => record ?? []);
     if (marks) this.#mark(store, records, this.#tick());
-    return { subject: logSubject(store.cell, store.storeId), bytes: Buffer.concat(pieces), first, record: records[0] };
+    const bytes = Buffer.concat(entries.map((entry) => entry.bytes));
+    return { subject: logSubject(store.cell, store.storeId), bytes, first, record: records[0] };
+  }
+
+  #append(store: SimulatedStore, count: number, marks: boolean): LogEntry[] {
+    const random = this.#random;
+    const from = store.log.length;
+    const append = (record: HistoryRecord, isMark: boolean): void => {
+      const sequence = store.nextSequence++;
+      store.log.push({ sequence, bytes: encodedRecord(record, sequence), record: isMark ? null : record });
+    };
+    for (let nth = 0; nth < count; nth++) append(nextRecord(store.history, random), false);
+    const mark = { type: 2, index: new Uint8Array(0), body: new Uint8Array(0), timeUs: 1 };
+    if (marks && random.chance(0.2)) append(mark as never, true);
+    this.counts.records += count;
+    return store.log.slice(from);
   }
 
   /** The stream's clock: now and then it stands still, or goes back. */
@@ -133,7 +179,8 @@ export class SimulatedStream {
     for (const { type, index } of records) {
       const decoded = decodeIndex(type as RecordType, index);
       const runId = runOfIndex(decoded);
-      if (runId !== null) this.#marks.set(runId, { cell, updatedAtUs: markUs });
+      // A run keeps the name of the cell that made it.
+      if (runId !== null) this.#marks.set(runId, { cell: this.#marks.get(runId)?.cell ?? cell, updatedAtUs: markUs });
       this.#markUs = markUs++;
     }
   }
@@ -144,16 +191,26 @@ export class SimulatedStream {
     fields: { firstSequence: number; lastSequence: number; count: number; part?: number; parts?: number },
     crc = crc32(bytes),
   ): void {
-    const header = encodeFields({ part: 1, parts: 1, previousSequence: fields.firstSequence - 1, ...fields, crc });
     const streamSequence = (this.messages.at(-1)?.streamSequence ?? 0) + 1;
-    const get = (name: string): string => header[name] ?? "";
-    const streamTimeUs = this.#timeUs;
-    const timeMs = Math.floor(streamTimeUs / 1000);
-    this.messages.push({ subject, bytes, header: get, streamSequence, timeMs, streamTimeUs });
+    const header = encodeFields({ part: 1, parts: 1, previousSequence: fields.firstSequence - 1, ...fields, crc });
+    this.messages.push(logMessage(subject, header, bytes, streamSequence, this.#timeUs));
   }
 }
 
-function encoded({ type, index, body, timeUs }: HistoryRecord, sequence: number): Uint8Array {
+/** A message as the stream gives it. @param streamTimeUs when the stream took it */
+export function logMessage(
+  subject: string,
+  header: Record<string, string>,
+  bytes: Uint8Array,
+  streamSequence: number,
+  streamTimeUs: number,
+): LogMessage {
+  const get = (name: string): string => header[name] ?? "";
+  return { subject, bytes, header: get, streamSequence, timeMs: Math.floor(streamTimeUs / 1000), streamTimeUs };
+}
+
+/** The record as a cell's log has it. */
+export function encodedRecord({ type, index, body, timeUs }: HistoryRecord, sequence: number): Uint8Array {
   const bytes = new Uint8Array(recordLength(index.length, body.length));
   bytes.set(index, RECORD_HEADER_BYTES);
   bytes.set(body, RECORD_HEADER_BYTES + index.length);
