@@ -10,6 +10,7 @@ import { LargeDocuments } from "../../../http/documents/large-documents.js";
 import { ProgramStatistics } from "../../../http/documents/program-statistics.js";
 import { GeneratedFiles, type MakeArtefact } from "../../../http/downloads/generated-files.js";
 import type { OpenStoredExtents } from "../../../http/downloads/stored-stream.js";
+import { readOnlyRoutes, refuseRequest } from "../../../http/hub/read-only-hub.js";
 import { LiveClients, type LiveClientsOptions } from "../../../http/live/live-clients.js";
 import type { ApiKeys } from "../../../http/requests/api-keys.js";
 import type { CrossOrigin } from "../../../http/requests/cross-origin.js";
@@ -25,6 +26,7 @@ import { CaptureReader } from "../../../storage/captures/capture-reader.js";
 import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import type { FileSystem, StoreFile } from "../../../storage/disk/file-system-interface.js";
 import { forEachRecord, type LogRecord, type RecordLocation } from "../../../storage/log/committed-batch.js";
+import type { RecordInput } from "../../../storage/log/log-options.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../../storage/log/record-format.js";
 import { encodeSegmentStart, segmentName } from "../../../storage/log/segment.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
@@ -33,6 +35,8 @@ import { View } from "../../../storage/view/view.js";
 import { artefactTasks } from "../../../workers/artefacts/pool/artefact-tasks.js";
 import { memoryFile } from "../disk/memory-file.js";
 import { newWork } from "../http/patient-client.js";
+import { HubInFront, IS_HUB_IN_FRONT } from "../plant/hub-in-front.js";
+import { encodedRecord } from "../plant/simulated-stream.js";
 
 /** The release that the fixture says it is. */
 export const FIXTURE_VERSION = "1.2.3-test";
@@ -83,6 +87,9 @@ export class RecordedCell {
   request: WriteWebhook = () => Promise.reject(new Error("there is no recorder"));
   /** The clients that follow changes. */
   readonly live: LiveClients;
+  readonly #hub = IS_HUB_IN_FRONT ? new HubInFront() : undefined;
+  /** Records that were written. */
+  #records = 0;
   readonly #batches: Parameters<View["fold"]["applyBatch"]>[0][] = [];
   readonly #runs = new Map<string, RunState>();
   readonly #servers: HttpServer[] = [];
@@ -101,7 +108,7 @@ export class RecordedCell {
       return found;
     };
     const readMany = (locations: readonly RecordLocation[]) => Promise.all(locations.map(read));
-    this.view = new View({ reader: { read, readMany } });
+    this.view = new View({ isHub: IS_HUB_IN_FRONT, reader: { read, readMany } });
     this.view.fold.onApplied = () => this.live.viewChanged();
     this.view.fold.finishOpening();
     const tasks = artefactTasks(this.#storedFiles());
@@ -117,12 +124,14 @@ export class RecordedCell {
   /** One record of these changes, at `timeUs`. */
   apply(timeUs: number, ...changes: Change[]): void {
     let run: RunState | undefined;
+    let updatedAtUs = timeUs;
     for (const change of changes) {
       if (!("runId" in change)) continue;
       run = foldRun(this.#runs.get(change.runId), change as RunChange | RunEnded, timeUs);
       this.#runs.set(change.runId, run);
+      if (change.kind === "run_ended") updatedAtUs = change.run.updatedAtUs;
     }
-    this.#record(timeUs, encodeChanges(null, changes, run));
+    this.#record(timeUs, encodeChanges(null, changes, run), updatedAtUs);
   }
 
   /** One record of a webhook or a delivery. */
@@ -130,7 +139,14 @@ export class RecordedCell {
     this.#record(timeUs, encodeWebhookChange(change));
   }
 
-  #record(timeUs: number, { type, index, body }: { type: number; index: Uint8Array; body: Uint8Array }): void {
+  #record(timeUs: number, content: { type: number; index: Uint8Array; body: Uint8Array }, updatedAtUs = timeUs): void {
+    const sequence = ++this.#records;
+    const input = { ...content, timeUs };
+    const inputs = this.#hub?.ship(encodedRecord(input, sequence), sequence, updatedAtUs) ?? [input];
+    for (const one of inputs) this.#append(one);
+  }
+
+  #append({ type, index, body, timeUs }: RecordInput): void {
     const last = this.#batches.at(-1);
     const offset = last === undefined ? SEGMENT_START.length : last.offset + last.bytes.length;
     const sequence = this.#batches.length + 1;
@@ -186,7 +202,7 @@ export class RecordedCell {
     const kept = { keptBytes: LARGE_DOCUMENT_BYTES, keptRunBytes: LARGE_DOCUMENT_BYTES };
     const large = new LargeDocuments({ view: this.view, work, ...kept, onStrayError: thrown });
     this.#large.push(large);
-    const routes = serviceRoutes({
+    const allRoutes = serviceRoutes({
       metrics,
       large,
       statistics: new ProgramStatistics({ view: this.view, make, slices, dataDirectory: "store" }),
@@ -206,8 +222,9 @@ export class RecordedCell {
       serviceVersion: FIXTURE_VERSION,
       baseUrl: options.baseUrl,
       receiverPolicy: NO_POLICY,
-      request: (request, gone) => this.request(request, gone),
+      request: (request, gone) => (this.view.isHub ? refuseRequest(this.view, request) : this.request(request, gone)),
     });
+    const routes = this.view.isHub ? readOnlyRoutes(this.view, allRoutes) : allRoutes;
     const { baseUrl, apiKeys, crossOrigin, pingTimers, deadlineMs } = options;
     const pipeline = new RequestPipeline({
       ...{ routes, baseUrl, log, apiKeys },

@@ -1,5 +1,6 @@
 import { connect, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { IS_HUB_IN_FRONT, withoutCellNames } from "../plant/hub-in-front.js";
 
 export interface RawResponse {
   status: number;
@@ -96,13 +97,12 @@ export class RawConnection {
     const isWhole = headers["transfer-encoding"] === "chunked" && headers["content-type"] !== "text/event-stream";
     if (isWhole && method !== "HEAD") {
       const chunked = await this.#chunkedBody();
-      return chunked && { status, headers, body: chunked, json: () => JSON.parse(chunked.toString()) };
+      return chunked && answerOf(status, headers, chunked);
     }
     const length = method === "HEAD" ? 0 : Number(headers["content-length"] ?? 0);
     const complete = await this.#until(() => (this.#receivedBytes >= length ? true : undefined));
     if (complete === undefined) return undefined;
-    const body = this.#take(length);
-    return { status, headers, body, json: () => JSON.parse(body.toString()) };
+    return answerOf(status, headers, this.#take(length));
   }
 
   /** Undefined when the connection closed before the last chunk. */
@@ -136,6 +136,13 @@ export class RawConnection {
       });
     }
   }
+}
+
+function answerOf(status: number, headers: Record<string, string>, received: Buffer): RawResponse {
+  const isMasked = IS_HUB_IN_FRONT && headers["content-type"] === "application/json";
+  const body = isMasked ? Buffer.from(withoutCellNames(received.toString())) : received;
+  if (headers["content-length"] === String(received.length)) headers["content-length"] = String(body.length);
+  return { status, headers, body, json: () => JSON.parse(body.toString()) };
 }
 
 /** One request on a connection of its own. */

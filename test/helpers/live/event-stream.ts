@@ -1,5 +1,6 @@
 import { get, type IncomingMessage } from "node:http";
 import type { components } from "../../../http/client/interface-types.js";
+import { withoutCellNames } from "../plant/hub-in-front.js";
 
 type Row = components["schemas"]["ProgramRunSummaryResponse"];
 
@@ -97,6 +98,7 @@ export class EventStream {
       else fields[line.slice(0, colon)] = line.slice(colon + 1).replace(/^ /, "");
     }
     if (fields.retry !== undefined) this.retryMs = Number(fields.retry);
-    if (fields.data !== undefined) this.events.push({ id: fields.id, event: fields.event, data: fields.data });
+    if (fields.data !== undefined)
+      this.events.push({ id: fields.id, event: fields.event, data: withoutCellNames(fields.data) });
   }
 }

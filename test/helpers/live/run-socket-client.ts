@@ -1,4 +1,5 @@
 import { type ClientOptions, WebSocket } from "ws";
+import { withoutCellNames } from "../plant/hub-in-front.js";
 
 /** A WebSocket of one run, by the package ws. */
 export class RunSocketClient {
@@ -20,7 +21,7 @@ export class RunSocketClient {
       this.#wake();
     };
     this.ws.on("upgrade", ({ headers }) => (this.upgradeHeaders = headers));
-    this.ws.on("message", (data) => after(() => this.messages.push(JSON.parse(String(data)))));
+    this.ws.on("message", (data) => after(() => this.messages.push(JSON.parse(withoutCellNames(String(data))))));
     this.ws.on("ping", () => after(() => this.pings++));
     this.ws.on("pong", (data) => after(() => this.pongs.push(String(data))));
     this.ws.on("error", () => {});

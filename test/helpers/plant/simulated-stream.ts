@@ -1,6 +1,7 @@
 import { crc32 } from "node:zlib";
 import { createRandom, type Random } from "../../../core/random.js";
 import type { RunState } from "../../../core/run/run-state.js";
+import type { RecordInput } from "../../../storage/log/log-options.js";
 import { RECORD_HEADER_BYTES, recordLength, writeRecordHeader } from "../../../storage/log/record-format.js";
 import { decodeIndex, type RecordType, runOfIndex } from "../../../storage/records/record-index.js";
 import { encodeFields, logSubject } from "../../../workers/plant/log-message.js";
@@ -210,7 +211,7 @@ export function logMessage(
 }
 
 /** The record as a cell's log has it. */
-export function encodedRecord({ type, index, body, timeUs }: HistoryRecord, sequence: number): Uint8Array {
+export function encodedRecord({ type, index, body, timeUs }: RecordInput, sequence: number): Uint8Array {
   const bytes = new Uint8Array(recordLength(index.length, body.length));
   bytes.set(index, RECORD_HEADER_BYTES);
   bytes.set(body, RECORD_HEADER_BYTES + index.length);

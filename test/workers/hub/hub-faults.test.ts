@@ -1,0 +1,117 @@
+/** Messages that a hub must not be misled by. */
+import t from "tap";
+import type { CellChange } from "../../../core/link/change.js";
+import { createRandom } from "../../../core/random.js";
+import { encodeChanges } from "../../../storage/records/change-record.js";
+import { encodeFields, encodeSender, logSubject, messageFields } from "../../../workers/plant/log-message.js";
+import type { LogMessage } from "../../../workers/plant/plant-client.js";
+import { SimulatedHub } from "../../helpers/plant/simulated-hub.js";
+import { encodedRecord, logMessage } from "../../helpers/plant/simulated-stream.js";
+
+const TIME_US = 1_800_000_000_000_000;
+const PROGRAM = "01890a5d-ac96-774b-bcce-b302099a8057";
+const STORE = "11111111-1111-4111-8111-111111111111";
+const OTHER_STORE = "22222222-1111-4111-8111-111111111111";
+const random = createRandom(1);
+
+/** A stream that a test writes by hand. */
+class WrittenStream {
+  readonly messages: LogMessage[] = [];
+
+  /** One record of a program, and of a component that is down. @param part only this one of two parts */
+  record(cell: string, storeId: string, sequence: number, { part = 0, logSequence = sequence } = {}): void {
+    const row = { key: "robot", id: null, status: "down", detail: null, enabled: null, required: true } as const;
+    const program = { id: PROGRAM, name: `of ${cell}`, status: "active", steps: [] } as const;
+    const changes = [
+      { kind: "program_put", program },
+      { kind: "component_put", row },
+    ] as unknown as CellChange[];
+    const whole = encodedRecord({ ...encodeChanges(null, changes, undefined), timeUs: TIME_US }, sequence);
+    const half = Math.ceil(whole.length / 2);
+    const bytes = part === 0 ? whole : whole.subarray((part - 1) * half, part * half);
+    const parts = part === 0 ? { part: 1, parts: 1 } : { part, parts: 2 };
+    const fields = messageFields({ firstSequence: sequence, lastSequence: sequence, count: 1, ...parts }, bytes);
+    this.#push(cell, storeId, { ...encodeFields(fields), ...encodeSender({ logSequence, publicUrl: null }) }, bytes);
+  }
+
+  foreign(cell: string, storeId: string): void {
+    this.#push(cell, storeId, {}, random.bytes(10));
+  }
+
+  #push(cell: string, storeId: string, header: Record<string, string>, bytes: Uint8Array): void {
+    const next = this.messages.length + 1;
+    this.messages.push(logMessage(logSubject(cell, storeId), header, bytes, next, TIME_US + next));
+  }
+
+  /** The rows of health, the names of the programs, and where a hub would go on. */
+  async read(): Promise<{ rows: Record<string, string | null>; programs: string[]; resume: number }> {
+    const opened = await SimulatedHub.open();
+    await opened.feed(this.messages, random);
+    await opened.close();
+    await opened.reopen();
+    const { view, hub } = opened;
+    const rows = Object.fromEntries(view.components().map(({ key, detail }) => [key, detail]));
+    const { programs } = view.listPrograms({ offset: 0, limit: 10 });
+    const resume = hub.resume();
+    await opened.close();
+    return {
+      rows,
+      programs: programs.map(({ program, cells }) => `${program.document.name} in ${cells?.join()}`),
+      resume,
+    };
+  }
+}
+
+t.test("a message that cannot be read begins no epoch of its cell", async (t) => {
+  const stream = new WrittenStream();
+  stream.record("a", STORE, 1, { logSequence: 4 });
+  for (const storeId of [OTHER_STORE, STORE, "no-store", STORE.toUpperCase()]) stream.foreign("a", storeId);
+  stream.record("b", "no-store", 1);
+  const { rows, programs } = await stream.read();
+  t.strictSame(programs, ["of a in a"], "what the cell has said stays");
+  t.match(
+    rows.cell_a,
+    /^last message at \S+Z; the plant was 3 records behind the cell then; robot is down; message 5 /,
+  );
+  t.match(rows.cell_b, /^message 6 of the log stream is of inspection\.log\.b\.no-store, which is no store: /);
+});
+
+t.test("parts of a record that nobody will finish are not waited for", async (t) => {
+  const begun = new WrittenStream();
+  begun.record("a", STORE, 1);
+  begun.record("a", STORE, 2, { part: 1 });
+  t.equal((await begun.read()).resume, 2, "the rest may come");
+  begun.record("b", OTHER_STORE, 1);
+  t.equal((await begun.read()).resume, 2, "whatever another cell sends");
+  begun.foreign("a", OTHER_STORE);
+  t.equal((await begun.read()).resume, 2, "or somebody else");
+  const replaced = new WrittenStream();
+  replaced.messages.push(...begun.messages);
+  replaced.record("a", "33333333-1111-4111-8111-111111111111", 1);
+  t.equal((await replaced.read()).resume, 6, "the disk was replaced");
+  begun.record("c", STORE, 1);
+  t.equal((await begun.read()).resume, 6, "the cell has another name");
+});
+
+t.test("a cell that gets another name is one cell, and a copy of its store is noticed", async (t) => {
+  const stream = new WrittenStream();
+  for (let sequence = 1; sequence <= 3; sequence++) stream.record("a", STORE, sequence);
+  for (let sequence = 1; sequence <= 4; sequence++) stream.record("b", STORE, sequence);
+  const renamed = await stream.read();
+  t.strictSame(Object.keys(renamed.rows), ["cell_b"]);
+  t.notMatch(renamed.rows.cell_b, /message \d/);
+  t.strictSame(renamed.programs, ["of b in b"]);
+  stream.record("a", STORE, 4);
+  const { rows } = await stream.read();
+  t.match(
+    rows.cell_a,
+    /message 8 of the log stream is of a store that was also shipped as the cell b: if one is a copy, /,
+  );
+});
+
+t.test("a record in two parts is taken whole", async (t) => {
+  const stream = new WrittenStream();
+  stream.record("a", STORE, 1, { part: 1 });
+  stream.record("a", STORE, 1, { part: 2 });
+  t.strictSame((await stream.read()).programs, ["of a in a"]);
+});
