@@ -188,7 +188,7 @@ async function webhooksAreReadOnly(t: Test, hub: ServiceProcess, cell: ServicePr
   const bodies: Record<string, object> = {
     "post /webhooks": webhook,
     "post /webhooks/{webhook_id}/resend": { since: "2026-01-01T00:00:00Z" },
-    "post /webhooks/{webhook_id}/rotate-secret": { new_secret: "y".repeat(32) },
+    "post /webhooks/{webhook_id}/rotate-secret": { secret: "y".repeat(32) },
     "patch /webhooks/{webhook_id}": { name: "x" },
   };
   const { paths } = await getJson<{ paths: Record<string, object> }>(hub, "/openapi.json");
