@@ -46,6 +46,8 @@ export function problemOf(error: unknown, what: string): FrameProblem {
       : `This frame has no ${what.replace(/^the /, "")}: it was not finished, or it could not be made.`;
     return new FrameProblem(sentence, error.isRetryable);
   }
+  // It may come, but by default it never does: the page does not ask again and again.
+  if (error.code === "not_shipped") return new FrameProblem(`The hub cannot show ${what}: ${error.message}.`);
   if (error.isDamage) {
     return new FrameProblem(
       `The service could not read ${what}: the stored data are damaged. Health and log tell more.`,

@@ -117,6 +117,7 @@ t.test("why a frame cannot be opened is a sentence", async (t) => {
     [{ "/sensor/frames/ID": refused(404, "frame_not_found") }, /no frame with this id/, false],
     [{ ...FILES, [npy]: refused(404, "format_not_available", true) }, /still making the heights/, true],
     [{ ...FILES, [npy]: refused(404, "format_not_available") }, /has no heights: it was not finished/, false],
+    [{ ...FILES, [npy]: refused(404, "not_shipped", true) }, /^The hub cannot show the heights: no\.$/, false],
     [{ ...FILES, [npy]: damaged }, /stored data are damaged/, false],
     [{ ...FILES, [npy]: refused(500, "internal_error", true) }, /^The service did not give the heights: no\.$/, true],
     [{ ...FILES, [overview]: refused(404, "format_not_available") }, /has no heights: it was not finished/, false],
