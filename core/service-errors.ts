@@ -12,7 +12,8 @@ export const ERROR_CATALOGUE = {
   not_shipped: {
     status: 404,
     retryable: true,
-    summary: "At a hub: the plant does not have these bytes. `cell` names the cell that may have them.",
+    summary:
+      "At a hub: the plant does not have these bytes, or not yet. `cell` names the cell that may have them, and `public_url` its address, or is null.",
   },
   step_not_found: { status: 404, retryable: false, summary: "The run has no such step, or the step no such data." },
   webhook_not_found: { status: 404, retryable: false, summary: "No webhook has this id." },

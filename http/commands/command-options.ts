@@ -218,6 +218,11 @@ export const HUB_OPTIONS = {
   data: path("data directory; it is filled from the plant, and may be deleted at any time", "hub-data", "hub-data"),
   ...HTTP_OPTIONS,
   ...PLANT_OPTIONS,
+  "cache-bytes": {
+    ...sizeBound("most bytes of captures that are kept after they were fetched from the plant"),
+    fallback: (10 * 1024 ** 3) as number | null,
+    shownFallback: "10737418240 (10 GiB)",
+  },
   ...LOG_OPTIONS,
 } as const satisfies OptionDeclarations;
 

@@ -8,11 +8,26 @@ import { tagOfHash } from "../replies/conditional-reply.js";
 import { type Reply, wholeReply } from "../replies/reply.js";
 import type { HandlerRequest } from "../requests/route.js";
 import { jsonInSlices } from "./json-in-slices.js";
+import type { LargeDocuments } from "./large-documents.js";
 import { SharedWork, type Slices } from "./shared-work.js";
 import type { ThreadSlices } from "./thread-slices.js";
 
 /** Cache of pages, compressed forms included: a page of a usual run has half a megabyte. A larger one is not kept. */
 const KEPT_BYTES = 16 * 1024 * 1024;
+
+/** Fetches the captures that the page shows. Those that cannot be had are left out. */
+export type FetchForReport = (run: RunState) => Promise<void> | undefined;
+
+export interface RunReportsOptions {
+  view: View;
+  files: Pick<GeneratedFiles, "report">;
+  slices: ThreadSlices;
+  large: Pick<LargeDocuments, "run">;
+  /** Undefined at a cell. */
+  fetchForReport?: FetchForReport | undefined;
+}
+
+const NEVER = new AbortController().signal;
 
 /** What a waiting page counts for beside the run's document: its pictures and plots. */
 const PAGE_BYTES = 8 * 1024 * 1024;
@@ -22,15 +37,15 @@ const PAGE_BYTES = 8 * 1024 * 1024;
  * only hands over the run, and many clients cost little more memory than one.
  */
 export class RunReports {
+  readonly #options: RunReportsOptions;
   readonly #view: View;
-  readonly #files: Pick<GeneratedFiles, "report">;
   readonly #work: SharedWork;
   readonly #kept: LRUCache<string, Reply>;
 
-  constructor(view: View, files: Pick<GeneratedFiles, "report">, slices: ThreadSlices) {
-    this.#view = view;
-    this.#files = files;
-    this.#work = new SharedWork(slices);
+  constructor(options: RunReportsOptions) {
+    this.#options = options;
+    this.#view = options.view;
+    this.#work = new SharedWork(options.slices);
     this.#kept = new LRUCache({ maxSize: KEPT_BYTES, sizeCalculation: keptBytes });
   }
 
@@ -48,7 +63,8 @@ export class RunReports {
     const bytes = PAGE_BYTES + this.#view.documentBytes(runId);
     return this.#work.get(key, bytes, client.gone(), async (slices) => {
       slices.throwIfCancelled();
-      const { page, sha1, damages } = await this.#files.report(runId, await this.#source(runId, slices));
+      await this.#fetch(runId);
+      const { page, sha1, damages } = await this.#options.files.report(runId, await this.#source(runId, slices));
       const reply = wholeReply(page, "text/html; charset=utf-8", true);
       reply.headers = [["Content-Security-Policy", REPORT_POLICY]];
       reply.etag = tagOfHash(sha1);
@@ -56,6 +72,14 @@ export class RunReports {
       if (damages.length === 0) this.#kept.set(key, reply);
       return reply;
     });
+  }
+
+  async #fetch(runId: string): Promise<void> {
+    const { large, fetchForReport } = this.#options;
+    if (fetchForReport === undefined) return;
+    // All who wait for the page want it, not only the client that came first.
+    const run = await large.run(runId, { gone: () => NEVER });
+    if (run !== undefined) await fetchForReport(run);
   }
 
   async #source(runId: string, slices: Slices): Promise<{ record: Uint8Array } | { json: Uint8Array }> {

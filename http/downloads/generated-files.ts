@@ -16,7 +16,7 @@ import { ROWS_PER_BLOCK } from "../../workers/artefacts/series/series-source.js"
 import type { StreamBody } from "../replies/reply.js";
 import { GeneratedPieces } from "./generated-pieces.js";
 import { type GeneratedStreamOptions, generatedStream, type PieceRequest } from "./generated-stream.js";
-import type { OpenStoredExtents } from "./stored-stream.js";
+import type { OpenStoredExtents, UseStored } from "./stored-stream.js";
 
 /** Runs a task of the pool for a waiting client. @throws StorageError, ServiceError */
 export type MakeArtefact = <N extends TaskName>(
@@ -28,6 +28,8 @@ export type MakeArtefact = <N extends TaskName>(
 export interface GeneratedFilesOptions {
   make: MakeArtefact;
   open: OpenStoredExtents;
+  /** At a hub: pieces are made from files that must be fetched first. */
+  useStored?: UseStored | undefined;
   capturePathOf(runId: string): string;
   /** Limit of the cached pieces, in bytes. */
   keptBytes: number;
@@ -39,7 +41,7 @@ export interface GeneratedFilesOptions {
 interface GeneratedFile extends Pick<GeneratedStreamOptions, "head" | "ends"> {
   id: string;
   /** All stored bytes of the frame or series. They are verified once, before pieces are made from parts of them: the CRCs cover whole extents. */
-  verified: { id: string; path: string; extents(): readonly Extent[] };
+  verified: { id: string; runId: string; path: string; extents(): readonly Extent[] };
   make(nth: number, request: PieceRequest): Promise<Uint8Array>;
 }
 
@@ -84,12 +86,19 @@ export class GeneratedFiles {
       return this.#options.make("packPoints", { frame: task, mask, firstLine, endLine }, request);
     };
     const id = `${frame.id} ${format}`;
-    const verified = { id, path, extents: () => (mask === null ? frame.batches : [...frame.batches, mask]) };
+    const verified = {
+      id,
+      runId: run.id,
+      path,
+      extents: () => (mask === null ? frame.batches : [...frame.batches, mask]),
+    };
     return this.#stream({ id, head, ends, verified, make });
   }
 
   /** Every `stride`-th height of every `stride`-th line, in mm. Reads throw StorageError `capture_damaged`. */
-  overview(run: RunState, frame: FrameState, stride: number): StreamBody {
+  async overview(run: RunState, frame: FrameState, stride: number): Promise<StreamBody> {
+    // Nothing else is read before the answer begins.
+    await this.#options.useStored?.(run.id, "capture", frame.batches.slice(0, 1), async () => {});
     const [width, lines] = [Math.ceil(frame.width / stride), Math.ceil(frame.lines / stride)];
     const head = npyHeader("f32", lines, width);
     const { pieceBytes = PIECE_BYTES } = this.#options;
@@ -106,7 +115,7 @@ export class GeneratedFiles {
       const task = { ...source, batches: partsOnly(frame.batches, "lineCount", firstLine, endLine) };
       return this.#options.make("overview", { frame: task, firstLine, endLine, stride }, request);
     };
-    const verified = { id: `${frame.id} heights`, path, extents: () => heightExtents(frame) };
+    const verified = { id: `${frame.id} heights`, runId: run.id, path, extents: () => heightExtents(frame) };
     return this.#stream({ id: `${frame.id} overview ${stride}`, head, ends, verified, make });
   }
 
@@ -129,7 +138,7 @@ export class GeneratedFiles {
       return this.#options.make("writeSeries", { ...task, rowBlock }, request);
     };
     const id = `${run.id} ${stepIndex}`;
-    const verified = { id, path, extents: () => appends };
+    const verified = { id, runId: run.id, path, extents: () => appends };
     return this.#stream({ id, head: csvHeader(channels), ends: offsets.subarray(1), verified, make });
   }
 
@@ -150,14 +159,21 @@ export class GeneratedFiles {
       const lengthBytes = (ends[nth] as number) - (nth === 0 ? head.length : (ends[nth - 1] as number));
       const makeChecked = async (unwanted: AbortSignal): Promise<Uint8Array> => {
         const request = { signal: unwanted, isContinued };
-        await this.#verify(verified, request);
-        const made = await make(nth, request);
+        const made = await this.#use(verified, async () => {
+          await this.#verify(verified, request);
+          return make(nth, request);
+        });
         if (made.length !== lengthBytes) throw new Error(`${id} ${nth} has ${made.length} bytes, not ${lengthBytes}`);
         return made;
       };
       return this.#pieces.get(`${id} ${nth}`, makeChecked, signal);
     };
     return generatedStream({ head, ends, piece });
+  }
+
+  #use<T>({ runId, extents }: GeneratedFile["verified"], use: () => Promise<T>): Promise<T> {
+    const { useStored } = this.#options;
+    return useStored === undefined ? use() : useStored(runId, "capture", extents(), use);
   }
 
   /** @throws StorageError `capture_damaged` */

@@ -6,6 +6,14 @@ import type { StreamBody } from "../replies/reply.js";
 /** Opens extents of one of the two stored files of a run. Rejects with `capture_missing` if the file does not exist. */
 export type OpenStoredExtents = (runId: string, kind: CaptureKind, extents: readonly Extent[]) => Promise<ExtentReader>;
 
+/** Calls `use` while these extents are on the disk, which a hub has to fetch first. A cell has them. */
+export type UseStored = <T>(
+  runId: string,
+  kind: CaptureKind,
+  extents: readonly Extent[],
+  use: () => Promise<T>,
+) => Promise<T>;
+
 export interface StoredStreamOptions {
   /** The stored bytes, verified when read; closed on release. */
   extents: ExtentReader;

@@ -11,5 +11,5 @@ export async function hub(options: HubOptions, warnings: readonly string[]): Pro
   // A hub ships nothing: its plant is where it reads from.
   const own = { plant: null, "plant-credentials": null, "plant-ca": null };
   const all = { ...Object.fromEntries(fallbacks), ...options, ...own } as ServeOptions;
-  await serveUntilSignal(all, warnings, { address });
+  await serveUntilSignal(all, warnings, { address, cacheBytes: options["cache-bytes"] });
 }

@@ -1,4 +1,4 @@
-/** What a hub does not do: write, and give captures that the plant does not have. */
+/** A hub does not write. */
 import { ServiceError } from "../../core/service-errors.js";
 import type { View } from "../../storage/view/view.js";
 import type { WebhookRequest } from "../../workers/webhooks/webhook-requests.js";
@@ -29,13 +29,5 @@ function readOnly(view: View, webhookId: string | undefined): ServiceError {
   const where = cell === undefined ? "the cell that has it, or is to have it" : `the cell ${cell}`;
   return new ServiceError("read_only_hub", `this is a hub, which only reads: send this to ${where}`, {
     cell: cell ?? null,
-  });
-}
-
-/** The plant does not have this run's bytes. Its cell may have them. */
-export function notShipped(view: View, runId: string): ServiceError {
-  const cell = view.runHead(runId)?.cell ?? null;
-  return new ServiceError("not_shipped", `the plant does not have the captures of this run: ask the cell ${cell}`, {
-    cell,
   });
 }

@@ -7,7 +7,7 @@ import type { LargeDocuments } from "../documents/large-documents.js";
 import type { ProgramStatistics } from "../documents/program-statistics.js";
 import { RunDocuments } from "../documents/run-documents.js";
 import { RunPages } from "../documents/run-pages.js";
-import { RunReports } from "../documents/run-reports.js";
+import { type FetchForReport, RunReports } from "../documents/run-reports.js";
 import type { ThreadSlices } from "../documents/thread-slices.js";
 import type { GeneratedFiles } from "../downloads/generated-files.js";
 import type { OpenStoredExtents } from "../downloads/stored-stream.js";
@@ -37,6 +37,8 @@ export interface ServiceRouteOptions {
   view: View;
   openStoredExtents: OpenStoredExtents;
   generatedFiles: GeneratedFiles;
+  /** At a hub: fetches the captures that a report shows. */
+  fetchForReport?: FetchForReport | undefined;
   large: LargeDocuments;
   statistics: ProgramStatistics;
   /** Lets long work of this thread give way to other requests. */
@@ -63,7 +65,7 @@ export function serviceRoutes(options: ServiceRouteOptions): Route[] {
   const documents = new RunDocuments(view, RUN_DOCUMENT_CACHE_BYTES, large);
   const routes = [
     ...runRoutes(view, documents, large, pages),
-    reportRoute(new RunReports(view, generatedFiles, slices)),
+    reportRoute(new RunReports({ view, files: generatedFiles, slices, large, fetchForReport: options.fetchForReport })),
     ...liveRoutes({ view, documents, live, serviceVersion }),
     ...programRoutes(view, slices),
     ...statisticsRoutes(view, options.statistics),

@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from "prom-client";
 import { DURATION_BOUNDS_SECONDS, type DurationCounts } from "../../core/duration-counts.js";
 import type { ComponentRow } from "../../core/health.js";
+import type { CacheFigures } from "../../workers/hub/capture-request.js";
 import type { ShipperFigures } from "../../workers/plant/shipper-handle.js";
 import type { RecorderFigures } from "../../workers/recorder/status/recorder-figures.js";
 import { ATTEMPT_OUTCOMES } from "../../workers/webhooks/deliveries/delivery-figures.js";
@@ -21,6 +22,8 @@ export interface MetricSources {
   artefacts(): ArtefactFigures;
   /** Undefined without a plant. */
   shipper(): ShipperFigures | undefined;
+  /** Only at a hub. */
+  cache?(): CacheFigures | undefined;
   /** Cached pieces of PLY and CSV files. */
   madeBytes(): number;
   live(): Readonly<Record<LiveKind, LiveFigures>>;
@@ -180,6 +183,19 @@ const FRONT_GAUGES: readonly Row<MetricSources>[] = [
     "inspection_plant_skipped_captures",
     "Captured files that were damaged, so that the plant lacks them.",
     (of) => of.shipper()?.skippedCaptures,
+  ],
+  ["inspection_hub_cache_bytes", "Bytes of captures that the hub has on its disk.", (of) => of.cache?.()?.bytes],
+  ["inspection_hub_cache_files", "Files of these captures.", (of) => of.cache?.()?.files],
+  [
+    "inspection_hub_fetched_chunks",
+    "Chunks of captures that the hub has fetched from the plant since the start.",
+    (of) => of.cache?.()?.fetchedChunks,
+  ],
+  ["inspection_hub_fetched_bytes", "Bytes of these chunks.", (of) => of.cache?.()?.fetchedBytes],
+  [
+    "inspection_hub_evicted_bytes",
+    "Bytes that made room for other captures since the start.",
+    (of) => of.cache?.()?.evictedBytes,
   ],
   ["inspection_made_bytes", "Bytes of cached PLY and CSV pieces.", (of) => of.madeBytes()],
 ];

@@ -19,6 +19,7 @@ export function recorderCallbacks(readers: ServiceReaders, log: ServiceLog): Rec
     onCapturesRemoved: (runIds) => {
       for (const runId of runIds) readers.captures.forget(readers.capturePathOf(runId, "capture"));
     },
+    onCaptureEvicted: (path) => readers.captures.forget(path),
     onArtefactRequested: (task) => readers.artefacts.makeForRecorder(task),
     async onDeliveryRequested(deliveryId) {
       try {

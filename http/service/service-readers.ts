@@ -3,12 +3,12 @@ import { type CaptureKind, capturePath } from "../../storage/captures/capture-pa
 import { CaptureReader } from "../../storage/captures/capture-reader.js";
 import { nodeFileSystem } from "../../storage/disk/file-system.js";
 import { LogReader } from "../../storage/log/log-reader.js";
-import { StorageError } from "../../storage/storage-error.js";
 import { View } from "../../storage/view/view.js";
+import type { RecorderHandle } from "../../workers/recorder/recorder-handle.js";
 import { ArtefactWork } from "../downloads/artefact-work.js";
 import { GeneratedFiles } from "../downloads/generated-files.js";
 import type { OpenStoredExtents } from "../downloads/stored-stream.js";
-import { notShipped } from "../hub/read-only-hub.js";
+import { HubCaptures } from "../hub/hub-captures.js";
 import type { ServiceLog } from "../log/service-log.js";
 import type { ApiKeys } from "../requests/api-keys.js";
 import { ServiceHealth } from "./service-health.js";
@@ -38,6 +38,10 @@ export class ServiceReaders {
   readonly recordingEnded: Promise<string>;
   setRecordingEnded: (cause: string) => void = () => {};
   readonly view: View;
+  /** Undefined at a cell. */
+  readonly hubCaptures: HubCaptures | undefined;
+  /** The hub's thread: set when it is started, before anything is served. */
+  hub: RecorderHandle | undefined;
   /** The store has been read: from now on other work wants the thread too. */
   isServing = false;
   /** At a hub: the view does not have everything yet that the plant had when the hub started. */
@@ -56,18 +60,20 @@ export class ServiceReaders {
       threads: artefactThreads,
       timers: SYSTEM_TIMERS,
       report: (message, fields) => log.warn(fields, message),
-      onReadDamage: (error) => health.readDamage.note(error),
+      // What a report of a hub leaves out, the plant does not have: that is no damage.
+      onReadDamage: (error) => isHub || health.readDamage.note(error),
       nowUs,
     });
-    this.openStoredExtents = (runId, kind, extents) =>
-      this.captures.openExtents(this.capturePathOf(runId, kind), extents).catch((error: unknown) => {
-        if (isHub && error instanceof StorageError && error.code === "capture_missing")
-          throw notShipped(this.view, runId);
-        throw error;
-      });
+    const pathOf = (runId: string, kind: CaptureKind) => this.capturePathOf(runId, kind);
+    this.hubCaptures = isHub
+      ? new HubCaptures({ view: this.view, reader: this.captures, pathOf, hub: () => this.hub as RecorderHandle })
+      : undefined;
+    this.openStoredExtents =
+      this.hubCaptures?.open ?? ((runId, kind, extents) => this.captures.openExtents(pathOf(runId, kind), extents));
     this.generatedFiles = new GeneratedFiles({
       make: this.artefacts.makeForClient,
       open: this.openStoredExtents,
+      useStored: this.hubCaptures?.use,
       capturePathOf: (runId) => this.capturePathOf(runId, "capture"),
       keptBytes: GENERATED_FILES_BYTES,
     });

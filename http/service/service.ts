@@ -39,7 +39,7 @@ const SHIPPER_STOP_MS = 500;
 export interface ServiceOptions {
   recorder: RecorderOptions;
   /** Given: there is no recorder. The store is filled from this plant, and only read. */
-  hub?: Pick<HubThreadOptions, "address"> | undefined;
+  hub?: Pick<HubThreadOptions, "address" | "cacheBytes"> | undefined;
   /** Undefined: the log is shipped to no plant. */
   plant?: PlantOptions | undefined;
   front: FrontChoice;
@@ -178,10 +178,12 @@ function startWriter({ recorder, hub, artefactThreads, log }: ServiceOptions, re
   if (hub === undefined) return new RecorderHandle(options, callbacks);
   const { dataDirectory, segmentBytes } = recorder;
   const workerData: HubThreadOptions = {
-    ...{ dataDirectory, address: hub.address },
+    ...{ dataDirectory, ...hub },
     ...(segmentBytes !== undefined && { segmentBytes }),
   };
-  return new RecorderHandle(options, callbacks, { url: HUB_THREAD, workerData });
+  const writer = new RecorderHandle(options, callbacks, { url: HUB_THREAD, workerData });
+  readers.hub = writer;
+  return writer;
 }
 
 function startShipper(
@@ -220,6 +222,7 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
     artefacts: () => readers.artefacts.figures(),
     live: () => live.figures,
     shipper: () => shipper?.figures(),
+    cache: () => recorder.cacheFigures,
     madeBytes: () => readers.generatedFiles.keptBytes,
     components,
   });
@@ -234,6 +237,7 @@ async function serveHttp(options: ServiceOptions, parts: ServiceParts): Promise<
     view,
     openStoredExtents: readers.openStoredExtents,
     generatedFiles: readers.generatedFiles,
+    fetchForReport: readers.hubCaptures && ((run) => readers.hubCaptures?.fetchForReport(run)),
     health: components,
     serviceVersion: recorderOptions.serviceVersion,
     baseUrl: options.baseUrl,

@@ -89,6 +89,11 @@ export class ViewRuns {
     return undefined;
   }
 
+  /** The id of the store that the run came from; undefined in the store of a cell. */
+  storeId(_ordinal: number): string | undefined {
+    return undefined;
+  }
+
   update(ordinal: number, status: RunStatus, qualityStatus: ReportStatus | null, timeUs: number): void {
     this.#update(ordinal, RUN_STATUSES.indexOf(status), QUALITY_CODES.indexOf(qualityStatus), timeUs);
   }

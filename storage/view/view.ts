@@ -110,6 +110,14 @@ export class View {
     return ordinal === undefined ? undefined : this.#activeRuns.state(this.runs.id(ordinal));
   }
 
+  /** At a hub: where the run came from; undefined for an unknown run. Reads nothing. */
+  sourceOf(id: string): { cell: string; storeId: string } | undefined {
+    const ordinal = this.runs.ordinal(id);
+    if (ordinal < 0) return undefined;
+    const [cell, storeId] = [this.runs.cell(ordinal), this.runs.storeId(ordinal)];
+    return cell === undefined || storeId === undefined ? undefined : { cell, storeId };
+  }
+
   /** Id of a frame's run; undefined for an unknown frame. Reads nothing. */
   runOfFrame(frameId: string): string | undefined {
     const ordinal = this.runs.runOfFrame(frameId);

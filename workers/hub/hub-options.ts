@@ -4,6 +4,8 @@ import type { PlantAddress } from "../plant/plant-client.js";
 export interface HubThreadOptions {
   dataDirectory: string;
   address: PlantAddress;
+  /** Most bytes of fetched captures; null: no bound but the disk's. */
+  cacheBytes: number | null;
   /** The log begins another segment when one has this size; default: the log's. */
   segmentBytes?: number;
 }

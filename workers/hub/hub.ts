@@ -8,6 +8,8 @@ import { BatchStream } from "../recorder/captures/batch-stream.js";
 import type { FrontToRecorder, RecorderToFront } from "../recorder/recorder-messages.js";
 import { type LogLines, logLines } from "../recorder/status/log-lines.js";
 import { HintFiles } from "../recorder/upkeep/hint-files.js";
+import { CaptureCache } from "./capture-cache.js";
+import type { CaptureRequest } from "./capture-request.js";
 import { HubLog } from "./hub-log.js";
 import type { HubThreadOptions } from "./hub-options.js";
 
@@ -33,6 +35,9 @@ export class Hub {
   readonly #stop = new AbortController();
   #hub: HubLog | undefined;
   #hints: HintFiles | undefined;
+  readonly #cache: CaptureCache;
+  /** The client that reads the log; null while the plant is away. */
+  #plant: PlantClient | null = null;
   #running: Promise<void> = Promise.resolve();
   /** Why nothing is read from the plant, and since when; null while messages are read. */
   #fault: string | null = null;
@@ -47,12 +52,19 @@ export class Hub {
       send: (batch, buffer) => environment.send({ kind: "batch", batch }, [buffer]),
       onBehind: () => {},
     });
+    const { fileSystem, directory, send } = environment;
+    this.#cache = new CaptureCache({
+      ...{ fileSystem, capturesPath: directory.capturesPath, cacheBytes: options.cacheBytes, line: this.#lines.line },
+      plant: () => this.#plant,
+      onRemove: (path) => send({ kind: "capture_evicted", path }),
+    });
   }
 
   /** Sends everything in the log to the front, and then reads the plant. @throws StorageError, FileSystemError */
   async start(): Promise<void> {
     const { fileSystem, directory, wallUs, send } = this.#environment;
     const { segmentBytes } = this.#options;
+    await this.#cache.clear();
     const hub = await HubLog.open({
       ...{ fileSystem, metaPath: directory.metaPath, quarantinePath: directory.quarantinePath },
       ...(segmentBytes !== undefined && { segmentBytes }),
@@ -84,13 +96,23 @@ export class Hub {
 
   receive(message: FrontToRecorder): void {
     if (message.kind === "batch_taken") this.#stream.taken(message.memory);
-    if (message.kind === "figures") this.#environment.send({ kind: "figures", figures: undefined });
+    if (message.kind === "figures") {
+      this.#environment.send({ kind: "figures", figures: undefined, cache: this.#cache.figures });
+    }
+    if (message.kind === "captures_wanted") void this.#fetchCaptures(message.id, message.request);
+    if (message.kind === "captures_read") this.#cache.release(message.id, message.isDamaged);
+  }
+
+  async #fetchCaptures(id: number, request: CaptureRequest): Promise<void> {
+    const fault = await this.#cache.hold(id, request);
+    this.#environment.send({ kind: "captures_here", id, fault });
   }
 
   /** Commits what was read and closes the log. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#running;
+    await this.#cache.close();
     await this.#hints?.stop();
     await this.#hub?.log.close().catch(() => {});
     await this.#environment.directory.release();
@@ -118,6 +140,7 @@ export class Hub {
   async #read(hub: HubLog, onSuccess: () => void): Promise<void> {
     const { log } = hub;
     const plant = await PlantClient.connect(this.#options.address);
+    this.#plant = plant;
     try {
       await plant.requireLogStream();
       const goal = await plant.lastLogSequence();
@@ -139,6 +162,7 @@ export class Hub {
         await this.#stream.caughtUp();
       }
     } finally {
+      this.#plant = null;
       await plant.close();
     }
   }

@@ -192,6 +192,14 @@ export class PlantClient {
     return this.#message(stream, { last_by_subj: subjects });
   }
 
+  /** The last message of this subject of the capture stream; null if there is none, or no such stream. */
+  async lastChunk(subject: string): Promise<StoredMessage | null> {
+    return this.lastMessage(subject, CAPTURE_STREAM).catch((error: unknown) => {
+      if (codeOf(error) === STREAM_NOT_FOUND) return null;
+      throw error;
+    });
+  }
+
   /** The first message of these subjects from this place in the stream on; null if there is none. */
   async nextMessage(stream: string, subjects: string, fromSequence: number): Promise<StoredMessage | null> {
     return this.#message(stream, { seq: fromSequence, next_by_subj: subjects });

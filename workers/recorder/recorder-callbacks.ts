@@ -30,6 +30,8 @@ export interface RecorderCallbacks {
   onDeliveryRequested?(deliveryId: string): Promise<DeliveryContent | undefined>;
   /** Gives the body of an ended run's record; undefined for another run. Rejects if it cannot be read. */
   onRunRequested?(runId: string): Promise<Uint8Array | undefined>;
+  /** Only of a hub: closes this file of fetched captures as soon as its reads are done. Called before it is removed. */
+  onCaptureEvicted?(path: string): void;
   /** Only of a hub: the view has everything that the plant had when the hub started. */
   onCaughtUp?(): void;
   /** No delivery is attempted again before the next start, whatever batches still say. */

@@ -2,6 +2,7 @@ import { Worker } from "node:worker_threads";
 import { type ErrorData, ServiceError } from "../../core/service-errors.js";
 import type { TaskAnswer } from "../artefacts/pool/artefact-thread.js";
 import { buffersOf } from "../artefacts/pool/task-buffers.js";
+import type { CacheFigures, CaptureRequest } from "../hub/capture-request.js";
 import type { FoundDelivery, FoundRun } from "../webhooks/deliveries/tracked-delivery.js";
 import type { WebhookReply, WebhookRequest } from "../webhooks/webhook-requests.js";
 import type { RecorderCallbacks } from "./recorder-callbacks.js";
@@ -51,7 +52,10 @@ export class RecorderHandle {
   #taken: Promise<void> = Promise.resolve();
   /** Requests that the recorder has not answered. */
   readonly #requests = new Map<number, (reply: WebhookReply) => void>();
+  /** Captures that a hub has not answered for. */
+  readonly #captures = new Map<number, (fault: ErrorData | null) => void>();
   #lastRequest = 0;
+  #cache: CacheFigures | undefined;
 
   /** @param thread starts this thread instead of a recorder's: a hub's, which sends the same messages */
   constructor(options: RecorderOptions, callbacks: RecorderCallbacks, thread?: { url: URL; workerData: object }) {
@@ -81,6 +85,32 @@ export class RecorderHandle {
       // One answer serves everybody who asks before it comes.
       if (this.#figureAskers.push(resolve) === 1) this.#post({ kind: "figures" });
     });
+  }
+
+  /** What the hub has counted when `figures` was last called; undefined for a recorder. */
+  get cacheFigures(): CacheFigures | undefined {
+    return this.#cache;
+  }
+
+  /**
+   * Only of a hub: fetches captures from the plant. They stay on the disk until `capturesRead`.
+   * @returns what `capturesRead` is called with
+   * @throws ServiceError `not_shipped`, `unavailable`
+   */
+  async wantCaptures(request: CaptureRequest): Promise<number> {
+    if (this.#hasExited) throw new ServiceError("unavailable", "the hub has ended", {});
+    const id = ++this.#lastRequest;
+    const fault = await new Promise<ErrorData | null>((resolve) => {
+      this.#captures.set(id, resolve);
+      this.#post({ kind: "captures_wanted", id, request });
+    });
+    if (fault !== null) throw new ServiceError(fault.code, fault.message, fault.params, fault);
+    return id;
+  }
+
+  /** @param isDamaged the bytes do not match their CRCs */
+  capturesRead(id: number, isDamaged: boolean): void {
+    this.#post({ kind: "captures_read", id, isDamaged });
   }
 
   /** Says that requests are served on that port. Deliveries may go out from then on. */
@@ -168,7 +198,15 @@ export class RecorderHandle {
           this.#post({ kind: "captures_let_go" });
         });
         return;
+      case "captures_here":
+        this.#captures.get(message.id)?.(message.fault);
+        this.#captures.delete(message.id);
+        return;
+      case "capture_evicted":
+        callbacks.onCaptureEvicted?.(message.path);
+        return;
       case "figures":
+        this.#cache = message.cache;
         for (const resolve of this.#figureAskers.splice(0)) resolve(message.figures);
         return;
       case "delivery_wanted":
@@ -292,7 +330,9 @@ export class RecorderHandle {
   #refuseRequests(): void {
     const error: ErrorData = { code: "unavailable", message: "the recorder has ended", params: {} };
     for (const answer of this.#requests.values()) answer({ ok: false, error });
+    for (const answer of this.#captures.values()) answer(error);
     this.#requests.clear();
+    this.#captures.clear();
   }
 }
 

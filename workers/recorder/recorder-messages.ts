@@ -4,12 +4,14 @@
  */
 import type { ComponentRow } from "../../core/health.js";
 import type { JsonObject } from "../../core/json/json.js";
+import type { ErrorData } from "../../core/service-errors.js";
 import type { SocketAccess } from "../../storage/disk/file-system.js";
 import type { CommittedBatch } from "../../storage/log/committed-batch.js";
 import type { Durability } from "../../storage/log/log-options.js";
 import type { RecoveryReport } from "../../storage/recovery/recovery-report.js";
 import type { StorageErrorData } from "../../storage/storage-error.js";
 import type { TaskAnswer, TaskMessage } from "../artefacts/pool/artefact-thread.js";
+import type { CacheFigures, CaptureRequest } from "../hub/capture-request.js";
 import type { FoundDelivery, FoundRun } from "../webhooks/deliveries/tracked-delivery.js";
 import type { WebhookReply, WebhookRequest } from "../webhooks/webhook-requests.js";
 import type { RecorderFigures } from "./status/recorder-figures.js";
@@ -114,8 +116,12 @@ export type RecorderToFront =
    * just have been. The front closes these files and answers. Downloads under way go on to their end.
    */
   | { kind: "let_go_of_captures"; runIds: readonly string[] }
-  /** The answer to `figures`. */
-  | { kind: "figures"; figures: RecorderFigures | undefined }
+  /** The answer to `figures`. `cache` is of a hub, which has no others. */
+  | { kind: "figures"; figures: RecorderFigures | undefined; cache?: CacheFigures }
+  /** Only of a hub: the answer to `captures_wanted`. Without a fault the bytes stay until `captures_read`. */
+  | { kind: "captures_here"; id: number; fault: ErrorData | null }
+  /** Only of a hub: this file is about to be removed. Whoever opens it afterwards may find another one. */
+  | { kind: "capture_evicted"; path: string }
   /** Only of a hub: it has everything that the plant had when it started. */
   | { kind: "caught_up" }
   /** The answer to a `request`. The batches with what it wrote were sent before. */
@@ -147,6 +153,10 @@ export type FrontToRecorder =
   /** The answer to `let_go_of_captures`. There is one question at a time. */
   | { kind: "captures_let_go" }
   | { kind: "figures" }
+  /** Only to a hub: these bytes are to be on the disk. The answer is `captures_here`. */
+  | { kind: "captures_wanted"; id: number; request: CaptureRequest }
+  /** Only to a hub: nobody reads them any more. `isDamaged`: they do not match their CRCs. */
+  | { kind: "captures_read"; id: number; isDamaged: boolean }
   /** The front serves requests on this port, and its view has everything in the log: deliveries may go out. */
   | { kind: "serving"; port: number }
   /** The plant has the captures of all runs whose records are at this sequence number or before. */

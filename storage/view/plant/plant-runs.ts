@@ -27,6 +27,7 @@ const TABLE_SIZE = 2 ** 32;
 
 interface Table {
   readonly cell: string;
+  readonly storeId: string;
   readonly runs: ViewRuns;
   /** What its first ordinal is in the joined table. */
   readonly base: number;
@@ -55,7 +56,7 @@ export class PlantRuns implements RunTable {
     const tables = this.#ofStore.get(storeId) ?? [];
     let table = tables.find((one) => one.cell === cell);
     if (table === undefined) {
-      table = { cell, runs: new ViewRuns(), base: this.#tables.length * TABLE_SIZE };
+      table = { cell, storeId, runs: new ViewRuns(), base: this.#tables.length * TABLE_SIZE };
       this.#tables.push(table);
       tables.push(table);
       this.#ofStore.set(storeId, tables);
@@ -116,6 +117,10 @@ export class PlantRuns implements RunTable {
 
   cell(ordinal: number): string {
     return this.#table(ordinal).cell;
+  }
+
+  storeId(ordinal: number): string {
+    return this.#table(ordinal).storeId;
   }
 
   id(ordinal: number): string {

@@ -1,6 +1,7 @@
 import t from "tap";
 import {
   DEMO_OPTIONS,
+  HUB_OPTIONS,
   KEYS_ADD_OPTIONS,
   PRODUCERS_REMOVE_OPTIONS,
   SERVE_OPTIONS,
@@ -63,6 +64,7 @@ t.test("the defaults are those of the contract", async (t) => {
     "log-format": "auto",
     config: null,
   });
+  t.match(await resolveOptions(HUB_OPTIONS, sources()), { data: "hub-data", "cache-bytes": 10 * 1024 ** 3 });
   t.match(await resolveOptions(DEMO_OPTIONS, sources()), { data: "demo-data", runs: null, captures: null });
 });
 
