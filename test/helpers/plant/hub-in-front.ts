@@ -37,7 +37,8 @@ export class HubInFront {
     let read: ReadMessage | null = null;
     for (let part = 1; part <= parts; part++) {
       const piece = bytes.subarray((part - 1) * BATCH_BYTES, part * BATCH_BYTES);
-      const fields = { firstSequence: sequence, lastSequence: sequence, count: 1, part, parts };
+      const range = { firstSequence: sequence, lastSequence: sequence, previousSequence: sequence - 1 };
+      const fields = { ...range, count: 1, part, parts };
       const header = encodeFields(messageFields(fields, piece));
       const message = logMessage(logSubject(CELL, STORE_ID), header, piece, ++this.#streamSequence, updatedAtUs);
       read = this.#reader.read(message, () => undefined);

@@ -30,7 +30,8 @@ class WrittenStream {
     const half = Math.ceil(whole.length / 2);
     const bytes = part === 0 ? whole : whole.subarray((part - 1) * half, part * half);
     const parts = part === 0 ? { part: 1, parts: 1 } : { part, parts: 2 };
-    const fields = messageFields({ firstSequence: sequence, lastSequence: sequence, count: 1, ...parts }, bytes);
+    const range = { firstSequence: sequence, lastSequence: sequence, previousSequence: sequence - 1 };
+    const fields = messageFields({ ...range, count: 1, ...parts }, bytes);
     this.#push(cell, storeId, { ...encodeFields(fields), ...encodeSender({ logSequence, publicUrl: null }) }, bytes);
   }
 
