@@ -8,6 +8,7 @@ import {
   BACKUP_OPTIONS,
   CHECK_OPTIONS,
   DEMO_OPTIONS,
+  DEMO_PLANT_OPTIONS,
   EXPORT_OPTIONS,
   HUB_OPTIONS,
   INSPECT_OPTIONS,
@@ -95,6 +96,13 @@ function addServingCommands(program: Command): void {
     requireDescriptors();
     return (await import("../demo/demo-command.js")).demo;
   });
+  addCommand(
+    program,
+    "demo-plant",
+    "run a plant for a demo: a NATS server, three demo cells and a hub",
+    DEMO_PLANT_OPTIONS,
+    async () => warning((await import("../demo/plant/demo-plant-command.js")).demoPlant),
+  );
   addCommand(
     program,
     "listen",

@@ -241,6 +241,23 @@ export const DEMO_OPTIONS = {
   captures: path("folder of height maps to replay instead of generated surfaces", null),
 } as const satisfies OptionDeclarations;
 
+/** The parts are commands with options of their own; these are what they have in common. */
+export const DEMO_PLANT_OPTIONS = {
+  data: path("folder of the server, the cells and the hub; created if missing", "demo-plant-data", "demo-plant-data"),
+  nats: option<readonly string[] | null>({
+    placeholder: "<nats://host:port,…>",
+    description: "NATS server with JetStream to use, instead of the nats-server of the PATH",
+    allowed: "addresses such as nats://10.0.0.5:4222, separated by commas, without user and password",
+    parse: parseNatsServers,
+    fallback: null,
+  }),
+  port: { ...SERVE_OPTIONS.port, description: "port of the hub; the cells take free ones" },
+  runs: integer<number | null>("each cell stops producing after this many runs", 1, 1_000_000, null, "keep producing"),
+  seed: integer("seed of the generated data", 0, 0xffff_fff0, 1, "1"),
+} as const satisfies OptionDeclarations;
+
+export type DemoPlantOptions = OptionValues<typeof DEMO_PLANT_OPTIONS>;
+
 export type ServeOptions = OptionValues<typeof SERVE_OPTIONS>;
 export type DemoOptions = OptionValues<typeof DEMO_OPTIONS>;
 
