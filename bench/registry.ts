@@ -3,12 +3,16 @@ import { download20mb, npyDownload } from "./benchmarks/downloads.js";
 import { durableAppends } from "./benchmarks/durable-appends.js";
 import { heightMapPngs } from "./benchmarks/height-map-png.js";
 import { hotReads } from "./benchmarks/hot-reads.js";
-import { list1m } from "./benchmarks/list-1m.js";
+import { list1m, listPlant } from "./benchmarks/list-1m.js";
 import { changesToClients } from "./benchmarks/live/changes-to-clients.js";
 import { readsDuringStreams } from "./benchmarks/live/reads-during-streams.js";
 import { memory1m } from "./benchmarks/memory-1m.js";
 import { open1m } from "./benchmarks/open-1m.js";
 import { outlierFilters } from "./benchmarks/outlier-filter.js";
+import { changesToHub } from "./benchmarks/plant/changes-to-hub.js";
+import { hubIngest } from "./benchmarks/plant/hub-ingest.js";
+import { pagesOfCells } from "./benchmarks/plant/pages-of-cells.js";
+import { acknowledgementsDuringShipping, readsDuringShipping } from "./benchmarks/plant/while-shipping.js";
 import { plyBuilds } from "./benchmarks/ply-build.js";
 import { readsDuringDeliveries } from "./benchmarks/reads-during-deliveries.js";
 import { readsDuringIngest } from "./benchmarks/reads-during-ingest.js";
@@ -41,6 +45,12 @@ export const BENCHMARKS: readonly Benchmark[] = [
   seriesCsv,
   programStatistics,
   readsDuringStatistics,
+  listPlant,
+  hubIngest,
+  changesToHub,
+  pagesOfCells,
+  readsDuringShipping,
+  acknowledgementsDuringShipping,
 ];
 
 export function findBenchmark(name: string): Benchmark {

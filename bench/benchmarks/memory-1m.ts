@@ -7,11 +7,12 @@ import { walkLog } from "../../storage/recovery/log-walk.js";
 import { RecoveryReportBuilder } from "../../storage/recovery/recovery-report.js";
 import { View } from "../../storage/view/view.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
-import { prepareRunStore } from "../load/run-store.js";
+import { preparePlant, whyNoPlant } from "../load/plant/plant-store.js";
+import { prepareRunStore, type RunStore } from "../load/run-store.js";
 
 /** A view of all records of a store that is not being served. */
-async function openView(directory: string): Promise<View> {
-  const view = new View({ reader: new LogReader({ fileSystem: nodeFileSystem, directory }) });
+async function openView(directory: string, isHub: boolean): Promise<View> {
+  const view = new View({ reader: new LogReader({ fileSystem: nodeFileSystem, directory }), isHub });
   await walkLog({
     fileSystem: nodeFileSystem,
     directory,
@@ -25,7 +26,7 @@ async function openView(directory: string): Promise<View> {
 }
 
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
-  const store = await prepareRunStore(context);
+  const [store, plant] = [await prepareRunStore(context), await preparePlant(context).catch(whyNoPlant)];
   setFlagsFromString("--expose-gc");
   const gc = runInNewContext("gc") as () => void;
   const usage = async (): Promise<NodeJS.MemoryUsage> => {
@@ -35,20 +36,22 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
     gc();
     return process.memoryUsage();
   };
-  const measure = async (): Promise<RoundSample> => {
+  const measure = async ({ path, runs, cells }: RunStore): Promise<RoundSample> => {
     const before = await usage();
     const startMs = performance.now();
-    const view = await openView(`${store.path}/meta`);
+    const view = await openView(`${path}/meta`, cells.length > 0);
     const seconds = (performance.now() - startMs) / 1000;
     const after = await usage();
     return {
       // The view is asked last, so that the collector cannot free it before.
       value: (after.arrayBuffers - before.arrayBuffers) / view.runs.size,
       seconds,
-      details: { "heap B/run": (after.heapUsed - before.heapUsed) / store.runs },
+      details: { "heap B/run": (after.heapUsed - before.heapUsed) / runs },
     };
   };
-  return { runners: { view: measure }, notes: [`${store.runs} runs`] };
+  const runners = { view: () => measure(store), ...(typeof plant !== "string" && { hub: () => measure(plant.store) }) };
+  const missing = typeof plant === "string" ? [{ name: "hub", why: plant }] : [];
+  return { runners, missing, notes: [`${store.runs} runs`] };
 }
 
 export const memory1m: Benchmark = {
@@ -57,9 +60,15 @@ export const memory1m: Benchmark = {
     "Bytes of the view that 1,000,000 runs take in memory, a run: the indexes that answer all lists, ids and frames included, spare room of arrays too, as the process's " +
     "array buffers have grown after a garbage collection. Beside it the growth of the heap. Caches are bounded apart, and empty here.",
   metric: { name: "memory", unit: "B/run", better: "lower" },
-  contestants: [{ name: "view", description: "the front's view" }],
+  contestants: [
+    { name: "view", description: "the front's view" },
+    { name: "hub", description: "the view of a hub over 100 cells with 10,000 runs each" },
+  ],
   peer: null,
-  goals: [{ contestant: "view", direction: "at-most", target: 200, source: "under 200 bytes of view per run" }],
+  goals: [
+    { contestant: "view", direction: "at-most", target: 200, source: "under 200 bytes of view per run" },
+    { contestant: "hub", direction: "at-most", target: 250, source: "plant.md: under 250 bytes a run" },
+  ],
   rounds: { warmup: 0, measured: 6 },
   timeoutSeconds: 600,
   open,

@@ -22,11 +22,13 @@ const RUN_MS = 20_000;
 
 /** A store of many runs, and what a benchmark must know to ask for them. */
 export interface RunStore {
-  /** The data directory. */
+  /** The data directory; a hub's for the store of many cells. */
   path: string;
   runs: number;
   programIds: readonly string[];
   serialNumbers: number;
+  /** Names of its cells; none in the store of one cell. */
+  cells: readonly string[];
 }
 
 export function serialNumberText(number: number): string {
@@ -42,16 +44,34 @@ export function createdAtUs(index: number): number {
  * The store of a million runs (of 500 at smoke size), made unless it is there. It has what a service would have after these runs, without their
  * deltas: programs, one consolidated record for each ended run (1 to 1.5 KB, with one frame), and the newest runs, which have not ended.
  */
-export async function prepareRunStore(context: BenchmarkContext): Promise<RunStore> {
-  const { size, seed } = context;
-  const runs = RUNS[size];
-  const random = createRandom(seed);
-  const programs = Array.from({ length: PROGRAMS }, (_, at) => programOf(random, at));
-  const serialNumbers = Math.max(1, Math.round(runs / RUNS_PER_SERIAL));
-  const path = await prepareStore(context, `runs-${runs}-seed-${seed}-v${STORE_VERSION}`, (append, state) =>
+export function prepareRunStore(context: BenchmarkContext): Promise<RunStore> {
+  return prepareCellStore(context, { runs: RUNS[context.size], cells: 1, cell: 0 });
+}
+
+/** The store of one of many cells: they have the same programs, times and serial numbers, and runs of their own. */
+export async function prepareCellStore(
+  context: BenchmarkContext,
+  { runs, cells, cell }: { runs: number; cells: number; cell: number },
+): Promise<RunStore> {
+  const { seed } = context;
+  const { random: first, programs } = programsOf(seed);
+  const random = cell === 0 ? first : createRandom(seed + cell);
+  const serialNumbers = serialNumbersOf(cells * runs);
+  const name = `runs-${runs}-seed-${seed}-v${STORE_VERSION}${cells === 1 ? "" : `-cell-${cell}`}`;
+  const path = await prepareStore(context, name, (append, state) =>
     fill({ append, state }, { runs, serialNumbers }, programs, random),
   );
-  return { path, runs, programIds: programs.map(({ id }) => id), serialNumbers };
+  return { path, runs, programIds: programs.map(({ id }) => id), serialNumbers, cells: [] };
+}
+
+/** The programs of every store, and the generator that has made them. */
+export function programsOf(seed: number): { random: Random; programs: ProgramDocument[] } {
+  const random = createRandom(seed);
+  return { random, programs: Array.from({ length: PROGRAMS }, (_, at) => programOf(random, at)) };
+}
+
+export function serialNumbersOf(runs: number): number {
+  return Math.max(1, Math.round(runs / RUNS_PER_SERIAL));
 }
 
 async function fill(
@@ -105,7 +125,7 @@ function programOf(random: Random, at: number): ProgramDocument {
   };
 }
 
-function creationOf(runId: string, program: ProgramDocument, serialNumber: string, random: Random) {
+export function creationOf(runId: string, program: ProgramDocument, serialNumber: string, random: Random) {
   return {
     kind: "run_created",
     runId,

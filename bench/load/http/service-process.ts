@@ -15,14 +15,19 @@ export interface ServiceProcess extends ServerProcess {
   assertNothingRefused(): void;
 }
 
-/** The service as it is shipped, in a process of its own, with default settings. Without a directory it starts with fresh data. */
+/**
+ * The service as it is shipped, in a process of its own, with default settings and these further ones. Without a directory it starts with fresh
+ * data. A second service of a benchmark needs another name.
+ */
 export async function startService(
   context: BenchmarkContext,
   dataDirectory = join(context.directory, "store"),
+  { name = "cell", settings = [] }: { name?: string; settings?: readonly string[] } = {},
 ): Promise<ServiceProcess> {
-  const socketPath = join(context.socketDirectory, "cell.sock");
+  const socketPath = join(context.socketDirectory, `${name}.sock`);
   const refusals: string[] = [];
   const args = [PROGRAM, "serve", "--data", dataDirectory, "--port", "0", "--cell-socket", socketPath];
+  args.push(...settings);
   const server = await startServer(context, "the service", args);
   const assertNothingRefused = (): void => {
     const first = refusals[0];

@@ -85,7 +85,9 @@ class DemoPlant {
 
   async #startServer(directory: string): Promise<string> {
     await nodeFileSystem.makeDirectory(directory);
-    const { child, url } = await startNats(directory, (started) => this.#others.push(started));
+    const onStarted = (child: ChildProcess) => void this.#others.push(child);
+    // Each cell ships its last records to it, after a Ctrl-C too.
+    const { child, url } = await startNats({ directory, detached: true, onStarted });
     this.#watch("nats-server", child);
     this.#say(`nats-server  ${url}`);
     return url;

@@ -8,24 +8,29 @@ const NOT_THERE =
   "nats-server is not in the PATH: install it (`apt install nats-server`, `brew install nats-server`, or " +
   "https://github.com/nats-io/nats-server/releases), or name a server of yours with --nats nats://host:4222";
 
-export interface NatsProcess {
-  child: ChildProcess;
-  url: string;
+export interface NatsProcessOptions {
+  /** Absolute path of the folder for what the server holds; it must be there. */
+  directory: string;
+  /** In a process group of its own: a Ctrl-C in the terminal does not reach it. */
+  detached: boolean;
+  /** Called at once, so that the process can be ended while its start is still awaited. */
+  onStarted(child: ChildProcess): void;
 }
 
 /**
- * Starts the nats-server of the PATH with JetStream, on a free port of this machine. What it holds is kept in the folder.
- * @param directory absolute path; it must be there
- * @param onStarted called at once, so that the process can be ended while this still waits
+ * Starts the nats-server of the PATH with JetStream, on a free port of this machine.
  * @throws UsageError if there is none, or if it ends at once
  */
-export async function startNats(directory: string, onStarted: (child: ChildProcess) => void): Promise<NatsProcess> {
+export async function startNats({
+  directory,
+  detached,
+  onStarted,
+}: NatsProcessOptions): Promise<{ child: ChildProcess; url: string }> {
   const jetstream = `jetstream { store_dir: ${JSON.stringify(directory)}, sync_interval: always }`;
   const text = `listen: "127.0.0.1:-1"\n${jetstream}\n`;
   await replaceFile(nodeFileSystem, directory, CONFIGURATION, Buffer.from(text));
-  // In a group of its own: a Ctrl-C in the terminal must not end it before the cells have shipped their last records.
   const child = spawn("nats-server", ["-c", `${directory}/${CONFIGURATION}`], {
-    detached: true,
+    detached,
     stdio: ["ignore", "ignore", "pipe"],
   });
   onStarted(child);

@@ -11,7 +11,7 @@ import { PlantClient, type StoredMessage } from "../../../workers/plant/plant-cl
 import { temporaryDirectory } from "../recorder/recorder-harness.js";
 
 /** A NATS server's binary; `.ci/run` fetches one (.ci/nats-server.sh). */
-const SERVER = process.env.TEST_NATS_SERVER ?? "";
+export const SERVER = process.env.TEST_NATS_SERVER ?? "";
 
 /** For the option `skip` of a test: false, or why there is no server. */
 export const noNatsServer = SERVER === "" && "TEST_NATS_SERVER names no nats-server (.ci/nats-server.sh fetches one)";
