@@ -12,6 +12,7 @@ import { createdAtUs, prepareRunStore, type RunStore, serialNumberText } from ".
 const PAGE = 50;
 /** Requests for each filter in a round. */
 const QUERIES = { smoke: 4, full: 1_000 };
+const PLANT_QUERIES = { smoke: 4, full: 300 };
 
 /** One filter at a time, with a uniformly random value. */
 const FILTERS: Record<string, (store: RunStore, random: Random) => Record<string, string>> = {
@@ -27,11 +28,12 @@ const PLANT_FILTERS: typeof FILTERS = { ...FILTERS, cell: (store, random) => ({ 
 interface Listed {
   store: RunStore;
   service: ServerProcess;
+  filters: typeof FILTERS;
+  queries: typeof QUERIES;
 }
 
-async function open(context: BenchmarkContext, filters: typeof FILTERS, listed: Listed): Promise<OpenBenchmark> {
+async function open(context: BenchmarkContext, { store, service, filters, queries }: Listed): Promise<OpenBenchmark> {
   const { size, seed } = context;
-  const { store, service } = listed;
   const connection = await HttpConnection.open(service.url);
   context.onClose(() => connection.close());
   const random = createRandom(seed + 1);
@@ -44,7 +46,7 @@ async function open(context: BenchmarkContext, filters: typeof FILTERS, listed: 
   const randomPaths = async (parametersOf: (typeof FILTERS)[string]): Promise<string[]> => {
     const paths: string[] = [];
     const totals = new Map<string, number>();
-    while (paths.length < QUERIES[size]) {
+    while (paths.length < queries[size]) {
       const parameters = new URLSearchParams(parametersOf(store, random));
       const filter = parameters.toString();
       const total = totals.get(filter) ?? (await totalOf(parameters));
@@ -75,14 +77,14 @@ async function open(context: BenchmarkContext, filters: typeof FILTERS, listed: 
         async () => measure(await randomPaths(parametersOf)),
       ]),
     ),
-    notes: [`${store.runs} runs; ${QUERIES[size]} pages a round`],
+    notes: [`${store.runs} runs; ${queries[size]} pages a round`],
   };
 }
 
 /** @param what which service has the runs, for `measures` */
 function listBenchmark(
   { name, what, target, source }: { name: string; what: string; target: number; source: string },
-  filters: typeof FILTERS,
+  { filters, queries }: Pick<Listed, "filters" | "queries">,
   openListed: (context: BenchmarkContext) => Promise<OpenBenchmark>,
 ): Benchmark {
   const names = Object.keys(filters);
@@ -91,7 +93,7 @@ function listBenchmark(
     measures:
       `GET /runs with limit ${PAGE} and exact total at 1,000,000 runs over HTTP, from ${what}, one page after the other over one connection: ` +
       "from sending a request to its whole answer. Each contestant is a filter by itself; its value and the offset are uniformly random, so that most pages are " +
-      `made of entries that lie in the log. A round's figure is the 99th percentile of ${QUERIES.full}.`,
+      `made of entries that lie in the log. A round's figure is the 99th percentile of ${queries.full}.`,
     metric: { name: "p99 latency of a page", unit: "ms", better: "lower" },
     contestants: names.map((filter) => ({
       name: filter,
@@ -105,6 +107,9 @@ function listBenchmark(
   };
 }
 
+const OF_CELL = { filters: FILTERS, queries: QUERIES };
+const OF_PLANT = { filters: PLANT_FILTERS, queries: PLANT_QUERIES };
+
 export const list1m = listBenchmark(
   {
     name: "list-1m",
@@ -112,10 +117,10 @@ export const list1m = listBenchmark(
     target: 3,
     source: "any single filter, uniformly random offsets, entries from the log: p99 under 3 ms",
   },
-  FILTERS,
+  OF_CELL,
   async (context) => {
     const store = await prepareRunStore(context);
-    return open(context, FILTERS, { store, service: await startService(context, store.path) });
+    return open(context, { store, service: await startService(context, store.path), ...OF_CELL });
   },
 );
 
@@ -126,9 +131,9 @@ export const listPlant = listBenchmark(
     target: 5,
     source: "plant.md: p99 under 5 ms at any offset with exact total",
   },
-  PLANT_FILTERS,
+  OF_PLANT,
   missingWithoutNats(Object.keys(PLANT_FILTERS), async (context) => {
     const { store, hub } = await startPlant(context);
-    return open(context, PLANT_FILTERS, { store, service: hub });
+    return open(context, { store, service: hub, ...OF_PLANT });
   }),
 );

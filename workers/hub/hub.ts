@@ -86,7 +86,7 @@ export class Hub {
     });
     this.#hints.start();
     const { recovery } = log;
-    this.#say("the plant has not been reached yet");
+    this.#say("the plant has not been reached yet", "info");
     send({
       ...{ kind: "ready", storeId: null, recovery, cellSocketPath: "", cellListen: null },
       startedAtUs: wallUs(),
@@ -179,12 +179,12 @@ export class Hub {
     this.#updateHealth();
   }
 
-  #say(fault: string | null): void {
+  #say(fault: string | null, level: "info" | "warn" = "warn"): void {
     if (this.#fault === fault) return;
     if (this.#fault === null || fault === null) this.#faultSinceUs = this.#environment.wallUs();
     this.#fault = fault;
     if (fault === null) this.#lines.line("info", "the plant is read", {});
-    else this.#lines.line("warn", "the plant is not read", { cause: fault });
+    else this.#lines.line(level, "the plant is not read", { cause: fault });
     this.#updateHealth();
   }
 

@@ -11,6 +11,9 @@ import {
   type StreamSettings,
 } from "./plant-streams.js";
 
+/** No server answers for JetStream: neither this one, nor one that it is connected with. */
+const NO_JETSTREAM = /jetstream (?:is )?not enabled|no responders/i;
+
 /** How long the server may take to connect or to answer. A stopped server (SIGSTOP) is found out by this. */
 const ANSWER_MS = 5_000;
 const LEAST_VERSION = [2, 12] as const;
@@ -305,13 +308,12 @@ export class PlantClient {
 }
 
 /** Why a server with this information cannot be used, as the end of a sentence; null if it can. */
-export function serverFault(info: { version?: string; max_payload?: number; jetstream?: boolean }): string | null {
-  const { version = "", max_payload: payload = 0, jetstream: hasStreams } = info;
+export function serverFault(info: { version?: string; max_payload?: number }): string | null {
+  const { version = "", max_payload: payload = 0 } = info;
   const [major = 0, minor = 0] = version.split(".").map(Number);
   if (major < LEAST_VERSION[0] || (major === LEAST_VERSION[0] && minor < LEAST_VERSION[1])) {
     return `has version ${version || "unknown"}: 2.12 or newer is needed`;
   }
-  if (hasStreams !== true) return "has no JetStream: add a jetstream section to its configuration";
   if (payload >= LEAST_PAYLOAD_BYTES) return null;
   return `takes messages of at most ${payload} bytes: set its max_payload to at least ${LEAST_PAYLOAD_BYTES}`;
 }
@@ -323,9 +325,15 @@ function connectFault(error: unknown, servers: readonly string[]): Error {
   return new Error(`no server answers at ${at}: ${reason}`);
 }
 
-/** The error, or one that says that this user has no right to do it. */
+/** The error, or one that says that this user has no right to do it, or that no JetStream answers. */
 function permissionFault(error: unknown, what: string): Error {
   const reason = reasonOf(error);
+  // A leaf node has none of its own: that of the plant answers through it.
+  if (NO_JETSTREAM.test(reason)) {
+    return new PlantRefusal(
+      "the NATS server has no JetStream: add a jetstream section to its configuration, or, if it is a leaf node, look at its connection",
+    );
+  }
   if (REFUSED.test(reason))
     return new PlantRefusal(`this user may not ${what}: see the permissions in the server's configuration`);
   return error instanceof Error ? error : new Error(reason);

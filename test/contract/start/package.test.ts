@@ -92,6 +92,7 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
     "http/client",
     "http/commands",
     "http/demo",
+    "http/demo/plant",
     "storage",
     ...workers.map(({ name }) => `workers/${name}`),
   ];
@@ -104,6 +105,7 @@ t.test("the package has what runs the service, and nothing else", async (t) => {
     "workers/cell-link/MESSAGES.md",
     "workers/cell-link/SESSION.md",
     "workers/plant/PLANT.md",
+    "workers/plant/SCALE.md",
     "http/server/nginx.conf",
     "http/STATISTICS.md",
     "http/package/README.md",

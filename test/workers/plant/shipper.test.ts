@@ -214,7 +214,6 @@ t.test("what a server must have", async (t) => {
   for (const version of ["2.11.9", "2.2.0", "1.20.0"])
     t.equal(serverFault({ ...info, version }), `has version ${version}: 2.12 or newer is needed`);
   t.match(serverFault({}), /^has version unknown: /);
-  t.match(serverFault({ ...info, jetstream: false }), /^has no JetStream: /);
   t.equal(serverFault({ ...info, max_payload: 528_384 }), null);
   t.match(serverFault({ ...info, max_payload: 528_383 }), /^takes messages of at most 528383 bytes: /);
 });
