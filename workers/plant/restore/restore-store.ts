@@ -9,7 +9,7 @@ import { FORMAT_FILE, formatBytes, pathsIn } from "../../../storage/disk/data-di
 import { orWhereMissing } from "../../../storage/disk/file-system-error.js";
 import type { FileSystem } from "../../../storage/disk/file-system-interface.js";
 import { replaceFile } from "../../../storage/disk/whole-files.js";
-import type { LogRecord, RecordLocation } from "../../../storage/log/committed-batch.js";
+import { forEachRecord, type LogRecord, type RecordLocation } from "../../../storage/log/committed-batch.js";
 import { Log } from "../../../storage/log/log.js";
 import { LogReader } from "../../../storage/log/log-reader.js";
 import { decodeChanges, encodeChanges } from "../../../storage/records/change-record.js";
@@ -196,7 +196,9 @@ class Restoring {
     if (this.#lacks.size === 0 && active.length === 0) return;
     const log = await Log.open({
       ...{ fileSystem, directory: metaPath, quarantineDirectory: quarantinePath, durability: "full", usesHints: false },
-      ...{ evidence: null, openingState: () => state.openingState(), onRecords: () => undefined },
+      ...{ evidence: null, openingState: () => state.openingState() },
+      // Nothing proves the last records, so they have been moved to a new segment.
+      onRecords: (batch) => forEachRecord(batch, (record, location) => this.#moved(record, location)),
     });
     const reader = new LogReader({ fileSystem, directory: metaPath });
     const append = async (make: (timeUs: number) => RunState): Promise<void> => {
@@ -226,6 +228,12 @@ class Restoring {
       reader.close();
       await log.close();
     }
+  }
+
+  #moved(record: LogRecord, location: RecordLocation): void {
+    if (record.type !== RECORD_TYPE.runEnded) return;
+    const lack = this.#lacks.get(indexedEnd(record.index).run.id);
+    if (lack !== undefined) lack.location = location;
   }
 
   #message(lastSequence: number): string {
