@@ -1,14 +1,7 @@
 import { capabilityOf, D2_OF_TWO, finite, type Limits } from "./capability.js";
 import { type Histogram, histogramOf } from "./histogram.js";
-import { meanMovingRangeOf, meanOf, quantileOf, rangeOf, standardDeviationOf } from "./value-statistics.js";
-
-/** A part of a check's values, one after the other. */
-export interface TrendBucket {
-  readonly count: number;
-  readonly mean: number | null;
-  readonly minimum: number;
-  readonly maximum: number;
-}
+import type { RunningValues } from "./running-values.js";
+import type { SortedValues } from "./sorted-values.js";
 
 export interface CheckFigures {
   readonly mean: number | null;
@@ -36,45 +29,22 @@ const NOTHING: CheckFigures = {
   histogram: null,
 };
 
-/**
- * The figures of one check.
- *
- * @param values in the order in which they were measured; afterwards they are in another order
- */
-export function checkFigures(values: Float64Array, limits: Limits): CheckFigures {
-  if (values.length === 0) return NOTHING;
-  const range = rangeOf(values);
-  // Rounding must not give equal values a spread, and with it a capability.
-  const isOneValue = range.minimum === range.maximum;
-  const mean = isOneValue ? range.minimum : meanOf(values);
-  const standardDeviation = isOneValue && values.length > 1 ? 0 : standardDeviationOf(values, mean);
-  const short = capabilityOf(mean, meanMovingRangeOf(values) / D2_OF_TWO, limits);
+/** The figures of one check, whose values are both in their order and sorted. */
+export function checkFigures(running: RunningValues, sorted: SortedValues, limits: Limits): CheckFigures {
+  const all = running.all();
+  if (all.count === 0) return NOTHING;
+  const { mean, standardDeviation, minimum, maximum } = all;
+  const short = capabilityOf(mean, running.meanMovingRange / D2_OF_TWO, limits);
   const long = capabilityOf(mean, standardDeviation, limits);
-  const median = quantileOf(values, 0.5);
-  const interquartileRange = quantileOf(values, 0.75) - quantileOf(values, 0.25);
   return {
     mean: finite(mean),
     standard_deviation: finite(standardDeviation),
-    ...range,
-    median: finite(median),
+    ...{ minimum, maximum },
+    median: finite(sorted.quantile(0.5)),
     cp: short.index,
     cpk: short.centred,
     pp: long.index,
     ppk: long.centred,
-    histogram: histogramOf(values, range, interquartileRange),
+    histogram: histogramOf(sorted, all),
   };
-}
-
-/** The bucket of the `nth` of `count` values, when they are shared out evenly to `buckets`. */
-export function bucketOf(nth: number, count: number, buckets: number): number {
-  return Math.floor(((nth + 1) * buckets - 1) / count);
-}
-
-/** The values in `buckets` parts of about the same size, in their order. */
-export function trendOf(values: Float64Array, buckets: number): TrendBucket[] {
-  const n = values.length;
-  return Array.from({ length: buckets }, (_, bucket) => {
-    const [start, end] = [Math.floor((bucket * n) / buckets), Math.floor(((bucket + 1) * n) / buckets)];
-    return { count: end - start, mean: finite(meanOf(values, start, end)), ...rangeOf(values, start, end) };
-  });
 }

@@ -67,18 +67,22 @@ export interface ArtefactWorkOptions extends Pick<ArtefactPoolOptions, "threads"
 export class ArtefactWork {
   readonly #options: ArtefactWorkOptions;
   readonly #pool: ArtefactPool;
+  /** One thread, which starts with the first question: it keeps what it has counted for the next one. */
+  readonly #statistics: ArtefactPool;
   readonly #durations = new Map<string, { labels: { task: string; outcome: string }; durations: DurationCounts }>();
   /** Tasks that failed and have not succeeded since, by subject, and passing shortages, by code; the newest is last. */
   readonly #failures = new Map<string, { atUs: number; text: string }>();
 
   constructor(options: ArtefactWorkOptions) {
     this.#options = options;
-    this.#pool = new ArtefactPool({
+    const poolOptions: ArtefactPoolOptions = {
       ...options,
       queueLimit: options.waitingClients ?? WAITING_CLIENTS,
       taskTimeoutMs: taskLimitMs,
       onOutcome: (outcome) => this.#note(outcome),
-    });
+    };
+    this.#pool = new ArtefactPool(poolOptions);
+    this.#statistics = new ArtefactPool({ ...poolOptions, threads: 1 });
   }
 
   /** Runs a task for a waiting client. */
@@ -90,7 +94,8 @@ export class ArtefactWork {
     const { timers } = this.#options;
     const late = isContinued ? undefined : timers.set(end, FIRST_PIECE_MS);
     try {
-      const made = await this.#pool.run(name, input, { priority: "client", isContinued, signal: ended.signal });
+      const pool = name === "statistics" ? this.#statistics : this.#pool;
+      const made = await pool.run(name, input, { priority: "client", isContinued, signal: ended.signal });
       // A report shows what is left, so its damages are no error.
       for (const damage of "damages" in made ? made.damages : []) {
         this.#options.onReadDamage(new StorageError("capture_damaged", damage));
@@ -130,16 +135,16 @@ export class ArtefactWork {
 
   figures(): ArtefactFigures {
     return {
-      running: this.#pool.running,
-      waitingClients: this.#pool.waiting("client"),
+      running: this.#pool.running + this.#statistics.running,
+      waitingClients: this.#pool.waiting("client") + this.#statistics.waiting("client"),
       waitingBackground: this.#pool.waiting("background"),
       tasks: this.#durations.values(),
     };
   }
 
   /** Ends all tasks at once; they and later ones fail with `closed`. */
-  close(): Promise<void> {
-    return this.#pool.close();
+  async close(): Promise<void> {
+    await Promise.all([this.#pool.close(), this.#statistics.close()]);
   }
 
   #note({ task, error, durationMs }: TaskOutcome): void {

@@ -1,4 +1,5 @@
 import { uuidToBytes } from "../../core/identifiers.js";
+import { lowerBound } from "../../core/lower-bound.js";
 import type { SegmentFindings } from "./segment-findings.js";
 
 /** Which runs of a store are asked for. */
@@ -16,9 +17,17 @@ export interface FindingQuery {
   check: string | null;
 }
 
-/** The places of the matching runs in a segment, in the order in which they ended. */
-export function matchingRuns({ figures, counts }: SegmentFindings, query: FindingQuery): Uint32Array {
-  const { programs, completedAtUs, serials } = figures;
+/**
+ * The places of the matching runs in a segment, in the order in which they ended.
+ *
+ * @param afterSequence only runs whose end is recorded after this record
+ */
+export function matchingRuns(
+  { figures, counts }: SegmentFindings,
+  query: FindingQuery,
+  afterSequence = 0,
+): Uint32Array {
+  const { programs, completedAtUs, serials, sequences } = figures;
   const program = placeOfProgram(figures.programIds, query.programId);
   const serial = query.serialNumber === null ? null : placeOfText(figures, query.serialNumber) + 1;
   const matching = new Uint32Array(counts.runs);
@@ -26,7 +35,8 @@ export function matchingRuns({ figures, counts }: SegmentFindings, query: Findin
   const sinceUs = query.sinceUs ?? 0;
   const untilUs = query.untilUs ?? Number.POSITIVE_INFINITY;
   let count = 0;
-  for (let run = 0; run < counts.runs; run++) {
+  const first = lowerBound(0, counts.runs, (run) => (sequences[run] as number) <= afterSequence);
+  for (let run = first; run < counts.runs; run++) {
     if (programs[run] !== program || (serial !== null && serials[run] !== serial)) continue;
     const timeUs = completedAtUs[run] as number;
     if (timeUs >= sinceUs && timeUs < untilUs) matching[count++] = run;

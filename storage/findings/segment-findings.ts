@@ -29,6 +29,8 @@ export class FindingsReader {
   readonly #fileSystem: FileSystem;
   /** Segments that get no file. */
   readonly #damaged = new Set<number>();
+  /** Segments that had a file when it was looked for. If one is removed later, it is made when its columns are read. */
+  readonly #found = new Set<string>();
   readonly #kept = new LRUCache<string, SegmentFindings>({ maxSize: KEPT_BYTES });
   /** The newest segment. Each question reads what has been added since the one before. */
   #newest: { key: string; scan: FindingsScan; found: SegmentFindings } | undefined;
@@ -66,8 +68,11 @@ export class FindingsReader {
     const files = new FindingsFiles(this.#fileSystem, dataDirectory);
     const segments = await files.segments();
     for (const segment of segments) {
+      const key = `${dataDirectory} ${segment.base} ${segment.nextBase}`;
+      if (this.#found.has(key)) continue;
       const found = await files.identify(segment);
-      if (found === null || this.#damaged.has(segment.base) || (await files.has(found))) continue;
+      if (found !== null && (await files.has(found))) this.#found.add(key);
+      if (found === null || this.#damaged.has(segment.base) || this.#found.has(key)) continue;
       const { isKept } = await this.#make(files, segment, found);
       if (isKept || !this.#damaged.has(segment.base)) return isKept;
     }

@@ -107,8 +107,8 @@ export const STATISTICS_SCHEMAS = {
       histogram: nullable(ref("Histogram", "Distribution of the values."), NO_VALUES),
       trend: listOf(
         "TrendBucket",
-        `The values in order, in at most ${LIMITS.trendBuckets} buckets of about the same count. There are fewer in an answer with more than ` +
-          `${LIMITS.allTrendBuckets / LIMITS.trendBuckets} checks.`,
+        `The values in order, in at most ${LIMITS.trendBuckets} buckets of the same count, a power of two; the last one has what is left. There ` +
+          `are fewer in an answer with more than ${LIMITS.allTrendBuckets / LIMITS.trendBuckets} checks.`,
       ),
     },
     {},

@@ -157,9 +157,10 @@ function modelTrend(
   measured: readonly { run: StoredMeasuredRun; check: { value?: number | null; status: string } }[],
   n: number,
 ) {
-  const buckets = Math.min(200, n);
-  return Array.from({ length: buckets }, (_, at) => {
-    const part = measured.slice(Math.floor((at * n) / buckets), Math.floor(((at + 1) * n) / buckets));
+  let size = 1;
+  while (n > 200 * size) size *= 2;
+  return Array.from({ length: Math.ceil(n / size) }, (_, at) => {
+    const part = measured.slice(at * size, (at + 1) * size);
     const values = part.map(({ check }) => check.value as number);
     return {
       from: timeOf(part[0]!.run.completedAtUs),

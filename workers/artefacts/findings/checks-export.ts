@@ -52,7 +52,7 @@ export async function aqdefStart(
   query: FindingQuery,
   programName: string,
 ): Promise<AqdefStart | { head: null }> {
-  const summary = new ProgramSummary(query);
+  const summary = new ProgramSummary(query, 0);
   try {
     for await (const segment of reader.segments(query.dataDirectory, query.untilSequence)) summary.add(segment);
   } catch (error) {

@@ -1,6 +1,8 @@
 import { LIMITS } from "../../../core/limits.js";
 import { CHECK_STATUSES } from "../../../core/run/quality.js";
 import { RUN_STATUSES } from "../../../core/run/run-state.js";
+import { RunningValues } from "../../../core/statistics/running-values.js";
+import { SortedValues } from "../../../core/statistics/sorted-values.js";
 import { TextTable } from "../../../storage/columns/text-table.js";
 import { textAt } from "../../../storage/findings/finding-columns.js";
 import { type FindingQuery, matchingRuns, wantedSettings } from "../../../storage/findings/finding-query.js";
@@ -8,6 +10,7 @@ import type { SegmentFindings } from "../../../storage/findings/segment-findings
 import { QUALITY_CODES } from "../../../storage/records/index-layout.js";
 
 const COMPLETED = RUN_STATUSES.indexOf("completed");
+const FAILED_CHECK = CHECK_STATUSES.indexOf("failed");
 const PASSED = QUALITY_CODES.indexOf("passed");
 const NO_REPORT = QUALITY_CODES.indexOf(null);
 
@@ -16,7 +19,7 @@ export class TooManyNamesError extends Error {
   override name = "TooManyNamesError";
 }
 
-/** What is known of a check before its values are looked at. */
+/** What is known of a check. */
 export interface CheckSummary {
   readonly name: string;
   /** By place in CHECK_STATUSES. */
@@ -29,6 +32,10 @@ export interface CheckSummary {
   nominal: number;
   threshold: number;
   limitsChanged: boolean;
+  /** The values in the order in which their runs ended. */
+  readonly running: RunningValues;
+  /** The same ones, as long as the summary holds them. */
+  sorted: SortedValues;
 }
 
 /** How a check is told from others while it is counted. */
@@ -48,14 +55,17 @@ export interface DefectCount {
   lastRun: number;
 }
 
-/** Counts a program's runs, checks and defects, segment by segment. */
+/**
+ * Counts a program's runs, checks and defects, segment by segment. It can be kept, and go on when there are more runs: what it says
+ * depends on the runs and their order only.
+ */
 export class ProgramSummary {
   /** By place in RUN_STATUSES. */
   readonly runs: number[] = RUN_STATUSES.map(() => 0);
   /** Completed runs by place in QUALITY_CODES. */
   readonly outcomes: number[] = QUALITY_CODES.map(() => 0);
   /** Of completed runs. */
-  readonly durationsSeconds: number[] = [];
+  readonly durationsSeconds = new SortedValues();
   readonly firstPass = { passed: 0, known: 0 };
   readonly defects = new Map<string | null, DefectCount>();
   readonly #query: FindingQuery;
@@ -64,12 +74,40 @@ export class ProgramSummary {
   readonly #parts = new TextTable();
   readonly #newestRevisions: number[] = [];
   readonly #newestOutcomes: number[] = [];
-  readonly #unnamedParts = { passed: 0, known: 0 };
+  /** Parts whose newest revision passed, and those whose newest revision has an outcome. */
+  readonly finalPass = { passed: 0, known: 0 };
+  readonly #mostValues: number;
+  #values = 0;
+  #mostBuckets: number = LIMITS.trendBuckets;
   #names = 0;
   #runCount = 0;
+  /** The newest segment that it has seen, and the record of its last run there. */
+  #base = 0;
+  #lastSequence = 0;
 
-  constructor(query: FindingQuery) {
+  /** @param mostValues that it holds; if there are more, it holds none */
+  constructor(query: FindingQuery, mostValues: number) {
     this.#query = query;
+    this.#mostValues = mostValues;
+  }
+
+  /** The segment in which it goes on. */
+  get base(): number {
+    return this.#base;
+  }
+
+  /** Whether the checks have their sorted values. */
+  get holdsValues(): boolean {
+    return this.#values <= this.#mostValues;
+  }
+
+  /** About the memory that it takes. */
+  get bytes(): number {
+    const checks = this.#checks.reduce(
+      (sum, { sorted, running }) => sum + sorted.bytes + 128 * running.buckets.length + 1_024,
+      0,
+    );
+    return checks + this.durationsSeconds.bytes + 64 * this.#parts.size;
   }
 
   /** In the order in which they were first seen. */
@@ -94,21 +132,17 @@ export class ProgramSummary {
     });
   }
 
-  /** Parts whose newest revision passed, and those whose newest revision has an outcome. */
-  finalPass(): { passed: number; known: number } {
-    const all = { ...this.#unnamedParts };
-    for (const outcome of this.#newestOutcomes) countOutcome(all, outcome);
-    return all;
-  }
-
-  /** @throws TooManyNamesError */
+  /** Adds the segment's runs, without those that were added before. @throws TooManyNamesError; it cannot go on after that */
   add(segment: SegmentFindings): void {
     const { figures, counts } = segment;
     const { statuses, outcomes, startedAtUs, completedAtUs } = figures;
     const parts = new Int32Array(counts.texts).fill(-1);
     const settings = { wanted: wantedSettings(segment, this.#query), places: new Int32Array(counts.settings).fill(-1) };
     for (const check of this.#checks) check.noted = -1;
-    for (const run of matchingRuns(segment, this.#query)) {
+    const runs = matchingRuns(segment, this.#query, this.#lastSequence);
+    this.#base = segment.base;
+    this.#lastSequence = figures.sequences[counts.runs - 1] ?? this.#lastSequence;
+    for (const run of runs) {
       const status = statuses[run] as number;
       const outcome = outcomes[run] as number;
       this.#runCount++;
@@ -117,7 +151,7 @@ export class ProgramSummary {
       if (status !== COMPLETED) continue;
       this.outcomes[outcome] = (this.outcomes[outcome] as number) + 1;
       const startUs = startedAtUs[run] as number;
-      if (startUs > 0) this.durationsSeconds.push(((completedAtUs[run] as number) - startUs) / 1e6);
+      if (startUs > 0) this.durationsSeconds.add(((completedAtUs[run] as number) - startUs) / 1e6);
       this.#addChecks(segment, run, settings);
       this.#addDefects(segment, run);
     }
@@ -128,7 +162,7 @@ export class ProgramSummary {
     const serial = (figures.serials[run] as number) - 1;
     if (revision === 1) countOutcome(this.firstPass, outcome);
     if (serial < 0) {
-      countOutcome(this.#unnamedParts, outcome);
+      countOutcome(this.finalPass, outcome);
       return;
     }
     let part = parts[serial] as number;
@@ -138,13 +172,18 @@ export class ProgramSummary {
       part = this.#parts.findOrAddBytes(texts, start, textEnds[serial] as number);
       parts[serial] = part;
     }
-    if (part < this.#newestRevisions.length && (this.#newestRevisions[part] as number) > revision) return;
+    if (part < this.#newestRevisions.length) {
+      if ((this.#newestRevisions[part] as number) > revision) return;
+      countOutcome(this.finalPass, this.#newestOutcomes[part] as number, -1);
+    }
+    countOutcome(this.finalPass, outcome);
     this.#newestRevisions[part] = revision;
     this.#newestOutcomes[part] = outcome;
   }
 
   #addChecks(segment: SegmentFindings, run: number, settings: { wanted: Uint8Array; places: Int32Array }): void {
     const { figures } = segment;
+    const timeUs = figures.completedAtUs[run] as number;
     const end = figures.checkEnds[run] as number;
     for (let check = run === 0 ? 0 : (figures.checkEnds[run - 1] as number); check < end; check++) {
       const setting = figures.settings[check] as number;
@@ -157,8 +196,13 @@ export class ProgramSummary {
       const counted = this.#checks[place] as CountedCheck;
       const status = figures.checkStatuses[check] as number;
       counted.counts[status] = (counted.counts[status] as number) + 1;
-      const hasValue = !Number.isNaN(figures.values[check]);
-      if (hasValue) counted.values++;
+      const value = figures.values[check] as number;
+      const hasValue = !Number.isNaN(value);
+      if (hasValue) {
+        counted.values++;
+        counted.running.add(value, timeUs, status === FAILED_CHECK, this.#mostBuckets);
+        this.#hold(counted, value);
+      }
       const noted = 2 * setting + (hasValue ? 1 : 0);
       if (counted.noted === noted) continue;
       counted.noted = noted;
@@ -174,9 +218,26 @@ export class ProgramSummary {
     const place = this.#checks.length;
     this.#placesOfChecks.set(name, place);
     const counts = CHECK_STATUSES.map(() => 0);
+    const series = { running: new RunningValues(), sorted: new SortedValues() };
     const none = { nominal: Number.NaN, threshold: Number.NaN, firstNominal: Number.NaN, firstThreshold: Number.NaN };
-    this.#checks.push({ name, counts, values: 0, units: 0, limitsChanged: false, noted: -1, ...none });
+    this.#checks.push({ name, counts, values: 0, units: 0, limitsChanged: false, noted: -1, ...none, ...series });
+    this.#limitBuckets();
     return place;
+  }
+
+  #hold({ sorted }: CountedCheck, value: number): void {
+    if (!this.holdsValues) return;
+    sorted.add(value);
+    this.#values++;
+    if (!this.holdsValues) for (const check of this.#checks) check.sorted = new SortedValues();
+  }
+
+  /** The more checks there are, the fewer buckets has each. */
+  #limitBuckets(): void {
+    const most = Math.min(LIMITS.trendBuckets, Math.floor(LIMITS.allTrendBuckets / this.#checks.length));
+    if (most === this.#mostBuckets) return;
+    this.#mostBuckets = most;
+    for (const { running } of this.#checks) running.limit(most);
   }
 
   #addDefects({ figures }: SegmentFindings, run: number): void {
@@ -207,9 +268,9 @@ export class ProgramSummary {
   }
 }
 
-function countOutcome(counts: { passed: number; known: number }, outcome: number): void {
-  if (outcome !== NO_REPORT) counts.known++;
-  if (outcome === PASSED) counts.passed++;
+function countOutcome(counts: { passed: number; known: number }, outcome: number, more = 1): void {
+  if (outcome !== NO_REPORT) counts.known += more;
+  if (outcome === PASSED) counts.passed += more;
 }
 
 /** Notes the nominal value and the threshold of a check with a value, if they are not those of the check before it. */

@@ -18,7 +18,7 @@
  * - report: the run's state, the page twice, 400 KiB for each picture, and the memory of a luminance picture.
  * - statistics: 8 bytes for each value of a check that is held at a time (findings/program-statistics.ts), at most 96 MB or one
  *   check's values; the columns of a segment, and those that the reader keeps: 64 MiB of sealed segments, and the newest one three
- *   times; some 50 bytes for each serial number.
+ *   times; some 64 bytes for each serial number; and 192 MiB of what is kept for the next answers (findings/kept-summaries.ts).
  * - aqdefStart, checksPiece: the same without values; half a MiB of text.
  * - makeFindings: a segment's columns, three times.
  * - verify: 1 MiB, twice if a long extent comes after a short one.
@@ -38,6 +38,7 @@ import {
   type ExportTask,
   exportPiece,
 } from "../findings/checks-export.js";
+import { KeptSummaries } from "../findings/kept-summaries.js";
 import { programStatistics, type StatisticsAnswer } from "../findings/program-statistics.js";
 import { loadGrid } from "../frame/frame-grid.js";
 import type { FrameSource } from "../frame/frame-source.js";
@@ -99,6 +100,7 @@ type TaskFunctions = { [N in TaskName]: (input: TaskInput<N>) => Promise<TaskOut
 export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = new MemoryNeed()): TaskFunctions {
   const memory = new ThreadMemory(fileSystem, need);
   const findings = new FindingsReader(fileSystem);
+  const summaries = new KeptSummaries();
   return {
     filter: (source) =>
       memory.withFrame(source, async (kernels, { heights, checkLuminance }) => {
@@ -137,7 +139,7 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
     indexSeries: (source) => indexSeries(fileSystem, source),
     writeSeries: (source) => writeRowBlock(fileSystem, source, source.rowBlock),
     report: (source) => makeReport(fileSystem, memory, source),
-    statistics: ({ query }) => programStatistics(findings, query),
+    statistics: ({ query }) => programStatistics(findings, query, { kept: summaries }),
     aqdefStart: ({ query, programName }) => aqdefStart(findings, query, programName),
     checksPiece: (task) => exportPiece(findings, task),
     makeFindings: async ({ dataDirectory }) => ({ hasMade: await findings.makeMissing(dataDirectory) }),

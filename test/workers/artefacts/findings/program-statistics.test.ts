@@ -3,7 +3,9 @@ import { createRandom } from "../../../../core/random.js";
 import type { QualityCheck } from "../../../../core/run/quality.js";
 import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
 import { FindingsReader } from "../../../../storage/findings/segment-findings.js";
+import { KeptSummaries } from "../../../../workers/artefacts/findings/kept-summaries.js";
 import { programStatistics } from "../../../../workers/artefacts/findings/program-statistics.js";
+import { ProgramSummary } from "../../../../workers/artefacts/findings/program-summary.js";
 import { temporaryDirectory } from "../../../helpers/recorder/recorder-harness.js";
 import { MEASURED_PROGRAM, MeasuredStore, OTHER_PROGRAM } from "../../../helpers/statistics/measured-store.js";
 import { differenceOf, type ModelQuestion, modelStatistics } from "../../../helpers/statistics/statistics-model.js";
@@ -14,6 +16,7 @@ async function textOf(
   store: MeasuredStore,
   question: Partial<ModelQuestion> = {},
   reader = new FindingsReader(nodeFileSystem),
+  kept = new KeptSummaries(),
 ): Promise<string> {
   const {
     programId = MEASURED_PROGRAM,
@@ -23,11 +26,12 @@ async function textOf(
     serialNumber,
     check,
   } = question;
-  const answer = await programStatistics(reader, {
+  const query = {
     ...{ dataDirectory: store.directory, untilSequence, programId },
     ...{ sinceUs: sinceUs ?? null, untilUs: untilUs ?? null },
     ...{ serialNumber: serialNumber ?? null, check: check ?? null },
-  });
+  };
+  const answer = await programStatistics(reader, query, { kept });
   return answer.json === null ? "too many names" : Buffer.from(answer.json).toString();
 }
 
@@ -103,6 +107,93 @@ t.test("statistics while runs are recorded are those of the model at that moment
       );
     }
   }
+});
+
+t.test("an answer that goes on from the one before has the bytes of one that begins anew", async (t) => {
+  for (const seed of [11, 12, 13]) {
+    const store = await storeOf(t);
+    const random = createRandom(seed);
+    const [reader, kept] = [new FindingsReader(nodeFileSystem), new KeptSummaries()];
+    const sinceUs = Date.UTC(2026, 0, 31, 12, 20) * 1000;
+    const questions: Partial<ModelQuestion>[] = [
+      ...[{}, { programId: OTHER_PROGRAM }, { sinceUs }, { untilUs: sinceUs }, { serialNumber: "SN 1" }],
+      ...[{ check: "check ä 0" }, { sinceUs, untilUs: sinceUs + 900_000_000 }],
+    ];
+    for (let step = 0; step < 120; step++) {
+      // New names come late, runs end with an older time, programs are deleted, and the log begins new segments.
+      await store.fill(random, random.integer(0, 4), step < 60 ? 3 : 7);
+      if (random.chance(0.1)) {
+        const completedAtUs = random.pick(store.runs)?.completedAtUs ?? sinceUs;
+        const checks = [
+          { name: `late ${step % 5}`, status: "failed" as const, value: random.normal() * 10 ** (step % 9) },
+        ];
+        await store.add({ completedAtUs, revision: random.integer(1, 3), serialNumber: "SN 1", checks });
+      }
+      if (random.chance(0.03)) await store.append({ kind: "program_deleted", id: OTHER_PROGRAM });
+      const question = random.pick(questions);
+      const untilSequence = random.chance(0.1) ? random.integer(1, store.sequence) : store.sequence;
+      const found = await textOf(store, { ...question, untilSequence }, reader, kept);
+      const what = `seed ${seed}, step ${step}, ${JSON.stringify(question)}`;
+      if (found !== (await textOf(store, { ...question, untilSequence }))) t.fail(what);
+      if (step % 10 > 0) continue;
+      const model = modelStatistics(store.runs, { programId: MEASURED_PROGRAM, ...question, untilSequence });
+      t.equal(differenceOf(JSON.parse(found), model), undefined, what);
+    }
+  }
+});
+
+t.test("an answer goes on from the one before, and reads no older segment", async (t) => {
+  const store = await storeOf(t);
+  await store.fill(createRandom(14), 300);
+  const reader = new FindingsReader(nodeFileSystem);
+  const kept = new KeptSummaries();
+  await textOf(store, {}, reader, kept);
+  await store.fill(createRandom(15), 3);
+  const bases: number[] = [];
+  const { segments } = reader;
+  reader.segments = async function* (...asked) {
+    for await (const segment of segments.apply(reader, asked)) {
+      bases.push(segment.base);
+      yield segment;
+    }
+  };
+  await textOf(store, {}, reader, kept);
+  t.ok(bases.length <= 2 && bases.every((base) => base > 1), `segments ${bases.join()}`);
+  await textOf(store, { check: "check ä 0" }, reader, kept);
+  t.ok(bases.includes(1), "another question reads them all");
+});
+
+t.test("kept: where there is no room, a question must come twice in a row", async (t) => {
+  const kept = new KeptSummaries();
+  const summary = (bytes: number) =>
+    Object.create(ProgramSummary.prototype, {
+      bytes: { value: bytes },
+      holdsValues: { value: true },
+    }) as ProgramSummary;
+  const query = (check: string, untilSequence = 5) => ({
+    ...{
+      dataDirectory: "d",
+      untilSequence,
+      programId: MEASURED_PROGRAM,
+      sinceUs: null,
+      untilUs: null,
+      serialNumber: null,
+      check,
+    },
+  });
+  const large = summary(150 * 1024 * 1024);
+  kept.keep(query("a"), large);
+  for (const other of ["b", "c", "b"]) kept.keep(query(other), summary(100 * 1024 * 1024));
+  t.equal(kept.take(query("a", 4)), undefined, "it has counted more than is asked for");
+  t.equal(kept.take(query("a", 6)), large, "questions that come once do not drive it out");
+  kept.keep(query("a"), large);
+  const second = summary(100 * 1024 * 1024);
+  kept.keep(query("b"), second);
+  kept.keep(query("b"), second);
+  t.same([kept.take(query("a")), kept.take(query("b"))], [undefined, second]);
+  kept.keep(query("d"), summary(1024 ** 3));
+  kept.keep(query("d"), summary(1024 ** 3));
+  t.equal(kept.take(query("d")), undefined, "too large");
 });
 
 t.test("a program without runs, and runs without checks", async (t) => {
@@ -247,7 +338,7 @@ t.test("10,000 different names of checks: all of them, with a shorter trend each
   for (let run = 0; run < 12; run++) await store.add({ checks });
   const found = await statisticsOf(store);
   t.equal(found.checks.length, 10_000);
-  t.same([...new Set(found.checks.map(({ trend }) => trend.length))], [10], "100,000 buckets together");
+  t.same([...new Set(found.checks.map(({ trend }) => trend.length))], [6], "100,000 buckets together at most");
   t.equal((await statisticsOf(store, { check: "check 77" })).checks[0]?.trend.length, 12);
   await store.add({ checks: [{ name: "one more", status: "passed" }] });
   t.equal(await textOf(store), "too many names");
@@ -263,5 +354,6 @@ t.test("more values than are held at a time give the same answer", async (t) => 
     ...{ sinceUs: null, untilUs: null, serialNumber: null, check: null },
   };
   const whole = await programStatistics(reader, query);
-  for (const held of [1, 70, 200]) t.same(await programStatistics(reader, query, held), whole, `${held} values`);
+  for (const mostValues of [1, 70, 200])
+    t.same(await programStatistics(reader, query, { mostValues }), whole, `${mostValues} values`);
 });

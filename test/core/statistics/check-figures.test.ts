@@ -1,17 +1,25 @@
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
 import { capabilityOf, D2_OF_TWO, limitsOf } from "../../../core/statistics/capability.js";
-import { bucketOf, checkFigures, trendOf } from "../../../core/statistics/check-figures.js";
+import { checkFigures } from "../../../core/statistics/check-figures.js";
 import { histogramOf } from "../../../core/statistics/histogram.js";
-import {
-  meanMovingRangeOf,
-  meanOf,
-  quantileOf,
-  rangeOf,
-  standardDeviationOf,
-} from "../../../core/statistics/value-statistics.js";
+import { sortNumbers } from "../../../core/statistics/number-sort.js";
+import { RunningValues } from "../../../core/statistics/running-values.js";
+import { SortedValues } from "../../../core/statistics/sorted-values.js";
 
 const NO_LIMITS = { lower: null, upper: null };
+const running = (values: ArrayLike<number>, mostBuckets = 200): RunningValues => {
+  const all = new RunningValues();
+  for (const [at, value] of Array.from(values).entries()) all.add(value, at, false, mostBuckets);
+  return all;
+};
+const sorted = (values: ArrayLike<number>): SortedValues => {
+  const all = new SortedValues();
+  for (const value of Array.from(values)) all.add(value);
+  return all;
+};
+const figuresOf = (values: ArrayLike<number>, limits: Parameters<typeof checkFigures>[2]) =>
+  checkFigures(running(values), sorted(values), limits);
 const near = (found: number | null, expected: number, digits: number): boolean =>
   found !== null && Math.abs(found - expected) <= 0.5 * 10 ** -digits;
 
@@ -44,9 +52,10 @@ t.test("NIST's reference data sets for mean and standard deviation", async (t) =
     },
   ];
   for (const { name, values, mean, deviation, digits } of sets) {
-    t.ok(near(meanOf(values), mean, 8), `${name}: mean`);
+    const all = running(values).all();
+    t.ok(near(all.mean, mean, 8), `${name}: mean`);
     // The values themselves are rounded to doubles: NumAcc4's have nine digits after the point.
-    t.ok(near(standardDeviationOf(values, meanOf(values)), deviation, digits), `${name}: standard deviation`);
+    t.ok(near(all.standardDeviation, deviation, digits), `${name}: standard deviation`);
   }
 });
 
@@ -54,13 +63,13 @@ t.test(
   "NIST's control chart for individual values (e-Handbook, 6.3.2.2): moving range and control limits",
   async (t) => {
     const flowrates = Float64Array.of(49.6, 47.6, 49.9, 51.3, 47.8, 51.2, 52.6, 52.4, 53.6, 52.1);
-    const range = meanMovingRangeOf(flowrates);
-    const mean = meanOf(flowrates);
+    const range = running(flowrates).meanMovingRange;
+    const { mean } = running(flowrates).all();
     t.ok(near(range, 1.8778, 4), "mean moving range");
     t.ok(near(mean, 50.81, 12), "mean");
     t.ok(near(mean + (3 * range) / D2_OF_TWO, 55.8041, 4), "upper control limit");
     t.ok(near(mean - (3 * range) / D2_OF_TWO, 45.8159, 4), "lower control limit");
-    const { cp, cpk } = checkFigures(flowrates.slice(), { lower: 45.8159, upper: 55.8041 });
+    const { cp, cpk } = figuresOf(flowrates, { lower: 45.8159, upper: 55.8041 });
     t.ok(near(cp, 1, 4) && near(cpk, 1, 4), "limits three of these standard deviations away: Cp and Cpk are 1");
   },
 );
@@ -83,7 +92,7 @@ t.test("the R package SixSigma: 20 bottles of a winery, limits 740 and 760 (ss.d
     ...[755.81, 750.54, 751.05, 749.52, 749.21, 748.38, 748.11, 753.07, 749.56, 750.08],
     ...[747.16, 747.53, 749.22, 746.76, 747.64, 750.46, 749.27, 750.33, 750.26, 751.29],
   );
-  const { pp, ppk } = checkFigures(volumes, { lower: 740, upper: 760 });
+  const { pp, ppk } = figuresOf(volumes, { lower: 740, upper: 760 });
   t.ok(near(pp, 1.58413633507089, 13), `${pp}`);
   t.ok(near(ppk, 1.54651309711296, 13), `${ppk}`);
 });
@@ -103,42 +112,71 @@ t.test("no capability without limits, without spread, and with limits that are c
 t.test("no values, one value, all equal", async (t) => {
   const limits = { lower: 0, upper: 1 };
   t.same(
-    Object.values(checkFigures(new Float64Array(0), limits)).filter((value) => value !== null),
+    Object.values(figuresOf(new Float64Array(0), limits)).filter((value) => value !== null),
     [],
   );
-  const one = checkFigures(Float64Array.of(0.3), limits);
+  const one = figuresOf(Float64Array.of(0.3), limits);
   t.match(one, { mean: 0.3, minimum: 0.3, maximum: 0.3, median: 0.3, standard_deviation: null, cp: null, ppk: null });
   t.same(one.histogram?.counts, [0, 0, 1, 0, 0]);
   // Their sum divided by their count is not 0.1.
-  const equal = checkFigures(new Float64Array(7).fill(0.1), limits);
+  const equal = figuresOf(new Float64Array(7).fill(0.1), limits);
   t.match(equal, { mean: 0.1, standard_deviation: 0, median: 0.1, cp: null, cpk: null, pp: null, ppk: null });
   t.same(equal.histogram?.counts, [0, 0, 7, 0, 0]);
 });
 
 t.test("numbers at the end of what a double holds become null, never infinite and never NaN", async (t) => {
-  const huge = checkFigures(Float64Array.of(1.7e308, -1.7e308, 1.7e308), { lower: -1e308, upper: 1e308 });
+  const huge = figuresOf(Float64Array.of(1.7e308, -1.7e308, 1.7e308), { lower: -1e308, upper: 1e308 });
   const text = JSON.stringify(huge);
   t.equal(text.includes("null"), true);
   for (const value of Object.values(huge))
     t.ok(value === null || typeof value !== "number" || Number.isFinite(value), text);
-  const tiny = checkFigures(Float64Array.of(1e16, 1e16 + 2), NO_LIMITS);
+  const tiny = figuresOf(Float64Array.of(1e16, 1e16 + 2), NO_LIMITS);
   t.equal(tiny.histogram, null, "no edges fit between two neighbouring doubles");
 });
 
-t.test("quantiles are those of the sorted values, whatever their order", async (t) => {
+t.test("quantiles are those of the sorted values, whatever their order, and while values come", async (t) => {
   const random = createRandom(36);
   for (let round = 0; round < 300; round++) {
     const n = random.integer(1, 400);
     const kinds = [() => random.normal(), () => random.integer(0, 3), (at: number) => at, (at: number) => -at];
     const kind = random.pick(kinds);
     const values = Float64Array.from({ length: n }, (_, at) => kind(at));
-    const sorted = values.slice().sort();
-    const share = random.pick([0, 0.25, 0.5, 0.75, 0.9, 0.99, 1, random.next()]);
-    const place = (n - 1) * share;
-    const low = sorted[Math.floor(place)]!;
-    const expected = low + (sorted[Math.ceil(place)]! - low) * (place - Math.floor(place));
-    t.equal(quantileOf(values, share), expected, `round ${round}`);
-    t.same(values.sort(), sorted, "no value is lost");
+    const found = new SortedValues();
+    const often = random.pick([0.01, 0.1, 1]);
+    for (const [at, value] of values.entries()) {
+      found.add(value);
+      if (at < n - 1 && !random.chance(often)) continue;
+      const expected = values.slice(0, at + 1).sort();
+      const share = random.pick([0, 0.25, 0.5, 0.75, 0.9, 0.99, 1, random.next()]);
+      const place = at * share;
+      const low = expected[Math.floor(place)]!;
+      const quantile = low + (expected[Math.ceil(place)]! - low) * (place - Math.floor(place));
+      if (found.quantile(share) !== quantile) t.fail(`seed 36, round ${round}: quantile ${share} of ${at + 1} values`);
+      const bound = random.pick(expected as unknown as number[]);
+      const below = expected.filter((one) => one < bound).length;
+      if (found.countBelow(bound) !== below) t.fail(`seed 36, round ${round}: values below ${bound}`);
+    }
+    t.equal(found.count, n);
+  }
+  t.ok(Number.isNaN(new SortedValues().quantile(0.5)));
+});
+
+t.test("many numbers are sorted as few are", async (t) => {
+  const random = createRandom(39);
+  const kinds = [
+    () => random.normal() * 10 ** random.integer(-300, 300),
+    () => 10 + Math.round(random.normal() * 1e4) / 1e4,
+    () => random.pick([0, -0, 1, -1, 5e-324, -5e-324, 1.7e308, -1.7e308]),
+    () => -random.next(),
+  ];
+  for (const [kind, next] of kinds.entries()) {
+    const numbers = Float64Array.from({ length: random.integer(5_000, 30_000) }, next);
+    const expected = numbers.slice().sort();
+    const found = sortNumbers(numbers);
+    t.ok(
+      found.every((number, at) => Object.is(number, expected[at])),
+      `seed 39, kind ${kind}`,
+    );
   }
 });
 
@@ -150,9 +188,7 @@ t.test("a histogram counts each value once, between its edges", async (t) => {
     const values = Float64Array.from({ length: random.integer(1, 500) }, () =>
       Number((random.normal() * scale).toPrecision(digits)),
     );
-    const range = rangeOf(values);
-    const spread = quantileOf(values, 0.75) - quantileOf(values, 0.25);
-    const { edges = [], counts = [] } = histogramOf(values, range, spread) ?? {};
+    const { edges = [], counts = [] } = histogramOf(sorted(values), running(values).all()) ?? {};
     t.ok(counts.length >= 5 && counts.length <= 50, `${counts.length} bins`);
     const expected = counts.map(
       (_, at) =>
@@ -165,23 +201,47 @@ t.test("a histogram counts each value once, between its edges", async (t) => {
   }
 });
 
-t.test("trend buckets share out the values evenly, in their order", async (t) => {
-  for (const [n, buckets] of [
-    [1, 1],
-    [7, 3],
-    [1000, 200],
-    [1001, 200],
-  ] as const) {
-    const values = Float64Array.from({ length: n }, (_, at) => at);
-    const trend = trendOf(values, buckets);
-    t.equal(
-      trend.reduce((sum, { count }) => sum + count, 0),
-      n,
+t.test("buckets hold a power of two of successive values, and the last one what is left", async (t) => {
+  for (const [n, most, size] of [
+    ...[[1, 200, 1] as const, [200, 200, 1] as const, [201, 200, 2] as const, [401, 200, 4] as const],
+    ...[[7, 3, 4] as const, [1_000, 10, 128] as const],
+  ]) {
+    const { buckets } = running(
+      Float64Array.from({ length: n }, (_, at) => at),
+      most,
     );
-    t.ok(trend.every(({ count }) => count >= Math.floor(n / buckets) && count <= Math.ceil(n / buckets)));
-    for (const at of values) {
-      const { minimum, maximum } = trend[bucketOf(at, n, buckets)]!;
-      t.ok(minimum <= at && at <= maximum, `${at} of ${n}`);
+    t.ok(buckets.length <= most && buckets.length === Math.ceil(n / size), `${n} values in ${buckets.length} buckets`);
+    for (const [nth, { count, mean, minimum, maximum, fromUs, toUs }] of buckets.entries()) {
+      const [first, last] = [nth * size, Math.min(n, (nth + 1) * size) - 1];
+      t.same([count, mean, minimum, maximum], [last - first + 1, (first + last) / 2, first, last], `bucket ${nth}`);
+      t.same([fromUs, toUs], [first, last], "when its first and its last value were");
     }
+  }
+});
+
+t.test("fewer buckets are allowed later: the values stay in their order", async (t) => {
+  const random = createRandom(38);
+  for (let round = 0; round < 100; round++) {
+    const values = Array.from({ length: random.integer(1, 600) }, () => 1e3 + random.normal());
+    const all = new RunningValues();
+    let most = 200;
+    for (const [at, value] of values.entries()) {
+      if (random.chance(0.01)) {
+        most = random.integer(10, most);
+        all.limit(most);
+      }
+      all.add(value, at, value > 1e3, most);
+    }
+    t.ok(all.buckets.length <= most);
+    let next = 0;
+    for (const { count, mean, minimum, maximum, failed, fromUs, toUs } of all.buckets) {
+      const part = values.slice(next, next + count);
+      t.same([fromUs, toUs], [next, next + count - 1]);
+      t.same([minimum, maximum], [Math.min(...part), Math.max(...part)]);
+      t.equal(failed, part.filter((value) => value > 1e3).length);
+      t.ok(near(mean, part.reduce((sum, value) => sum + value, 0) / count, 11), `seed 38, round ${round}`);
+      next += count;
+    }
+    t.equal(next, values.length);
   }
 });
