@@ -59,12 +59,21 @@ export function aqdefRows(names: readonly string[]): RowFormat {
       aqdefTime(completedAtUs),
       ...(serialNumber === null ? [] : [oneLine(serialNumber)]),
     ],
-    setting: ({ name }) => [String(numbers.get(name))],
-    row: ([time, serialNumber], [number], { status, value }) => {
-      const lines = [`K0001/${number} ${value}`, `K0002/${number} ${IS_VALID[status] ? VALID : INVALID}`];
-      lines.push(`K0004/${number} ${time}`);
-      if (serialNumber !== undefined) lines.push(`K0014/${number} ${serialNumber}`);
-      return lines.map((line) => line + LINE_END).join("");
+    setting: ({ name }) => {
+      const number = numbers.get(name);
+      const attribute = (code: number) => `${LINE_END}K0002/${number} ${code}${LINE_END}K0004/${number} `;
+      return [`K0001/${number} `, attribute(VALID), attribute(INVALID), `${LINE_END}K0014/${number} `];
+    },
+    row(out, [time, serialNumber], setting, { status, value }) {
+      out.add(setting[0]!);
+      out.addNumber(value);
+      out.add(setting[IS_VALID[status] ? 1 : 2]!);
+      out.add(time!);
+      if (serialNumber !== undefined) {
+        out.add(setting[3]!);
+        out.add(serialNumber);
+      }
+      out.addAscii(LINE_END);
     },
   };
 }

@@ -4,6 +4,10 @@ import { formatTimeUs } from "../../../core/timestamps.js";
 import { textAt } from "../../../storage/findings/finding-columns.js";
 import type { SegmentFindings } from "../../../storage/findings/segment-findings.js";
 import { UUID_BYTES } from "../../../storage/records/index-layout.js";
+import type { TextBytes } from "./text-bytes.js";
+
+/** Bytes of text that rows have in common. */
+export type Pieces = readonly Uint8Array[];
 
 /** Writes checks as rows of text. What rows have in common is made once for each run, and for each setting. */
 export interface RowFormat {
@@ -13,7 +17,7 @@ export interface RowFormat {
   run(run: RunOfRows): string[];
   /** What the rows of a setting have in common. */
   setting(setting: SettingOfRows): string[];
-  row(run: readonly string[], setting: readonly string[], check: CheckOfRow): string;
+  row(out: TextBytes, run: Pieces, setting: Pieces, check: CheckOfRow): void;
 }
 
 export interface RunOfRows {
@@ -43,7 +47,7 @@ export class SegmentRows {
   readonly #segment: SegmentFindings;
   readonly #format: RowFormat;
   readonly #wanted: Uint8Array;
-  readonly #settings: (string[] | undefined)[] = [];
+  readonly #settings: (Pieces | undefined)[] = [];
 
   /** @param segment with details @param wanted for each setting, whether its rows are */
   constructor(segment: SegmentFindings, format: RowFormat, wanted: Uint8Array) {
@@ -58,28 +62,26 @@ export class SegmentRows {
     return [run === 0 ? 0 : (checkEnds[run - 1] as number), checkEnds[run] as number];
   }
 
-  /** The rows of some checks of a run. */
-  text(run: number, start: number, end: number): string {
+  /** Writes the rows of some checks of a run. */
+  write(out: TextBytes, run: number, start: number, end: number): void {
     const { figures, details } = this.#segment;
     if (details === null) throw new Error("rows need the details of a segment");
     const { values, settings, checkStatuses } = figures;
-    let head: string[] | undefined;
-    let text = "";
+    let head: Pieces | undefined;
     for (let check = start; check < end; check++) {
       const setting = settings[check] as number;
       const value = values[check] as number;
       if (this.#wanted[setting] === 0 || (Number.isNaN(value) && !this.#format.showsWithoutValue)) continue;
-      head ??= this.#format.run(this.#run(run));
+      head ??= encoded(this.#format.run(this.#run(run)));
       const status = CHECK_STATUSES[checkStatuses[check] as number]!;
       const message = details.messages[check] as number;
-      text += this.#format.row(head, this.#setting(setting), {
+      this.#format.row(out, head, this.#setting(setting), {
         status,
         value,
         delta: details.deltas[check] as number,
         message: message === 0 ? null : textAt(details.messageEnds, details.messageTexts, message - 1),
       });
     }
-    return text;
   }
 
   #run(run: number): RunOfRows {
@@ -93,19 +95,24 @@ export class SegmentRows {
     };
   }
 
-  #setting(setting: number): string[] {
+  #setting(setting: number): Pieces {
     const known = this.#settings[setting];
     if (known !== undefined) return known;
     const { figures } = this.#segment;
-    const made = this.#format.setting({
+    const common = this.#format.setting({
       name: textAt(figures.textEnds, figures.texts, figures.names[setting] as number),
       nominal: figures.nominals[setting] as number,
       threshold: figures.thresholds[setting] as number,
       units: CANONICAL_UNITS[figures.units[setting] as number]!,
     });
+    const made = encoded(common);
     this.#settings[setting] = made;
     return made;
   }
+}
+
+function encoded(pieces: readonly string[]): Pieces {
+  return pieces.map((piece) => Buffer.from(piece));
 }
 
 const COLUMNS = [
@@ -129,8 +136,18 @@ export const CSV_ROWS: RowFormat = {
     `,${csvNumber(nominal)},`,
     `,${csvNumber(threshold)},${units},`,
   ],
-  row: ([run], [name, nominal, others], { status, value, delta, message }) =>
-    `${run}${name}${status},${csvNumber(value)}${nominal}${csvNumber(delta)}${others}${csvCell(message)}\n`,
+  row(out, run, setting, { status, value, delta, message }) {
+    out.add(run[0]!);
+    out.add(setting[0]!);
+    out.addAscii(status);
+    out.addAscii(",");
+    if (!Number.isNaN(value)) out.addNumber(value);
+    out.add(setting[1]!);
+    if (!Number.isNaN(delta)) out.addNumber(delta);
+    out.add(setting[2]!);
+    out.addText(csvCell(message));
+    out.addAscii("\n");
+  },
 };
 
 /** One JSON object a line. */
@@ -145,8 +162,20 @@ export const NDJSON_ROWS: RowFormat = {
     `,"nominal":${jsonNumber(nominal)},"delta":`,
     `,"threshold":${jsonNumber(threshold)},"units":"${units}","message":`,
   ],
-  row: ([run], [name, nominal, others], { status, value, delta, message }) =>
-    `${run}${name}${status}","value":${jsonNumber(value)}${nominal}${jsonNumber(delta)}${others}${JSON.stringify(message)}}\n`,
+  row(out, run, setting, { status, value, delta, message }) {
+    out.add(run[0]!);
+    out.add(setting[0]!);
+    out.addAscii(status);
+    out.addAscii('","value":');
+    if (Number.isNaN(value)) out.addAscii("null");
+    else out.addNumber(value);
+    out.add(setting[1]!);
+    if (Number.isNaN(delta)) out.addAscii("null");
+    else out.addNumber(delta);
+    out.add(setting[2]!);
+    out.addText(JSON.stringify(message));
+    out.addAscii("}\n");
+  },
 };
 
 const FORMULA = /^[=+\-@\t\r]/;

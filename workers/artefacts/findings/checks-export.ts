@@ -3,6 +3,7 @@ import type { FindingsReader } from "../../../storage/findings/segment-findings.
 import { aqdefHead, aqdefRows } from "./aqdef.js";
 import { CSV_ROWS, NDJSON_ROWS, type RowFormat, SegmentRows } from "./check-rows.js";
 import { ProgramSummary, TooManyNamesError } from "./program-summary.js";
+import { TextBytes } from "./text-bytes.js";
 
 export type ChecksFormat = "csv" | "ndjson" | "dfq";
 
@@ -37,7 +38,7 @@ export interface ExportPiece {
 }
 
 /** A piece ends with the rows that reach this length. A thread makes it in some milliseconds. */
-const PIECE_CHARACTERS = 512 * 1024;
+const PIECE_BYTES = 512 * 1024;
 /**
  * A piece also ends with the segment in which this time is over, with rows or without: meanwhile the thread is free for others,
  * and a client that has left costs no more than this.
@@ -45,6 +46,8 @@ const PIECE_CHARACTERS = 512 * 1024;
 const PIECE_MS = 200;
 /** Rows of one run that are written in one go: a run may have 10,000 checks. */
 const CHECKS_AT_A_TIME = 1_000;
+/** Room for the rows that go beyond a piece's length. */
+const ROOM_BYTES = 32 * 1024;
 
 /** @returns null if there are more characteristics than an answer may have */
 export async function aqdefStart(
@@ -60,19 +63,19 @@ export async function aqdefStart(
     throw error;
   }
   const checks = summary.checks.filter(({ values }) => values > 0).sort((a, b) => (a.name < b.name ? -1 : 1));
-  const head = bytesOf(aqdefHead({ id: query.programId, name: programName }, checks));
+  // In memory of its own, so that it moves to another thread.
+  const head = new Uint8Array(Buffer.from(aqdefHead({ id: query.programId, name: programName }, checks)));
   return { head, namesJson: JSON.stringify(checks.map(({ name }) => name)) };
 }
 
 export async function exportPiece(
   reader: FindingsReader,
   { query, format, namesJson, from }: ExportTask,
-  { mostCharacters = PIECE_CHARACTERS, mostMs = PIECE_MS } = {},
+  { mostBytes = PIECE_BYTES, mostMs = PIECE_MS } = {},
 ): Promise<ExportPiece> {
   const endMs = performance.now() + mostMs;
   const rows = formatOf(format, namesJson);
-  const parts: string[] = [];
-  let characters = 0;
+  const out = new TextBytes(mostBytes + ROOM_BYTES);
   const options = { needsDetails: true, fromBase: from.base };
   for await (const segment of reader.segments(query.dataDirectory, query.untilSequence, options)) {
     const { base } = segment;
@@ -83,18 +86,14 @@ export async function exportPiece(
       const [start, end] = writer.checksOf(run);
       let check = run === first.run ? Math.max(start, first.check) : start;
       for (; check < end; check += CHECKS_AT_A_TIME) {
-        if (parts.length > 0 && characters >= mostCharacters)
-          return { bytes: bytesOf(parts.join("")), next: { base, run, check } };
-        const text = writer.text(run, check, Math.min(end, check + CHECKS_AT_A_TIME));
-        parts.push(text);
-        characters += text.length;
+        if (out.length > 0 && out.length >= mostBytes) return { bytes: out.bytes(), next: { base, run, check } };
+        writer.write(out, run, check, Math.min(end, check + CHECKS_AT_A_TIME));
       }
     }
     // The next segment is the first one from there on.
-    if (performance.now() >= endMs)
-      return { bytes: bytesOf(parts.join("")), next: { base: base + 1, run: 0, check: 0 } };
+    if (performance.now() >= endMs) return { bytes: out.bytes(), next: { base: base + 1, run: 0, check: 0 } };
   }
-  return { bytes: bytesOf(parts.join("")), next: null };
+  return { bytes: out.bytes(), next: null };
 }
 
 /** The rows of the last AQDEF export: its pieces come one after the other, and their names need not be read for each. */
@@ -104,9 +103,4 @@ function formatOf(format: ChecksFormat, namesJson: string): RowFormat {
   if (format !== "dfq") return format === "csv" ? CSV_ROWS : NDJSON_ROWS;
   if (lastAqdef.namesJson !== namesJson) lastAqdef = { namesJson, rows: aqdefRows(JSON.parse(namesJson) as string[]) };
   return lastAqdef.rows;
-}
-
-/** In memory of their own, so that they move to another thread. */
-function bytesOf(text: string): Uint8Array<ArrayBuffer> {
-  return new Uint8Array(Buffer.from(text));
 }

@@ -90,7 +90,7 @@ t.test("NDJSON read line by line while it comes has every check, in order", asyn
   const store = await filledStore(t, 21);
   const rows: unknown[] = [];
   const lines = createInterface({
-    input: Readable.from(await piecesOf(store, "ndjson", queryOf(store), { mostCharacters: 5_000 })),
+    input: Readable.from(await piecesOf(store, "ndjson", queryOf(store), { mostBytes: 5_000 })),
   });
   for await (const line of lines) rows.push(JSON.parse(line));
   t.strictSame(rows, rowsOf(store));
@@ -101,7 +101,7 @@ t.test("pieces of any size make the same text", async (t) => {
   for (const format of ["csv", "ndjson", "dfq"] as const) {
     const whole = await textOf(store, format);
     for (const most of [0, 1, 300, 40_000]) {
-      const pieces = await piecesOf(store, format, queryOf(store), { mostCharacters: most });
+      const pieces = await piecesOf(store, format, queryOf(store), { mostBytes: most });
       t.equal(Buffer.concat(pieces).toString(), whole, `${format}, pieces of ${most}`);
       t.ok(most > 300 || pieces.length > 50, `${pieces.length} pieces`);
     }
@@ -137,7 +137,7 @@ t.test("AQDEF exports of different checks whose pieces take turns keep their num
       const { query, namesJson, from } = one;
       if (from === null) continue;
       const task = { query, namesJson, from, format: "dfq" as const };
-      const { bytes, next } = await exportPiece(reader, task, { mostCharacters: 2_000 });
+      const { bytes, next } = await exportPiece(reader, task, { mostBytes: 2_000 });
       one.text += Buffer.from(bytes).toString();
       one.from = next;
     }
