@@ -107,7 +107,7 @@ export class ProgramSummary {
       (sum, { sorted, running }) => sum + sorted.bytes + 128 * running.buckets.length + 1_024,
       0,
     );
-    return checks + this.durationsSeconds.bytes + 64 * this.#parts.size;
+    return 1_024 + checks + this.durationsSeconds.bytes + 64 * this.#parts.size;
   }
 
   /** In the order in which they were first seen. */
