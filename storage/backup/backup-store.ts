@@ -16,7 +16,15 @@ import { type CheckProgress, type CheckResult, checkStore } from "../repair/chec
 import { RecordVerifier } from "../repair/record-verifier.js";
 import { readStore, type StoreReading } from "../repair/store-reading.js";
 import { BackupFiles } from "./backup-files.js";
-import { BackupError, type BackupTarget, backupTarget, encodeNote, removeTree } from "./backup-target.js";
+import {
+  BackupError,
+  type BackupNote,
+  type BackupTarget,
+  backupTarget,
+  encodeNote,
+  removeTree,
+  takeUp,
+} from "./backup-target.js";
 import { type CaptureWord, NamedCaptures } from "./named-captures.js";
 
 /** What is in the root of a store and belongs to the process that has it, or is made for the backup anew. */
@@ -56,18 +64,19 @@ export async function backupStore(options: BackupOptions): Promise<Backup> {
   const target = await backupTarget(fileSystem, data, to, store);
   await fileSystem.makeDirectory(target.incompletePath);
   const lock = await lockDirectory(fileSystem, `${target.incompletePath}/lock`);
+  let left = [`${target.path}/lock`];
   try {
-    return await made(options, fileSystem, target, store);
+    return await made(options, fileSystem, target, await takeUp(fileSystem, target, store), store);
   } catch (error) {
+    // Only the lock's folder is left then.
+    left = [`${target.incompletePath}/lock`, target.incompletePath, ...left];
     await removeTree(fileSystem, target.incompletePath, ["lock"]).catch(() => {});
     if (isNoRoom(error) || (error instanceof FileSystemError && error.code === "ENOSPC"))
       throw new BackupError(`there is no room for the backup: ${error.message}; nothing of it was kept`);
     throw error;
   } finally {
     await lock.release();
-    // After a failure only the lock's folder is left.
-    for (const folder of [`${target.incompletePath}/lock`, target.incompletePath, `${target.path}/lock`])
-      await fileSystem.removeDirectory(folder).catch(() => {});
+    for (const folder of left) await fileSystem.removeDirectory(folder).catch(() => {});
   }
 }
 
@@ -75,9 +84,10 @@ async function made(
   options: BackupOptions,
   fileSystem: FileSystem,
   target: BackupTarget,
+  present: BackupNote | null,
   store: string,
 ): Promise<Backup> {
-  const { path, incompletePath, previousPath, present } = target;
+  const { path, incompletePath, previousPath } = target;
   const from = options.data.replace(/(?<=.)\/+$/, "");
   await removeTree(fileSystem, previousPath);
   for (const previous of present === null ? [null] : [path, null]) {
@@ -104,7 +114,7 @@ async function made(
     await files.put(FORMAT_FILE, false);
     await replaceFile(fileSystem, incompletePath, BACKUP_FILE, encodeNote({ ...note, lastSequence }));
     await files.syncNames();
-    await takePlace(fileSystem, target);
+    await takePlace(fileSystem, target, present !== null);
     const { linkedFiles, copiedFiles, copiedBytes } = files;
     return { path, lastSequence, linkedFiles, copiedFiles, copiedBytes, check };
   }
@@ -120,8 +130,9 @@ function damaged({ findings, summary }: CheckResult): BackupError {
   );
 }
 
-async function takePlace(fileSystem: FileSystem, { path, incompletePath, previousPath, present }: BackupTarget) {
-  if (present !== null) await fileSystem.rename(path, previousPath);
+async function takePlace(fileSystem: FileSystem, target: BackupTarget, hasBefore: boolean): Promise<void> {
+  const { path, incompletePath, previousPath } = target;
+  if (hasBefore) await fileSystem.rename(path, previousPath);
   await fileSystem.rename(incompletePath, path);
   await fileSystem.syncDirectory(dirname(path));
   await removeTree(fileSystem, previousPath);
@@ -223,7 +234,10 @@ async function copyCaptures(files: BackupFiles): Promise<{ missing: Set<string>;
   });
   for (const [path, end] of named.growing) {
     const name = `captures/${path}`;
-    if (((await files.sizeOf(name)) ?? 0) < end && !(await files.put(name, false))) missing.add(path);
+    if (((await files.sizeOf(name)) ?? 0) === end) continue;
+    // No record names the bytes behind it yet. After a kill the service writes others there, and the next pass would keep the wrong ones.
+    if (!(await files.put(name, false))) missing.add(path);
+    else if (((await files.sizeOf(name)) ?? 0) > end) await cut(fileSystem, `${files.to}/${name}`, end);
   }
   const { findings, lastSequence } = builder.report;
   for (const { code, segment, offset } of findings) {

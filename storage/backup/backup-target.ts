@@ -27,14 +27,12 @@ export interface BackupTarget {
   incompletePath: string;
   /** The backup of before, for the moment in which the new one takes its place. */
   previousPath: string;
-  /** What the present backup says of itself; null when there is none. */
-  present: BackupNote | null;
 }
 
 /**
- * Says where the backup goes. If a backup was killed while it took its place, the one of before is put back.
+ * Says where the backup goes, without a change.
  *
- * @throws BackupError for a place that is not for a backup of this store; then nothing was changed
+ * @throws BackupError for a place that is not for a backup of this store
  */
 export async function backupTarget(
   fileSystem: FileSystem,
@@ -49,11 +47,26 @@ export async function backupTarget(
   if (isWithin(from, path)) throw new BackupError(`--to: the store is in ${path}: name a folder elsewhere`);
   const target = { path, incompletePath: `${path}.incomplete`, previousPath: `${path}.previous` };
   for (const beside of [target.incompletePath, target.previousPath]) await requireOwn(fileSystem, beside);
-  if ((await fileSystem.statusOf(path)) === null && (await noteIn(fileSystem, target.previousPath)) !== null) {
-    await fileSystem.rename(target.previousPath, path);
+  await presentIn(fileSystem, path, store);
+  return target;
+}
+
+/**
+ * What the present backup says of itself; null when there is none. If a backup was killed while it took its place, the one of before is put back. So
+ * the caller has the lock: another backup may be between its two renames.
+ *
+ * @throws BackupError as `backupTarget`
+ */
+export async function takeUp(
+  fileSystem: FileSystem,
+  { path, previousPath }: BackupTarget,
+  store: string,
+): Promise<BackupNote | null> {
+  if ((await fileSystem.statusOf(path)) === null && (await noteIn(fileSystem, previousPath)) !== null) {
+    await fileSystem.rename(previousPath, path);
     await fileSystem.syncDirectory(dirname(path));
   }
-  return { ...target, present: await presentIn(fileSystem, path, store) };
+  return await presentIn(fileSystem, path, store);
 }
 
 /** The note of the backup in the folder; null for an empty folder, which is removed, and for none. */
@@ -81,7 +94,8 @@ async function presentIn(fileSystem: FileSystem, path: string, store: string): P
 async function requireOwn(fileSystem: FileSystem, path: string): Promise<void> {
   const status = await fileSystem.statusOf(path);
   if (status === null) return;
-  const names = status.kind === "directory" ? (await fileSystem.readDirectory(path)).map(({ name }) => name) : [path];
+  const entries = status.kind === "directory" ? await orWhereMissing(fileSystem.readDirectory(path), []) : null;
+  const names = entries?.map(({ name }) => name) ?? [path];
   const isOwn = names.includes(BACKUP_FILE) || names.every((name) => name === "lock" || name.startsWith(BACKUP_FILE));
   if (!isOwn) throw new BackupError(`--to: ${path} is needed for the backup, but holds other files: move it away`);
 }
@@ -126,9 +140,9 @@ export async function removeTree(fileSystem: FileSystem, path: string, except: r
   for (const { name, isDirectory } of [...entries.filter((one) => !isNote(one)), ...entries.filter(isNote)]) {
     if (except.includes(name)) continue;
     if (isDirectory) await removeTree(fileSystem, `${path}/${name}`);
-    else await fileSystem.unlink(`${path}/${name}`);
+    else await orWhereMissing(fileSystem.unlink(`${path}/${name}`), undefined);
   }
-  if (except.length === 0) await fileSystem.removeDirectory(path);
+  if (except.length === 0) await orWhereMissing(fileSystem.removeDirectory(path), undefined);
 }
 
 const CANNOT_LINK: ReadonlySet<string> = new Set([

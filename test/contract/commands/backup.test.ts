@@ -1,9 +1,18 @@
-import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import { FileSystemError } from "../../../storage/disk/file-system-error.js";
-import { runWithCaptures } from "../../helpers/captures/kept-captures.js";
+import { IMAGE, runWithCaptures } from "../../helpers/captures/kept-captures.js";
 import { nextId, PROGRAM_ID } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
@@ -225,6 +234,67 @@ t.test("of two backups to one place at a time, one is made", async (t) => {
   t.ok(results.some(({ status }) => status === "fulfilled"));
   for (const result of results) if (result.status === "rejected") t.match(result.reason, { code: "directory_locked" });
   t.match(await checkedCopy(to), { ok: true });
+});
+
+t.test("a backup that begins while another takes its place is refused, and changes nothing", async (t) => {
+  const data = await madeStore(t);
+  const to = join(temporaryDirectory(t), "backup");
+  await backupOn({}, data, to);
+  let second: unknown;
+  const rename = async (from: string, place: string): Promise<void> => {
+    await nodeFileSystem.rename(from, place);
+    // The backup of before has its other name now, and the new one has not taken its place yet.
+    if (place === `${to}.previous`) second = await backupOn({}, data, to).catch((error) => error);
+  };
+  t.match(await backupOn({ rename }, data, to), { check: { ok: true } });
+  t.match(second, { code: "directory_locked" });
+  t.same(readdirSync(join(to, "..")), ["backup"]);
+  t.match(await checkedCopy(to), { ok: true });
+});
+
+t.test("of captures that still grow, the copy has what the log names, in each pass", async (t) => {
+  const data = join(temporaryDirectory(t), "data");
+  const to = join(temporaryDirectory(t), "backup");
+  const recorder = await RecorderHarness.start(t, data);
+  const producer = await recorder.connect("controller");
+  const ended = await runWithCaptures(producer, 1);
+  await producer.accept({ type: "run.finish", id: ended.id });
+  const growing = await runWithCaptures(producer, 2);
+  const named = growing.captures.length;
+  const [report, captures] = [`${ended.id}-000.rep`, `${growing.id}-000.cap`];
+  let [passes, copies] = [0, 0];
+  const torn = Buffer.alloc(IMAGE.length, 7);
+  const result = await backupOn(
+    {
+      // The first pass misses a file, so there is another one.
+      sizeOf: (path) =>
+        path.startsWith(data) && path.endsWith(report) && passes++ === 0
+          ? Promise.reject(new FileSystemError("ENOENT", "stat", path))
+          : nodeFileSystem.sizeOf(path),
+      copyFile: async (from, place) => {
+        if (!from.endsWith(captures) || copies++ > 0) return await nodeFileSystem.copyFile(from, place);
+        // Bytes that a service was about to write when it was killed. It writes others when it is back.
+        appendFileSync(from, torn);
+        await nodeFileSystem.copyFile(from, place);
+        truncateSync(from, named);
+        await producer.accept(
+          { type: "file.put", run_id: growing.id, name: "more.png", content_type: "image/png" },
+          IMAGE,
+        );
+      },
+    },
+    data,
+    to,
+  );
+  t.match(result, { check: { ok: true } });
+  t.ok(passes > 1 && copies > 1, "two passes");
+  const [copy = ""] = [...filesIn(to).keys()].filter((name) => name.endsWith(captures));
+  t.same(readFileSync(join(to, copy)), Buffer.concat([growing.captures, IMAGE]));
+  appendFileSync(join(data, copy), torn);
+  await backupOn({}, data, to);
+  t.equal(statSync(join(to, copy)).size, named + IMAGE.length, "nothing behind it");
+  await producer.close();
+  await recorder.stop();
 });
 
 t.test("a backup is put back, and goes on as a store", async (t) => {
