@@ -51,6 +51,20 @@ export class TypedColumn<A extends ColumnArray> {
     this.#chunks[chunk]![row & this.#mask] = value;
   }
 
+  /** Puts a value before this row; the rows from there on move by one. Costs little near the end: each chunk behind it is moved once. */
+  insert(row: number, value: number): void {
+    this.push(value);
+    let last = this.#length - 1;
+    for (; last >>> this.#shift > row >>> this.#shift; last = (last & ~this.#mask) - 1) {
+      const chunk = this.chunkOf(last);
+      chunk.copyWithin(1, 0, last & this.#mask);
+      chunk[0] = this.get((last & ~this.#mask) - 1);
+    }
+    const chunk = this.chunkOf(row);
+    chunk.copyWithin((row & this.#mask) + 1, row & this.#mask, last & this.#mask);
+    this.set(row, value);
+  }
+
   /** The chunk that holds `row`, at `row & (chunkValues - 1)`. */
   chunkOf(row: number): A {
     return this.#chunks[row >>> this.#shift]!;

@@ -22,8 +22,6 @@ export class DeliveryList {
   readonly #createdAtUs: TypedColumn<Float64Array>;
   readonly #statuses: TypedColumn<Uint8Array>;
   readonly #rows = new TypedColumn(Uint32Array, LIST_CHUNK);
-  /** True when a row came after a younger one. That happens if older records were damaged, or the clock was reset. */
-  #isUnsorted = false;
   /** Place of the first row that counts, and the time from which rows count. */
   #from = 0;
   #fromUs = 0;
@@ -39,13 +37,20 @@ export class DeliveryList {
     this.#statuses = statuses;
   }
 
-  /** Adds a pending delivery, the last one in the columns. */
+  /**
+   * Adds a pending delivery, the last one in the columns. It may be older than others: the record of a missed event comes after its attempt, others
+   * come meanwhile. So its place is near the end, where it is cheap to put it in.
+   */
   add(row: number): void {
     const rows = this.#rows;
     const createdAtUs = this.#createdAtUs.get(row);
-    if (rows.length > 0 && this.#createdAtUs.get(rows.get(rows.length - 1)) > createdAtUs) this.#isUnsorted = true;
-    rows.push(row);
-    if (!this.#isUnsorted) this.#leave(createdAtUs - DAY_US, LEAVING_ROWS);
+    if (rows.length === 0 || this.#createdAtUs.get(rows.get(rows.length - 1)) <= createdAtUs) {
+      rows.push(row);
+    } else {
+      rows.insert(this.#placeOf(createdAtUs), row);
+      if (createdAtUs < this.#fromUs) this.#from++;
+    }
+    this.#leave(createdAtUs - DAY_US, LEAVING_ROWS);
   }
 
   /** A record of the delivery came. @param before its status until now @param bytes of the record, as `deliveryError` takes them */
@@ -73,13 +78,11 @@ export class DeliveryList {
 
   /** How many of the rows, oldest first, were created before this time; undefined: all. */
   endBefore(beforeUs: number | undefined): number {
-    if (this.#isUnsorted) this.#sort();
     return beforeUs === undefined ? this.#rows.length : this.#placeOf(beforeUs);
   }
 
   /** @param nowUs ends the 24 hours. Deliveries created in them count, by what they are now. */
   figures(nowUs: number): WebhookFigures {
-    if (this.#isUnsorted) this.#sort();
     this.#leave(nowUs - DAY_US, Number.POSITIVE_INFINITY);
     return {
       ...{ delivered: this.#delivered, failed: this.#failed, lastError: this.#lastError },
@@ -108,14 +111,5 @@ export class DeliveryList {
   #count(status: number, change: 1 | -1): void {
     if (status === DELIVERED) this.#delivered += change;
     else if (status === FAILED) this.#failed += change;
-  }
-
-  #sort(): void {
-    const rows = this.#rows;
-    const sorted = Uint32Array.from({ length: rows.length }, (_, at) => rows.get(at));
-    sorted.sort((a, b) => this.#createdAtUs.get(a) - this.#createdAtUs.get(b));
-    for (const [at, row] of sorted.entries()) rows.set(at, row);
-    this.#isUnsorted = false;
-    this.#from = this.#placeOf(this.#fromUs);
   }
 }

@@ -168,7 +168,10 @@ export class ViewDeliveries {
       const isStatus = wantedStatus === undefined || this.#statuses.get(row) === wantedStatus;
       if (isStatus && (wantedName === undefined || this.#eventNames.get(row) === wantedName))
         found.push(this.#row(row));
-      if (++looked % SEARCHED_ROWS === 0) yield undefined;
+      if (++looked % SEARCHED_ROWS !== 0) continue;
+      yield undefined;
+      // Meanwhile older ones may have come in between.
+      at = list.endBefore(this.#createdAtUs.get(row)) + 1;
     }
     return found;
   }
@@ -186,7 +189,7 @@ export class ViewDeliveries {
     const list = this.#lists[this.#webhooks.entryOf(webhookId)];
     if (list === undefined) return;
     let found: Pick<DeliveryRow, "id" | "createdAtUs">[] = [];
-    const end = list.endBefore(untilUs);
+    let [looked, end] = [0, list.endBefore(untilUs)];
     for (let at = list.endBefore(sinceUs); at < end; at++) {
       const row = list.row(at);
       const [status, eventName] = [
@@ -196,9 +199,11 @@ export class ViewDeliveries {
       if (isWanted(status, eventName)) {
         found.push({ id: this.#ids.idAt(row), createdAtUs: this.#createdAtUs.get(row) });
       }
-      if ((at + 1) % CHOSEN_ROWS !== 0) continue;
+      if (++looked % CHOSEN_ROWS !== 0) continue;
       yield found;
       found = [];
+      at = list.endBefore(this.#createdAtUs.get(row));
+      end = list.endBefore(untilUs);
     }
     yield found;
   }

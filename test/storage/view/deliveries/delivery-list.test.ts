@@ -90,6 +90,56 @@ t.test("a search that finds little stops again and again, so that others can wor
   t.equal(searched(view, idOf(1), { status: "failed" }, 10).pieces, 1, "one that is full ends at once");
 });
 
+t.test("what comes late while a search goes on hides nothing from it", async (t) => {
+  const view = new ViewDeliveries();
+  const put = (nth: number, createdAtUs: number, status: "failed" | "delivered"): void => {
+    const delivery = { ...failedDelivery(null), id: idOf(100 + nth), webhookId: idOf(1), createdAtUs, status };
+    view.put(stored(delivery), { segmentBase: 1, offset: nth, length: 1 });
+  };
+  // The failed ones stand where pieces meet.
+  const isFailed = (nth: number): boolean => nth % 1_024 < 2 || nth % 1_024 === 1_023;
+  const failed: string[] = [];
+  for (let nth = 0; nth < 20_000; nth++) {
+    put(nth, 1_000_000 + 10 * nth, isFailed(nth) ? "failed" : "delivered");
+    if (isFailed(nth)) failed.push(idOf(100 + nth));
+  }
+  let late = 20_000;
+  const putLate = (): void => {
+    for (const atUs of [1_000_005, 1_100_005]) put(late, atUs + late++, "delivered");
+  };
+  const search = view.search(idOf(1), { status: "failed" }, 1_000);
+  let step = search.next();
+  for (; step.done !== true; step = search.next()) putLate();
+  t.same(step.value.map(({ id }) => id).reverse(), failed);
+  const chosen: string[] = [];
+  for (const few of view.between(idOf(1), 0, Number.MAX_SAFE_INTEGER, (status) => status === "failed")) {
+    chosen.push(...few.map(({ id }) => id));
+    putLate();
+  }
+  t.same(chosen, failed);
+});
+
+t.test("one that comes late is put in its place in far less than a millisecond", async (t) => {
+  const view = new ViewDeliveries();
+  const put = (nth: number, createdAtUs: number): void => {
+    const delivery = { ...failedDelivery(null), id: idOf(100 + nth), webhookId: idOf(1), createdAtUs };
+    view.put(stored(delivery), { segmentBase: 1, offset: nth, length: 1 });
+  };
+  for (let nth = 0; nth < 100_000; nth++) put(nth, 1_000_000 + 10 * nth);
+  const times: number[] = [];
+  for (let nth = 0; nth < 1_000; nth++) {
+    // A receiver that takes its time: thousands came meanwhile.
+    const beganMs = performance.now();
+    put(100_000 + nth, 1_000_000 + 10 * 95_000 + 10 * nth + 5);
+    view.figuresOf(idOf(1), 2_000_000);
+    view.ofWebhook(idOf(1), null, 20);
+    times.push(performance.now() - beganMs);
+  }
+  const median = times.sort((a, b) => a - b)[500] as number;
+  t.ok(median < 0.5, `${median} ms`);
+  t.comment(`one put in among 100,000, with figures and a page: ${median.toFixed(3)} ms`);
+});
+
 /** The answer of a search, and in how many pieces it was found. */
 function searched(view: ViewDeliveries, ...asked: Parameters<ViewDeliveries["search"]>) {
   const search = view.search(...asked);
