@@ -86,31 +86,21 @@ export class ResendItems {
   }
 }
 
-/** Collects the deliveries of a resend. */
+/** Writes the deliveries of a resend, so many as are told at first: so the bytes of many are never copied. */
 export class ResendItemsBuilder {
-  #bytes = new Uint8Array(64 * RESEND_ITEM_BYTES);
+  readonly bytes: Uint8Array<ArrayBuffer>;
   #count = 0;
 
-  get count(): number {
-    return this.#count;
+  constructor(count: number) {
+    this.bytes = new Uint8Array(count * RESEND_ITEM_BYTES);
   }
 
   add({ deliveryId, missed }: ResendItem): void {
-    const at = this.#count * RESEND_ITEM_BYTES;
-    if (at === this.#bytes.length) {
-      const larger = new Uint8Array(2 * this.#bytes.length);
-      larger.set(this.#bytes);
-      this.#bytes = larger;
-    }
-    writeUuid(deliveryId, this.#bytes, at);
+    const at = this.#count++ * RESEND_ITEM_BYTES;
+    writeUuid(deliveryId, this.bytes, at);
     if (missed !== null) {
-      writeUuid(missed.runId, this.#bytes, at + 16);
-      this.#bytes[at + 32] = EVENT_NAMES.indexOf(missed.eventName);
+      writeUuid(missed.runId, this.bytes, at + 16);
+      this.bytes[at + 32] = EVENT_NAMES.indexOf(missed.eventName);
     }
-    this.#count++;
-  }
-
-  items(): Uint8Array {
-    return this.#bytes.slice(0, this.#count * RESEND_ITEM_BYTES);
   }
 }

@@ -135,7 +135,8 @@ export class RecorderHandle {
     const id = ++this.#lastRequest;
     const reply = await new Promise<WebhookReply>((resolve) => {
       this.#requests.set(id, resolve);
-      this.#post({ kind: "request", id, request });
+      // A resend has up to eight megabytes of items. A copy of them would hold up the front.
+      this.#post({ kind: "request", id, request }, request.op === "resend" ? [request.items.buffer] : []);
       const drop = (): void => {
         if (this.#requests.has(id)) this.#post({ kind: "request_dropped", id });
       };

@@ -9,8 +9,8 @@ export type WebhookRequest =
   | { op: "rotate_secret"; webhookId: string; rotation: RotateSecret }
   /** Makes the service's signing key, if there is none yet. */
   | { op: "signing_key" }
-  /** One attempt of each of these deliveries: `items` as storage/records/resend-record.ts has them, at least one. */
-  | { op: "resend"; webhookId: string; perSecond: number; items: Uint8Array }
+  /** One attempt of each of these deliveries: `items` as storage/records/resend-record.ts has them, at least one. They go to the recorder. */
+  | { op: "resend"; webhookId: string; perSecond: number; items: Uint8Array<ArrayBuffer> }
   /** Refused while a resend of this webhook runs. */
   | { op: "require_no_resend"; webhookId: string }
   | { op: "resend_figures" | "cancel_resend"; webhookId: string; resendId: string }

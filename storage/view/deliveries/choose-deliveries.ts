@@ -34,7 +34,7 @@ export async function chooseDeliveries(
   query: ResendQuery,
   most: number,
   giveWay: GiveWay,
-): Promise<{ count: number; items: Uint8Array }> {
+): Promise<{ count: number; items: Uint8Array<ArrayBuffer> }> {
   const chosen: Chosen[] = [];
   const isFull = (): boolean => chosen.length > most;
   const isNamed = (name: string): boolean => query.eventNames === undefined || query.eventNames.includes(name);
@@ -49,12 +49,12 @@ export async function chooseDeliveries(
     const names = webhook.subscribedEvents.filter(isNamed);
     await addMissed(tables, webhook.id, query, names, chosen, isFull, giveWay);
   }
-  const builder = new ResendItemsBuilder();
+  const builder = new ResendItemsBuilder(chosen.length);
   for (const [at, one] of (await inOrder(chosen, giveWay)).entries()) {
     builder.add(one);
     if (at % LOOKED_AT === LOOKED_AT - 1) await giveWay();
   }
-  return { count: builder.count, items: builder.items() };
+  return { count: chosen.length, items: builder.bytes };
 }
 
 async function addMissed(

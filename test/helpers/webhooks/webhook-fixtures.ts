@@ -68,10 +68,10 @@ export const RESEND: Resend = {
 
 /** A resend of one delivery, and of one missed event. */
 export function resendItems(runId: string): Uint8Array {
-  const builder = new ResendItemsBuilder();
+  const builder = new ResendItemsBuilder(2);
   builder.add({ deliveryId: DELIVERY_ID, missed: null });
   builder.add({ deliveryId: EVENT_ID, missed: { runId, eventName: "ProgramFailed" } });
-  return builder.items();
+  return builder.bytes;
 }
 
 export function resendChanges(runId: string): WebhookChange[] {
