@@ -16,7 +16,7 @@ export const RESEND_STATE_MEANINGS = {
   running: "deliveries are still to be attempted.",
   done: "each delivery had its attempt.",
   cancelled:
-    "somebody ended it, or the webhook was deleted. At most eight attempts that had begun, or waited for their turn, still end.",
+    "somebody ended it, or the webhook was deleted. Attempts that had begun, at most eight, still end, and are counted then.",
 } as const;
 export type ResendState = keyof typeof RESEND_STATE_MEANINGS;
 export const RESEND_STATES = valuesOf(RESEND_STATE_MEANINGS);

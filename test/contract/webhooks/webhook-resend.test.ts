@@ -1,3 +1,5 @@
+import type { ServerResponse } from "node:http";
+import { setTimeout as pause } from "node:timers/promises";
 import t from "tap";
 import type { components } from "../../../http/client/interface-types.js";
 import type { ContractClient } from "../../helpers/http/contract-client.js";
@@ -153,6 +155,59 @@ t.test("one at a time; a cancelled one stops, and so does that of a deleted webh
   await client.delete("/webhooks/{webhook_id}", { path });
   const other = { path: { ...path, resend_id: next.resend_id } };
   t.match(await client.get("/webhooks/{webhook_id}/resends/{resend_id}", other), { state: "cancelled" });
+});
+
+t.test("a cancel takes back attempts that wait for a place, and counts those that had begun", async (t) => {
+  const { service, client } = await start(t);
+  let held: ServerResponse[] | undefined;
+  const target = await receiver(t, (_, response) => {
+    if (held === undefined) response.writeHead(503).end();
+    else held.push(response);
+  });
+  const events = { subscribed_events: ["ProgramCompleted" as const], max_retries: 0, delivery_timeout_seconds: 10 };
+  const { id } = await client.post("/webhooks", { body: { name: "mes", url: target.url, ...events } });
+  const path = { webhook_id: id };
+  const producer = await producerOf(t, service);
+  for (let run = 0; run < 12; run++) await completedRun(producer);
+  const failed = await settled(client, id, 12);
+  target.requests.length = 0;
+  held = [];
+  const body = { since: LONG_AGO, per_second: 1000 };
+  const cancelledWhen = async (isReady: () => Promise<void>) => {
+    const { resend_id } = await client.post("/webhooks/{webhook_id}/resend", { path, body });
+    await isReady();
+    const resend = { path: { ...path, resend_id } };
+    await client.delete("/webhooks/{webhook_id}/resends/{resend_id}", resend);
+    return resend;
+  };
+  const answerAll = (): void => {
+    for (const response of held?.splice(0) ?? []) response.writeHead(204).end();
+  };
+  const allWait = async (): Promise<void> => {
+    const isSo = /^inspection_webhook_requests_waiting 16$/m;
+    while (!isSo.test((await client.raw("GET", "/metrics")).body.toString())) await pause(10);
+  };
+  // Retries have all places of the receiver. So the eight of the resend wait.
+  const retries = failed.slice(0, 8).map((one) => client.rawJson("POST", `/webhook-deliveries/${one.id}/retry`, {}));
+  await target.received(8);
+  const waited = await cancelledWhen(allWait);
+  answerAll();
+  t.ok((await Promise.all(retries)).every(({ status }) => status === 200));
+  t.match(await client.get("/webhooks/{webhook_id}/resends/{resend_id}", waited), { attempted: 0, state: "cancelled" });
+  await client.until("/webhooks/{webhook_id}/deliveries", (page) => page.every((one) => one.status !== "pending"), {
+    path,
+  });
+  t.equal(target.requests.length, 8, "none of the resend");
+
+  const begun = await cancelledWhen(() => target.received(12));
+  t.match(await client.get("/webhooks/{webhook_id}/resends/{resend_id}", begun), { attempted: 0, state: "cancelled" });
+  answerAll();
+  const counted = await client.until(
+    "/webhooks/{webhook_id}/resends/{resend_id}",
+    ({ attempted }) => attempted === 4,
+    begun,
+  );
+  t.same(counted, { deliveries: 4, attempted: 4, delivered: 4, failed: 0, state: "cancelled" });
 });
 
 t.test("of two that are asked for at once one begins; a cancel that was answered holds after a kill", async (t) => {

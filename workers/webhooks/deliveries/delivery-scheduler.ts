@@ -103,13 +103,14 @@ export class DeliveryScheduler {
   }
 
   /** Makes one attempt of a delivery for a resend, after whatever is under way, even if the receiver has taken the delivery. */
-  resend(deliveryId: string, webhookId: string, answer: InlineAnswer): void {
+  resend(deliveryId: string, webhookId: string, answer: InlineAnswer): InlineRequest | undefined {
     const runner = this.#runner;
-    if (runner.requests.isStopped) return;
+    if (runner.requests.isStopped) return undefined;
     const tracked = runner.get(deliveryId) ?? runner.takeOut(deliveryId, webhookId);
-    runner.requests.add(tracked, answer, true);
+    const request = runner.requests.add(tracked, answer, true);
     runner.happens(tracked, { event: "requested" });
     runner.pump();
+    return request;
   }
 
   /** Nobody waits for the request any more. An attempt under way goes on and is recorded; one that has not begun is not made. */

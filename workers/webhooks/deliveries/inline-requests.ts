@@ -94,10 +94,11 @@ export class InlineRequests {
   }
 
   /** Answers a request once the delivery's latest record is committed. */
-  answerRecorded(request: InlineRequest, { id, sequence, isRecorded }: TrackedDelivery): void {
+  answerRecorded(request: InlineRequest, { id, sequence, isRecorded, delivery }: TrackedDelivery): void {
+    const outcome = { deliveryId: id, isDelivered: delivery?.status === "delivered" };
     this.#commits.add(sequence, (isCommitted) => {
       const error = new ServiceError("unavailable", "the outcome could not be recorded", {});
-      this.answer(request, isCommitted && isRecorded ? { deliveryId: id } : { error });
+      this.answer(request, isCommitted && isRecorded ? outcome : { error });
     });
   }
 

@@ -19,7 +19,7 @@ export type FoundRun =
   | { kind: "unreadable"; reason: string };
 
 /** Answers a request for an inline attempt, once: with the delivery when its outcome is committed, or with the reason why there is none. */
-export type InlineAnswer = (outcome: { deliveryId: string } | { error: ServiceError }) => void;
+export type InlineAnswer = (outcome: { deliveryId: string; isDelivered: boolean } | { error: ServiceError }) => void;
 
 /** One inline attempt, a test or a manual retry, that somebody waits for, or one of a resend. */
 export interface InlineRequest {

@@ -107,19 +107,22 @@ export class ResendService {
     if (running !== undefined) this.#resender.cancel(running);
   }
 
-  #attempt({ deliveryId, missed }: ResendItem, webhookId: string, answer: InlineAnswer): void {
+  /** @returns takes the attempt back, unless it has begun */
+  #attempt({ deliveryId, missed }: ResendItem, webhookId: string, answer: InlineAnswer): () => void {
     const { state, deliveries } = this.#options;
     const kept = state.webhooks.get(webhookId);
-    if (missed === null || kept === undefined) {
-      deliveries.resend(deliveryId, webhookId, answer);
-      return;
+    if (missed !== null && kept !== undefined) {
+      const { onFailureMode } = kept.webhook;
+      this.#missed.set(deliveryId, { ...missed, deliveryId, webhookId, onFailureMode });
     }
-    const { onFailureMode } = kept.webhook;
-    this.#missed.set(deliveryId, { ...missed, deliveryId, webhookId, onFailureMode });
-    deliveries.resend(deliveryId, webhookId, (outcome) => {
+    const request = deliveries.resend(deliveryId, webhookId, (outcome) => {
       this.#missed.delete(deliveryId);
       answer(outcome);
     });
+    return () => {
+      if (request !== undefined)
+        deliveries.drop(request, new ServiceError("unavailable", "the resend was cancelled", {}));
+    };
   }
 
   /** The content of this delivery is needed. True if it is one of a missed event: then its content is made. */
@@ -135,7 +138,9 @@ export class ResendService {
   /** Takes the front's answer to `askForRun`. */
   runContent(deliveryId: string, found: FoundRun): void {
     const missed = this.#missed.get(deliveryId);
-    if (missed !== undefined) this.#options.deliveries.content(deliveryId, this.#content(missed, found));
+    // Without it, the attempt was taken back meanwhile. There is no such delivery then.
+    const content: FoundDelivery = missed === undefined ? { kind: "unknown" } : this.#content(missed, found);
+    this.#options.deliveries.content(deliveryId, content);
   }
 
   #content(missed: MissedDelivery, found: FoundRun): FoundDelivery {

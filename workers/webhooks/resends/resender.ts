@@ -13,11 +13,17 @@ const MOST_READS = 3;
 export interface ResenderOptions {
   states: ResendStates;
   timers: Timers;
-  /** Makes one attempt. It answers when the outcome is committed, or says why there is none. */
-  attempt(item: ResendItem, webhookId: string, answer: InlineAnswer): void;
+  /** Makes one attempt. It answers when the outcome is committed, or says why there is none. @returns takes it back, unless it has begun */
+  attempt(item: ResendItem, webhookId: string, answer: InlineAnswer): () => void;
   /** Records that the resend has ended. Throws if that cannot be recorded now. @returns the record's sequence number */
   end(resend: Resend): number;
   report(what: string, error: unknown): void;
+}
+
+/** An attempt that is under way or waits for a place. */
+interface UnderWay {
+  /** Does nothing once the attempt has begun. */
+  takeBack(): void;
 }
 
 /** What is under way of one resend. */
@@ -25,7 +31,7 @@ interface Work {
   readonly running: RunningResend;
   /** Place of the next one that was not begun. */
   next: number;
-  underWay: number;
+  readonly underWay: Set<UnderWay>;
   /** Places of those that are to be tried again now. */
   again: number[];
   /** Timers of those that wait to be tried again. */
@@ -34,6 +40,8 @@ interface Work {
   readonly unread: Map<number, number>;
   /** Deliveries that cannot be read. */
   unreadable: number;
+  /** An attempt ended after the record of the cancelled resend. */
+  isUncounted: boolean;
   /** The timer until the next attempt may begin; null if it may begin now. */
   timer: unknown;
 }
@@ -67,28 +75,34 @@ export class Resender {
   begun(id: string): void {
     const running = this.#options.states.get(id);
     if (running === undefined || this.#works.has(id)) return;
-    const nothing = { next: 0, underWay: 0, again: [], unreadable: 0, timer: null };
-    const work: Work = { running, ...nothing, postponed: new Set(), unread: new Map() };
+    const nothing = { next: 0, again: [], unreadable: 0, isUncounted: false, timer: null };
+    const work: Work = { running, ...nothing, underWay: new Set(), postponed: new Set(), unread: new Map() };
     this.#works.set(id, work);
     this.#proceed(work);
   }
 
-  /** Ends it. Attempts under way go on. @returns the sequence number of its last record; undefined if that cannot be written now */
+  /**
+   * Ends it, and takes back what has not begun. Attempts that have begun go on. When the last of them has ended, a second record counts them.
+   *
+   * @returns the sequence number of its record; undefined if that cannot be written now
+   */
   cancel(running: RunningResend): number | undefined {
-    return this.#end(running, "cancelled", this.#works.get(running.resend.id));
+    const work = this.#works.get(running.resend.id);
+    const sequence = this.#end(running, "cancelled", work);
+    if (sequence !== undefined) for (const { takeBack } of [...(work?.underWay ?? [])]) takeBack();
+    return sequence;
   }
 
   /** Begins the next attempt, if it may begin; ends the resend if there is none. */
   #proceed(work: Work): void {
     const { running } = work;
     if (!this.#isRunning || work.timer !== null || !this.#works.has(running.resend.id)) return;
-    if (work.underWay >= MOST_UNDER_WAY) return;
+    if (work.underWay.size >= MOST_UNDER_WAY) return;
     const nth = this.#takeNext(work);
     if (nth === undefined) {
-      if (work.underWay + work.postponed.size === 0) this.#end(running, "done", work);
+      if (work.underWay.size + work.postponed.size === 0) this.#end(running, "done", work);
       return;
     }
-    work.underWay++;
     work.timer = this.#options.timers.set(
       () => {
         work.timer = null;
@@ -96,11 +110,43 @@ export class Resender {
       },
       Math.ceil(1000 / running.resend.perSecond),
     );
-    this.#options.attempt(running.item(nth), running.resend.webhookId, (outcome) => {
-      work.underWay--;
+    this.#attempt(work, nth);
+  }
+
+  #attempt(work: Work, nth: number): void {
+    const { running, underWay } = work;
+    const one: UnderWay = { takeBack: () => {} };
+    underWay.add(one);
+    one.takeBack = this.#options.attempt(running.item(nth), running.resend.webhookId, (outcome) => {
+      underWay.delete(one);
+      if (!this.#works.has(running.resend.id)) {
+        this.#endedLate(work, outcome);
+        return;
+      }
       if ("error" in outcome) this.#notMade(work, nth, outcome.error.data.code);
       this.#proceed(work);
     });
+  }
+
+  /** An attempt has ended that had begun when its resend was cancelled. Nobody else counts it then. */
+  #endedLate(work: Work, outcome: Parameters<InlineAnswer>[0]): void {
+    const { running, underWay } = work;
+    if (!("error" in outcome)) {
+      running.noted({ id: outcome.deliveryId, status: outcome.isDelivered ? "delivered" : "failed" });
+      work.isUncounted = true;
+    }
+    if (underWay.size > 0 || !work.isUncounted) return;
+    work.isUncounted = false;
+    try {
+      this.#record(running, "cancelled", work);
+    } catch (error) {
+      this.#options.report("the last attempts of a cancelled resend could not be counted", error);
+    }
+  }
+
+  #record({ resend, figures }: RunningResend, state: ResendState, work: Work | undefined): number {
+    const failed = figures.failed + (work?.unreadable ?? 0);
+    return this.#options.end({ ...resend, ...figures, failed, state });
   }
 
   #takeNext(work: Work): number | undefined {
@@ -118,7 +164,7 @@ export class Resender {
     const { running, unread } = work;
     if (!this.#isRunning) return;
     if (code === "webhook_deleted") {
-      this.#end(running, "cancelled", work);
+      this.cancel(running);
       return;
     }
     if (code !== "unavailable") {
@@ -138,11 +184,9 @@ export class Resender {
   }
 
   #end(running: RunningResend, state: ResendState, work: Work | undefined): number | undefined {
-    const { resend, figures } = running;
-    const unreadable = work?.unreadable ?? 0;
     let sequence: number;
     try {
-      sequence = this.#options.end({ ...resend, ...figures, failed: figures.failed + unreadable, state });
+      sequence = this.#record(running, state, work);
     } catch (error) {
       this.#options.report("the end of a resend could not be recorded", error);
       if (work === undefined || !this.#isRunning) return undefined;
@@ -155,7 +199,7 @@ export class Resender {
       return undefined;
     }
     for (const timer of [work?.timer, ...(work?.postponed ?? [])]) this.#options.timers.clear(timer);
-    this.#works.delete(resend.id);
+    this.#works.delete(running.resend.id);
     return sequence;
   }
 }

@@ -16,20 +16,30 @@ const SEED = Number(process.env.TEST_SEED ?? 5);
 
 /** A resend of so many deliveries. The test ends its attempts. */
 function resending(count: number, perSecond = 20, states = new ResendStates()) {
-  const builder = new ResendItemsBuilder();
+  const builder = new ResendItemsBuilder(count);
   for (let nth = 0; nth < count; nth++) builder.add({ deliveryId: countedId(nth), missed: null });
   const resend: Resend = { ...RESEND, deliveries: count, perSecond };
-  if (states.running().length === 0) states.put(resend, builder.items());
+  if (states.running().length === 0) states.put(resend, builder.bytes);
   const timers = new ManualTimers();
   const underWay = new Map<string, InlineAnswer>();
+  /** Those that have left the queue. */
+  const sent = new Set<string>();
   const begun: { id: string; atMs: number }[] = [];
   const ends: Resend[] = [];
+  /** Those whose attempt was taken back before it began. */
+  const takenBack: string[] = [];
   let isFull = false;
   const resender = new Resender({
     ...{ states, timers },
     attempt: ({ deliveryId }, _webhookId, answer) => {
       begun.push({ id: deliveryId, atMs: timers.nowMs() });
       underWay.set(deliveryId, answer);
+      return () => {
+        if (sent.has(deliveryId)) return;
+        takenBack.push(deliveryId);
+        underWay.delete(deliveryId);
+        answer({ error: new ServiceError("unavailable", "taken back", {}) });
+      };
     },
     end: (ended) => {
       if (isFull) throw new Error("the log is full");
@@ -47,10 +57,10 @@ function resending(count: number, perSecond = 20, states = new ResendStates()) {
     }
     // The record comes before the answer.
     states.noted({ id, status: outcome });
-    taken({ deliveryId: id });
+    taken({ deliveryId: id, isDelivered: outcome === "delivered" });
   };
   const setFull = (is: boolean) => (isFull = is);
-  return { states, timers, resender, begun, ends, underWay, answer, setFull };
+  return { states, timers, resender, begun, ends, underWay, sent, takenBack, answer, setFull };
 }
 
 t.test("oldest first, at most so many in a second, at most eight under way", async (t) => {
@@ -127,7 +137,6 @@ t.test("what cannot be read is tried three times and has failed; a deleted webho
   cancelled.setFull(false);
   t.equal(cancelled.resender.cancel(running), 1, "its record");
   const count = cancelled.begun.length;
-  for (const id of [...cancelled.underWay.keys()]) cancelled.answer(id, "delivered");
   cancelled.timers.advance(10_000);
   t.equal(cancelled.begun.length, count, "none begins");
   t.match(cancelled.ends, listOf({ deliveries: 50, attempted: 0, state: "cancelled" }));
@@ -136,6 +145,30 @@ t.test("what cannot be read is tried three times and has failed; a deleted webho
   stopped.answer(countedId(0), new ServiceError("unavailable", "later", {}));
   stopped.resender.stop();
   t.equal(stopped.timers.armed, 0, "nothing keeps the process from ending");
+});
+
+t.test("a cancel takes back what has not begun, and counts what went", async (t) => {
+  const { states, timers, resender, begun, ends, underWay, sent, takenBack, answer } = resending(50);
+  resender.begin();
+  timers.advance(1_000);
+  const ids = begun.map(({ id }) => id);
+  t.equal(ids.length, 8);
+  for (const id of ids.slice(0, 3)) sent.add(id);
+  answer(ids[0]!, "delivered");
+  resender.cancel(states.get(RESEND.id)!);
+  t.same(
+    takenBack,
+    begun.slice(3).map(({ id }) => id),
+  );
+  t.same([...underWay.keys()], ids.slice(1, 3), "what was sent goes on");
+  t.match(ends, listOf({ deliveries: 50, attempted: 1, delivered: 1, state: "cancelled" }), "at once");
+  answer(ids[1]!, "failed");
+  answer(ids[2]!, "delivered");
+  const figures = { deliveries: 50, attempted: 3, delivered: 2, failed: 1, state: "cancelled" };
+  t.match(states.figures(RESEND.id, RESEND.webhookId), figures);
+  t.equal(ends.length, 2, "one more record, for all of them");
+  timers.advance(60_000);
+  t.equal(timers.armed + states.running().length, 0, "nothing is left");
 });
 
 t.test("100,000 deliveries take little memory", async (t) => {
