@@ -4,6 +4,7 @@ import { lockDirectory } from "../disk/directory-lock.js";
 import { nodeFileSystem } from "../disk/file-system.js";
 import { FileSystemError, isNoRoom, orWhereMissing } from "../disk/file-system-error.js";
 import type { FileSystem } from "../disk/file-system-interface.js";
+import { replacing } from "../disk/tolerant-reads.js";
 import { readWholeFile, replaceFile, TEMPORARY_SUFFIX, withFile } from "../disk/whole-files.js";
 import { forEachRecord, isOwnRecord, type LogRecord } from "../log/committed-batch.js";
 import { hintName } from "../log/hint-format.js";
@@ -153,36 +154,53 @@ async function basesIn(fileSystem: FileSystem, metaPath: string): Promise<number
 
 async function copyStore(files: BackupFiles): Promise<void> {
   for (const folder of ["meta", "captures", "quarantine"]) await files.makeFolder(folder);
-  let end = -1;
+  const seen: Seen = { named: new NamedCaptures(), missing: new Set(), openBase: 0 };
   for (let pass = 0; pass < MOST_PASSES; pass++) {
-    await copyLog(files);
-    const { missing, lastSequence } = await copyCaptures(files);
-    // What is missing and does not appear in a longer log is lost: the check says so.
-    if (missing.size === 0 || lastSequence === end) return await copyOthers(files);
-    end = lastSequence;
+    const before = new Set(seen.missing);
+    const openBase = await copyLog(files);
+    await copyCaptures(files, seen);
+    // A tombstone is in the log before its file is gone. So what was missing before this log was copied is lost: the check says so.
+    if ([...seen.missing].every((path) => before.has(path))) return await copyOthers(files);
+    seen.openBase = openBase;
   }
   throw new BackupError(
     "retention removes captures faster than they can be copied; no backup was made: let it keep more (--retain-bytes, --retain-days)",
   );
 }
 
-/** Copies the log as it is now. Only a segment that has its hint file is surely not written any more: recovery can shorten others. */
-async function copyLog(files: BackupFiles): Promise<void> {
+/** What the passes until now have seen. So each of them is shorter than the one before, however large the store is. */
+interface Seen {
+  readonly named: NamedCaptures;
+  /** Captures that the log names, and that neither the store nor the backup has. */
+  readonly missing: Set<string>;
+  /** The log before this segment has been read. */
+  openBase: number;
+}
+
+/**
+ * Copies the log as it is now. Only a segment that has its hint file is surely not written any more: recovery can shorten others.
+ *
+ * @returns the first segment that may still be written
+ */
+async function copyLog(files: BackupFiles): Promise<number> {
   const { dataDirectory, fileSystem } = await readStore(files.from, files.fileSystem);
   const { metaPath } = dataDirectory;
   const bases = await basesIn(fileSystem, metaPath);
+  let openBase = Number.POSITIVE_INFINITY;
   for (const [at, base] of bases.entries()) {
     const [segment, hint] = [`meta/${segmentName(base)}`, `meta/${hintName(base)}`];
+    if ((await files.sizeOf(hint)) !== null) continue;
     const hintBytes = await usableHint(fileSystem, metaPath, base, bases[at + 1]);
     if (hintBytes === null) {
-      await files.remove(hint);
+      openBase = Math.min(openBase, base);
       await files.put(segment, false);
-    } else if ((await files.sizeOf(hint)) === null) {
+    } else {
       const isSame = () => hasSameHint(files, segment, hint, hintBytes);
       await files.put(segment, true, isSame);
       await files.put(hint, true, isSame);
     }
   }
+  return openBase;
 }
 
 async function usableHint(fileSystem: FileSystem, metaPath: string, base: number, nextBase: number | undefined) {
@@ -209,14 +227,13 @@ async function hasSameHint(
 }
 
 /** Copies the captures that the copied log names. Cuts off what a service was about to write when its last segment was copied. */
-async function copyCaptures(files: BackupFiles): Promise<{ missing: Set<string>; lastSequence: number }> {
-  const { fileSystem } = files;
+async function copyCaptures(files: BackupFiles, { named, missing, openBase }: Seen): Promise<void> {
   const { metaPath } = pathsIn(files.to);
-  const named = new NamedCaptures();
-  const missing = new Set<string>();
+  const readDirectory = async (folder: string) =>
+    (await files.fileSystem.readDirectory(folder)).filter(({ name }) => (segmentBaseOf(name) ?? 0) >= openBase);
   const builder = new RecoveryReportBuilder();
   await walkLog({
-    fileSystem,
+    fileSystem: replacing(files.fileSystem, { readDirectory }),
     directory: metaPath,
     builder,
     quarantine: async () => null,
@@ -224,32 +241,39 @@ async function copyCaptures(files: BackupFiles): Promise<{ missing: Set<string>;
     onRecords: async (batch) => {
       const words: CaptureWord[] = [];
       forEachRecord(batch, (record) => void words.push(...wordsOf(named, record)));
-      for (const { path, says } of words) {
-        const name = `captures/${path}`;
-        missing.delete(path);
-        if (says === "removed") await files.remove(name);
-        else if (!(await hasFinal(files, name))) missing.add(path);
+      for (const word of words) {
+        const name = `captures/${word.path}`;
+        missing.delete(word.path);
+        if (word.says === "removed") await files.remove(name);
+        else if (!(await hasFinal(files, name, word.end))) missing.add(word.path);
       }
     },
   });
   for (const [path, end] of named.growing) {
-    const name = `captures/${path}`;
-    if (((await files.sizeOf(name)) ?? 0) === end) continue;
-    // No record names the bytes behind it yet. After a kill the service writes others there, and the next pass would keep the wrong ones.
-    if (!(await files.put(name, false))) missing.add(path);
-    else if (((await files.sizeOf(name)) ?? 0) > end) await cut(fileSystem, `${files.to}/${name}`, end);
+    missing.delete(path);
+    if (!(await hasGrowing(files, `captures/${path}`, end))) missing.add(path);
   }
-  const { findings, lastSequence } = builder.report;
-  for (const { code, segment, offset } of findings) {
-    if (code === "tail_cut") await cut(fileSystem, `${metaPath}/${segment}`, offset);
+  for (const { code, segment, offset } of builder.report.findings) {
+    if (code === "tail_cut") await cut(files.fileSystem, `${metaPath}/${segment}`, offset);
   }
-  return { missing, lastSequence };
 }
 
-/** Puts a finished file of captures into the backup, unless a pass before did. False when the store has none any more. */
-async function hasFinal(files: BackupFiles, name: string): Promise<boolean> {
+/** Puts a finished file of captures into the backup, unless a pass before did. False when there is none any more. */
+async function hasFinal(files: BackupFiles, name: string, end: number): Promise<boolean> {
   const size = await orWhereMissing(files.fileSystem.sizeOf(`${files.from}/${name}`), null);
-  return size !== null && ((await files.sizeOf(name)) === size || (await files.put(name, true)));
+  const copied = await files.sizeOf(name);
+  // Retention removed it after a pass had copied it. The tombstone comes with the next log, or is not in the backup.
+  if (size === null) return copied !== null && copied >= end;
+  return copied === size || (await files.put(name, true));
+}
+
+/** Puts what is named of a file into the backup. False when there is no file. */
+async function hasGrowing(files: BackupFiles, name: string, end: number): Promise<boolean> {
+  if (((await files.sizeOf(name)) ?? 0) === end) return true;
+  if (!(await files.put(name, false))) return false;
+  // No record names the bytes behind it yet. After a kill the service writes others there, and the next pass would keep the wrong ones.
+  if (((await files.sizeOf(name)) ?? 0) > end) await cut(files.fileSystem, `${files.to}/${name}`, end);
+  return true;
 }
 
 /** None for a record that cannot be decoded: the check reports it. */

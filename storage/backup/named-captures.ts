@@ -9,13 +9,10 @@ import type { NamedExtents } from "../repair/check-store.js";
 
 /**
  * What a record says of a capture file:
- * - `final`: it is named, and the service never writes to it again.
+ * - `final`: it is named up to `end`, and the service never writes to it again.
  * - `removed`: retention has removed it.
  */
-export interface CaptureWord {
-  path: string;
-  says: "final" | "removed";
-}
+export type CaptureWord = { path: string; says: "final"; end: number } | { path: string; says: "removed" };
 
 /** Reads from the records of a log which capture files a backup needs. Paths are relative to the captures folder. */
 export class NamedCaptures {
@@ -45,13 +42,16 @@ export class NamedCaptures {
       const isOfCaptures = named.path === captures;
       if (isOfCaptures && isRemoved) continue;
       if (isOfCaptures && isProcessingOpen(run)) this.#grow(named);
-      else words.push({ path: named.path, says: "final" });
+      else words.push({ path: named.path, says: "final", end: endOf(named) });
     }
     return words;
   }
 
-  #grow({ path, extents }: NamedExtents): void {
-    const end = extents.reduce((most, { offset, lengthBytes }) => Math.max(most, offset + lengthBytes), 0);
-    this.growing.set(path, Math.max(end, this.growing.get(path) ?? 0));
+  #grow(named: NamedExtents): void {
+    this.growing.set(named.path, Math.max(endOf(named), this.growing.get(named.path) ?? 0));
   }
+}
+
+function endOf({ extents }: NamedExtents): number {
+  return extents.reduce((most, { offset, lengthBytes }) => Math.max(most, offset + lengthBytes), 0);
 }

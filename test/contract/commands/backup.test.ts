@@ -297,6 +297,33 @@ t.test("of captures that still grow, the copy has what the log names, in each pa
   await recorder.stop();
 });
 
+t.test("what retention removes after it was copied needs no other pass; what is lost is told as that", async (t) => {
+  const data = join(temporaryDirectory(t), "data");
+  const to = join(temporaryDirectory(t), "backup");
+  const recorder = await RecorderHarness.start(t, data);
+  const producer = await recorder.connect("controller");
+  const [gone, late] = [await runWithCaptures(producer, 1), await runWithCaptures(producer, 2)];
+  for (const { id } of [gone, late]) await producer.accept({ type: "run.finish", id });
+  const pathOf = (id: string) =>
+    join(data, [...filesIn(data).keys()].find((name) => name.endsWith(`${id}-000.rep`)) ?? "");
+  const [gonePath, latePath] = [pathOf(gone.id), pathOf(late.id)];
+  let passes = 0;
+  const sizeOf = async (path: string): Promise<number> => {
+    if (path !== latePath) return await nodeFileSystem.sizeOf(path);
+    // The log grows all the time.
+    await producer.accept({ type: "run.create", id: nextId(), program_id: PROGRAM_ID });
+    if (passes++ > 0) return await nodeFileSystem.sizeOf(path);
+    await nodeFileSystem.unlink(gonePath);
+    throw new FileSystemError("ENOENT", "stat", path);
+  };
+  t.match(await backupOn({ sizeOf }, data, to), { check: { ok: true } });
+  t.equal(passes, 2);
+  await t.rejects(backupOn({ sizeOf }, data, `${to}-2`), { message: /the store has 1 pieces of damage, the first: / });
+  t.ok(passes < 6, `${passes} passes`);
+  await producer.close();
+  await recorder.stop();
+});
+
 t.test("a backup is put back, and goes on as a store", async (t) => {
   const data = await madeStore(t);
   const to = join(temporaryDirectory(t), "backup");
