@@ -32,6 +32,17 @@ fi
 ${commands}`;
 }
 
+t.test("each example has at most 120 lines, and the page beside it leads to it", async (t) => {
+  for (const folder of ["http/client/examples", "workers/cell-link/examples", "workers/webhooks/examples"]) {
+    const { text } = new MarkdownPage(join(folder, "README.md"));
+    for (const name of readdirSync(folder).filter((one) => one !== "README.md")) {
+      t.ok(text.includes(`](${name})`), name);
+      const lines = readFileSync(join(folder, name), "utf8").split("\n").length - 1;
+      t.ok(lines <= 120, `${name}: ${lines} lines`);
+    }
+  }
+});
+
 const pandas = pythonWith("numpy", "pandas");
 
 t.test("readers", { skip: pandas === undefined && "numpy and pandas are not there" }, async (t) => {

@@ -36,17 +36,17 @@ export function commandsOf(markdown: string): Command[] {
   );
 }
 
-/** Lines as a shell reads them: one that ends within quotes goes on in the next. */
+/** Lines as a shell reads them: one that ends within quotes, or with a backslash, goes on in the next. */
 function linesOf(text: string): string[] {
   const lines: string[] = [];
   let open = "";
   for (const line of text.trimEnd().split("\n")) {
     open = open === "" ? line : `${open}\n${line}`;
-    if (open.split("'").length % 2 === 0) continue;
+    if (open.split("'").length % 2 === 0 || line.endsWith("\\")) continue;
     if (open.trim() !== "") lines.push(open);
     open = "";
   }
-  if (open !== "") throw new Error(`a quote is open at the end of: ${open}`);
+  if (open !== "") throw new Error(`a line goes on behind the end of: ${open}`);
   return lines;
 }
 
