@@ -8,6 +8,7 @@ import "./styles/tables.css";
 import "./styles/run.css";
 import "./styles/now.css";
 import "./styles/lists.css";
+import "./styles/charts.css";
 import { Shell } from "./ui/shell.js";
 
 startRouter();

@@ -76,6 +76,7 @@ t.test("the keyboard reaches everything in the order of the page, and shows wher
     [`/console/runs/${run}`, "text=1 attempt"],
     ["/console/programs", "text=Housing top"],
     [`/console/programs/${PROGRAM}`, "text=depth_12"],
+    [`/console/programs/${PROGRAM}?check=depth`, "text=Histogram as a table"],
     ["/console/webhooks", "text=failed"],
     [`/console/webhooks/${webhook}`, "text=1 attempt"],
     ["/console/system", "text=dispatcher"],

@@ -69,7 +69,7 @@ t.test("the console", inBrowser, async (t) => {
     [`/console/runs/${runs.cancelled}`, ["Cancelled", "No serial number"]],
     [`/console/runs/${runs.active}`, ["Running", "Scan face", "No checks yet."]],
     ["/console/programs", [PROGRAM_NAME, "33.3 %"]],
-    [`/console/programs/${PROGRAM}`, [PROGRAM_NAME, "1 of 3 failed", "speed: 2"]],
+    [`/console/programs/${PROGRAM}`, [PROGRAM_NAME, "1 of 3", "speed: 2"]],
     ["/console/webhooks", ["MES", "failed"]],
     [`/console/webhooks/${webhook}`, ["MES", `${receiver.url}/mes`, "answered 503"]],
     ["/console/system", ["dispatcher", "Free on the disk", "/metrics"]],
@@ -144,11 +144,11 @@ async function showEach(t: Test, open: OpenPage, pages: readonly PageTexts[]): P
 
 async function compareWithData(t: Test, cell: ConsoleCell, open: OpenPage, runId: string): Promise<void> {
   const { page, faults } = await open(`/console/programs/${PROGRAM}`);
-  const depth = page.locator(".trend", { hasText: "depth" });
-  await depth.getByText("10.0000").waitFor();
-  t.same(await depth.locator(".trend-line > span").allTextContents(), ["10.0000 mm", "mean 10.0287"]);
-  const line = await depth.locator(".spark-line").getAttribute("d");
-  t.equal(line, "M5.0 29.1L120.0 5.0L235.0 32.8", "10.01, 10.0762 and 10, from 9.95 at the bottom");
+  const depth = page.locator(".check-list tbody tr", { hasText: "depth" });
+  await depth.getByText("1 of 3").waitFor();
+  t.same(await depth.locator("td.number").allTextContents(), ["1 of 3", "10.0287 mm", "0.11", "0.17"]);
+  const line = await depth.locator(".plot-line").getAttribute("d");
+  t.equal(line, "M8.0 52.1L500.0 8.0L992.0 58.7", "10.01, 10.0762 and 10, from 9.95 at the bottom");
 
   await page.goto(`/console/runs/${runId}`);
   const bars = page.locator(".axis-bar:visible");

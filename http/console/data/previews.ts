@@ -10,7 +10,7 @@ export interface Preview {
 }
 
 /** Why there is no picture. */
-export type NoPreview = "none" | "removed" | "damaged";
+export type NoPreview = "none" | "removed" | "notShipped" | "damaged";
 
 /** Pictures that are kept; the oldest is then dropped. */
 const KEPT = 200;
@@ -62,6 +62,7 @@ async function readPreview(frameId: string): Promise<Preview | NoPreview> {
     const png = await response.blob();
     return { png, ...factsOf(new DataView(await png.arrayBuffer())) };
   } catch (error) {
+    if (error instanceof ApiError && error.code === "not_shipped") return "notShipped";
     if (error instanceof ApiError && error.status === 404) return "removed";
     if (error instanceof ApiError && error.isDamage) return "damaged";
     throw error;

@@ -7,6 +7,7 @@ export interface RunFilter {
   status?: string;
   quality_status?: string;
   serial_number?: string;
+  cell?: string;
 }
 
 export interface RunPageQuery {

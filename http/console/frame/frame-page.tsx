@@ -1,10 +1,11 @@
 import { type Signal, useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import type { Defect, Frame, Run } from "../data/api.js";
+import { apiFetch, type Defect, type Frame, type Run } from "../data/api.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { useResource } from "../data/resource.js";
 import { pageHref } from "../router.js";
+import { CellLink } from "../ui/cell-link.js";
 import { Mark, runOutcome } from "../ui/outcome.js";
 import { Text } from "../ui/values.js";
 import { CLOUD_KEYS } from "./cloud/cloud-keys.js";
@@ -53,11 +54,20 @@ export function FramePage({ frameId }: { frameId: string }) {
   return <OpenedFrame model={model} open={open} />;
 }
 
-/** The link from a frame that cannot be shown: to its run, or to all runs if there is no such frame. */
+/** The links from a frame that cannot be shown: to its run, or to all runs if there is no such frame; at a hub, to its cell. */
 function Onward({ frameId }: { frameId: string }) {
   const frame = useResource<Frame>(`/sensor/frames/${encodeURIComponent(frameId)}`);
   const runId = frame.data.value?.run_id;
-  return <a href={pageHref("runs", runId)}>{runId === undefined ? "All runs" : "Its run"}</a>;
+  const heights = useResource(frame.data.value?.cell ? `heights ${frameId}` : null, async (signal) => {
+    const path = `/sensor/frames/${encodeURIComponent(frameId)}/file.npy`;
+    await apiFetch(path, { signal, headers: { Range: "bytes=0-0" } });
+  });
+  return (
+    <p>
+      <a href={pageHref("runs", runId)}>{runId === undefined ? "All runs" : "Its run"}</a>{" "}
+      <CellLink error={heights.error.value} />
+    </p>
+  );
 }
 
 function OpenedFrame({ model, open }: { model: FrameModel; open: OpenFrame }) {

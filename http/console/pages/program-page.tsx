@@ -1,38 +1,42 @@
-/** One program: its steps, how its checks come out over the last runs, and its defects over all of them. */
-import { getJson, type Program, type RunList, type Statistics } from "../data/api.js";
+/** One program: its steps, how it and its checks are doing, and its newest runs. */
+import type { Program, RunList, RunSummary } from "../data/api.js";
+import { queryOf } from "../data/api.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { type Resource, useResource } from "../data/resource.js";
-import { readTrends, type Trends } from "../data/trends.js";
 import { whole } from "../data/units.js";
-import { pageHref } from "../router.js";
+import { pageHref, place } from "../router.js";
 import { RunsTable } from "../ui/runs-table.js";
-import { Empty, LeftOut, Loaded } from "../ui/states.js";
+import { Empty, Loaded } from "../ui/states.js";
 import { Facts, Section, Text, Time } from "../ui/values.js";
-import { ProgramQuality } from "./programs/program-quality.js";
+import { CheckCharts } from "./programs/check-charts.js";
+import { CheckList } from "./programs/check-list.js";
+import { ProgramQuality as QualityPanel } from "./programs/program-quality.js";
 import { ProgramSteps } from "./programs/program-steps.js";
+import { ChecksExport, QualityFilter } from "./programs/quality-filter.js";
+import { type ProgramQuality, type QualityQuery, readProgramQuality } from "./programs/read-quality.js";
 import { RunsYield } from "./programs/runs-yield.js";
-import { TrendList } from "./programs/trend-list.js";
 
 const LATELY = 100;
-/** How many of these runs have their reports read. */
-const WITH_TRENDS = 50;
 const LISTED = 20;
 
 export function ProgramPage({ programId }: { programId: string }) {
   const path = `/programs/${encodeURIComponent(programId)}`;
+  const asked = (name: keyof QualityQuery): string => place.value.query.get(name) ?? "";
+  const query: QualityQuery = {
+    completed_since: asked("completed_since"),
+    completed_until: asked("completed_until"),
+    check: asked("check"),
+  };
   const program = useResource<Program>(path);
   const runs = useResource<RunList>(`${path}/runs?limit=${LATELY}`);
-  const trends = useResource<Trends>(`trends ${programId}`, async (signal) => {
-    const { runs: latest } = await getJson<RunList>(`${path}/runs?limit=${WITH_TRENDS}`, signal);
-    return readTrends(latest, signal);
-  });
-  const statistics = useResource<Statistics>(`${path}/statistics`);
-  const isThis = (run: { program_id: string }) => run.program_id === programId.toLowerCase();
+  const quality = useResource<ProgramQuality>(`quality ${path}${queryOf({ ...query })}`, (signal) =>
+    readProgramQuality(path, query, signal),
+  );
+  const isThis = (run: RunSummary) => run.program_id === programId.toLowerCase();
   useReloadOnChange(program, isThis);
   useReloadOnChange(runs, isThis);
-  useReloadOnChange(trends, isThis);
   // Nothing else changes them.
-  useReloadOnChange(statistics, (run) => isThis(run) && Boolean(run.completed_at));
+  useReloadOnChange(quality, (run) => isThis(run) && Boolean(run.completed_at));
   return (
     <Loaded of={program} isPage>
       {(data) => (
@@ -48,25 +52,14 @@ export function ProgramPage({ programId }: { programId: string }) {
             )}
             <ProgramFacts program={data} />
           </header>
+          <QualityFilter query={query} />
           <div class="columns">
             <div class="column-main">
-              <Section
-                title={`Checks over the last ${WITH_TRENDS} runs`}
-                aside={runs.data.value !== undefined && <RunsYield runs={runs.data.value.runs} />}
-              >
-                <Loaded of={trends}>
-                  {({ trends: list, completed, unreadable }) => (
-                    <>
-                      <LeftOut unreadable={unreadable} of={completed} />
-                      {(completed === 0 || unreadable < completed) && <TrendList trends={list} />}
-                    </>
-                  )}
-                </Loaded>
-              </Section>
+              <Checks quality={quality} query={query} programId={programId} path={path} />
               <LastRuns runs={runs} programId={programId} />
             </div>
             <div class="column-side">
-              <ProgramQuality statistics={statistics} />
+              <QualityPanel quality={quality} query={query} />
               <ProgramSteps steps={data.steps} />
             </div>
           </div>
@@ -76,14 +69,52 @@ export function ProgramPage({ programId }: { programId: string }) {
   );
 }
 
+interface ChecksProps {
+  quality: Resource<ProgramQuality>;
+  query: QualityQuery;
+  programId: string;
+  path: string;
+}
+
+/** All checks, or the one that the address names. */
+function Checks({ quality, query, programId, path }: ChecksProps) {
+  if (query.check !== "") {
+    const { check: _, ...rest } = Object.fromEntries(place.value.query);
+    const all = (
+      <a class="aside-end" href={pageHref("programs", programId, rest)}>
+        All checks
+      </a>
+    );
+    return (
+      <Section title="Check" aside={all}>
+        <h3 class="card-body check-title">
+          <Text of={query.check} />
+        </h3>
+        <Loaded of={quality}>{(data) => <CheckCharts quality={data} />}</Loaded>
+        <ChecksExport path={path} query={query} />
+      </Section>
+    );
+  }
+  const count = quality.data.value?.statistics.checks.length;
+  return (
+    <Section title="Checks" aside={count !== undefined && <span class="count">{whole(count)}</span>}>
+      <Loaded of={quality}>{({ statistics }) => <CheckList programId={programId} statistics={statistics} />}</Loaded>
+      <ChecksExport path={path} query={query} />
+    </Section>
+  );
+}
+
 function LastRuns({ runs, programId }: { runs: Resource<RunList>; programId: string }) {
-  const all = (
-    <a class="aside-end" href={pageHref("runs", undefined, { program_id: programId })}>
-      All runs
-    </a>
+  const aside = (
+    <>
+      {runs.data.value !== undefined && <RunsYield runs={runs.data.value.runs} />}
+      <a class="aside-end" href={pageHref("runs", undefined, { program_id: programId })}>
+        All runs
+      </a>
+    </>
   );
   return (
-    <Section title="Last runs" aside={all}>
+    <Section title="Last runs" aside={aside}>
       <Loaded of={runs}>
         {({ runs: list }) =>
           list.length === 0 ? (
@@ -104,6 +135,7 @@ function ProgramFacts({ program }: { program: Program }) {
   if (program.co_processor) facts["Co-processor"] = program.co_processor;
   if (program.pre_hook) facts["Before a run"] = program.pre_hook;
   if (program.post_hook) facts["After a run"] = program.post_hook;
+  if (program.cells?.length) facts.Cells = program.cells.join(", ");
   if (program.run_configs?.length) facts.Configurations = program.run_configs.map(({ name }) => name).join(", ");
   return (
     <>

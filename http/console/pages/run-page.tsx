@@ -71,6 +71,7 @@ function RunFacts({ run }: { run: Run }) {
           </a>
         </dd>
       </div>
+      {run.cell && <CellFact cell={run.cell} />}
       <div>
         <dt>Inspection of this part</dt>
         <dd>
@@ -120,6 +121,19 @@ function RunFacts({ run }: { run: Run }) {
         </div>
       )}
     </dl>
+  );
+}
+
+function CellFact({ cell }: { cell: string }) {
+  return (
+    <div>
+      <dt>Cell</dt>
+      <dd>
+        <a href={pageHref("runs", undefined, { cell })}>
+          <Text of={cell} />
+        </a>
+      </dd>
+    </div>
   );
 }
 

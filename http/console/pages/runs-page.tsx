@@ -24,6 +24,7 @@ function queryOfPlace(query: URLSearchParams): RunPageQuery {
       status: text("status"),
       quality_status: text("quality_status"),
       serial_number: text("serial_number"),
+      cell: text("cell"),
     },
     fromMs: time("from"),
     toMs: time("to"),

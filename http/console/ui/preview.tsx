@@ -64,6 +64,7 @@ function Picture({ of, read }: { of: string; read: () => Promise<Preview | NoPre
 function Shown({ of }: { of: Preview | NoPreview }) {
   if (of === "none") return <>No frame</>;
   if (of === "removed") return <>Removed by retention</>;
+  if (of === "notShipped") return <>Only at the cell</>;
   if (of === "damaged") return <>Damaged: no picture</>;
   return of.isEmpty ? <>Nothing was measured</> : <Measured {...of} />;
 }

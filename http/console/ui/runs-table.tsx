@@ -6,6 +6,8 @@ import { Scroll } from "./scroll.js";
 import { InspectionNote, Text, Time } from "./values.js";
 
 export function RunsTable({ runs, withProgram = true }: { runs: readonly RunSummary[]; withProgram?: boolean }) {
+  // Only a hub says it.
+  const withCell = runs.some(({ cell }) => cell);
   return (
     <Scroll class="wide-scroll" label="List of runs">
       <table class="runs-table">
@@ -21,6 +23,11 @@ export function RunsTable({ runs, withProgram = true }: { runs: readonly RunSumm
                 Program
               </th>
             )}
+            {withCell && (
+              <th scope="col" class="wide-only">
+                Cell
+              </th>
+            )}
             <th scope="col">Began</th>
             <th scope="col" class="number wide-only">
               Took
@@ -32,7 +39,7 @@ export function RunsTable({ runs, withProgram = true }: { runs: readonly RunSumm
         </thead>
         <tbody>
           {runs.map((run) => (
-            <RunRow key={run.id} run={run} withProgram={withProgram} />
+            <RunRow key={run.id} run={run} withProgram={withProgram} withCell={withCell} />
           ))}
         </tbody>
       </table>
@@ -40,7 +47,13 @@ export function RunsTable({ runs, withProgram = true }: { runs: readonly RunSumm
   );
 }
 
-function RunRow({ run, withProgram }: { run: RunSummary; withProgram: boolean }) {
+interface RunRowProps {
+  run: RunSummary;
+  withProgram: boolean;
+  withCell: boolean;
+}
+
+function RunRow({ run, withProgram, withCell }: RunRowProps) {
   const took = run.completed_at ? msBetween(run.started_at, run.completed_at) : undefined;
   const { completed_steps: done, total_steps: all } = run.progress;
   return (
@@ -71,6 +84,11 @@ function RunRow({ run, withProgram }: { run: RunSummary; withProgram: boolean })
           <a href={pageHref("programs", run.program_id)}>
             <Text of={run.program_name} />
           </a>
+        </td>
+      )}
+      {withCell && (
+        <td class="wide-only">
+          <Text of={run.cell} />
         </td>
       )}
       <td class="nowrap">

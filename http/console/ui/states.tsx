@@ -4,6 +4,7 @@ import type { ApiError } from "../data/api.js";
 import { liveState } from "../data/live.js";
 import type { Resource } from "../data/resource.js";
 import { pageHref, place } from "../router.js";
+import { CellLink } from "./cell-link.js";
 
 interface EmptyProps {
   title: string;
@@ -71,7 +72,10 @@ function FaultText({ error, isPage = false, reload }: { error: ApiError; isPage?
             Try again
           </button>
         )}
-        {error.status === 404 && page !== undefined && <a href={pageHref(page)}>{`All ${page}`}</a>}
+        <CellLink error={error} />
+        {error.status === 404 && error.code !== "not_shipped" && page !== undefined && (
+          <a href={pageHref(page)}>{`All ${page}`}</a>
+        )}
       </p>
     </div>
   );

@@ -5,15 +5,22 @@ import { percentText } from "../../ui/bars.js";
 import { Loaded } from "../../ui/states.js";
 import { Section, Text } from "../../ui/values.js";
 import { VirtualTable } from "../../ui/virtual-rows.js";
+import type { ProgramQuality as Quality, QualityQuery } from "./read-quality.js";
 
 type DefectKind = Statistics["defects"][number];
 
-/** Yields over all runs of a program, and its defects as a Pareto chart. */
-export function ProgramQuality({ statistics }: { statistics: Resource<Statistics> }) {
+interface ProgramQualityProps {
+  quality: Resource<Quality>;
+  query: QualityQuery;
+}
+
+/** Yields of a program's runs, and their defects as a Pareto chart. */
+export function ProgramQuality({ quality, query }: ProgramQualityProps) {
+  const isAll = query.completed_since === "" && query.completed_until === "";
   return (
-    <Section title="Quality over all runs">
-      <Loaded of={statistics}>
-        {({ runs, first_pass_yield: first, final_yield: final, defects }) => (
+    <Section title={isAll ? "Quality over all runs" : "Quality in this time"}>
+      <Loaded of={quality}>
+        {({ statistics: { runs, first_pass_yield: first, final_yield: final, defects } }) => (
           <>
             <dl class="fact-list card-body">
               <div>

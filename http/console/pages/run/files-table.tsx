@@ -31,13 +31,13 @@ export function FilesTable({ run }: { run: Run }) {
         rows={files}
         columns={4}
         head={head}
-        draw={(file) => <FileRow key={file.name} file={file} runId={run.id} />}
+        draw={(file) => <FileRow key={file.name} file={file} run={run} />}
       />
     </Section>
   );
 }
 
-function FileRow({ file, runId }: { file: RunFile; runId: string }) {
+function FileRow({ file, run }: { file: RunFile; run: Run }) {
   const { name, deleted_at: removedAt } = file;
   return (
     <tr>
@@ -45,7 +45,7 @@ function FileRow({ file, runId }: { file: RunFile; runId: string }) {
         {removedAt ? (
           <Text of={name} />
         ) : (
-          <Download path={`/runs/${runId}/files/${encodeURIComponent(name)}`} name={name}>
+          <Download path={`/runs/${run.id}/files/${encodeURIComponent(name)}`} name={name} isAtHub={Boolean(run.cell)}>
             <Text of={name} />
           </Download>
         )}

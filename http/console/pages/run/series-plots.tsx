@@ -1,8 +1,8 @@
 import { useEffect, useRef } from "preact/hooks";
 import { apiFetch, type Run, type RunFile } from "../../data/api.js";
 import { useResource } from "../../data/resource.js";
+import { drawLines } from "../../ui/charts/line-plot.js";
 import { Download } from "../../ui/download.js";
-import { drawLines } from "../../ui/line-plot.js";
 import { Loaded } from "../../ui/states.js";
 import { Section, Text } from "../../ui/values.js";
 import { parseSeries, type Series } from "./parse-series.js";
@@ -21,7 +21,7 @@ export function SeriesPlots({ run }: { run: Run }) {
             <Text of={steps.find(({ index }) => index === file.step_index)?.name ?? file.name} />{" "}
             {!file.deleted_at && (
               <>
-                <Download path={pathOf(run, file)} name={file.name}>
+                <Download path={pathOf(run, file)} name={file.name} isAtHub={Boolean(run.cell)}>
                   CSV
                 </Download>{" "}
                 <span class="note">channels of the sensor, in its unit</span>

@@ -1,9 +1,10 @@
-import type { ProgramList } from "../../data/api.js";
+import type { Program, ProgramList } from "../../data/api.js";
 import { useEditedInput } from "../../data/edited-input.js";
 import { useReloadOnChange, useUnlistedProgram } from "../../data/reload-on-change.js";
 import { useResource } from "../../data/resource.js";
 import type { RunPageQuery } from "../../data/run-pages.js";
 import { setQuery } from "../../router.js";
+import { TimeInput } from "../../ui/time-input.js";
 
 const STATES = [
   ["pending", "Pending"],
@@ -19,6 +20,8 @@ const OUTCOMES = [
   ["indeterminate", "Indeterminate"],
   ["none", "Without a report"],
 ] as const;
+
+const timeText = (ms: number | undefined): string => (ms === undefined ? "" : new Date(ms).toISOString());
 
 /** A change of a filter begins on the first page. */
 function set(name: string, value: string): void {
@@ -56,16 +59,25 @@ export function RunFilters({ query }: { query: RunPageQuery }) {
             {isUnlisted && <option value={filter.program_id}>{filter.program_id}</option>}
           </select>
         </label>
+        <CellChoice programs={list} cell={filter.cell ?? ""} />
         <Choice label="Outcome" name="quality_status" value={filter.quality_status} options={OUTCOMES} />
         <Choice label="State" name="status" value={filter.status} options={STATES} />
-        <TimeInput label="From" name="from" ms={fromMs} />
-        <TimeInput label="Until" name="to" ms={toMs} />
+        <TimeInput label="From" name="from" at={timeText(fromMs)} change={(at) => set("from", at)} />
+        <TimeInput label="Until" name="to" at={timeText(toMs)} change={(at) => set("to", at)} />
         <button type="button" disabled={!isAny} onClick={clear}>
           Clear
         </button>
       </form>
     </search>
   );
+}
+
+/** At a hub: one of the cells that have programs. */
+export function CellChoice({ programs, cell }: { programs: readonly Program[]; cell: string }) {
+  const names = new Set(programs.flatMap(({ cells }) => cells ?? []));
+  if (cell !== "") names.add(cell);
+  if (names.size === 0) return null;
+  return <Choice label="Cell" name="cell" value={cell} options={[...names].sort().map((name) => [name, name])} />;
 }
 
 interface ChoiceProps {
@@ -87,23 +99,6 @@ function Choice({ label, name, value, options }: ChoiceProps) {
           </option>
         ))}
       </select>
-    </label>
-  );
-}
-
-/** The time in the viewer's zone. The address has it in UTC, so that it means the same to a colleague elsewhere. */
-function TimeInput({ label, name, ms }: { label: string; name: string; ms: number | undefined }) {
-  const zoneMs = ms === undefined ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
-  const local = ms === undefined ? "" : new Date(ms - zoneMs).toISOString().slice(0, 16);
-  const change = (text: string): void => {
-    const at = new Date(text);
-    set(name, Number.isNaN(at.getTime()) ? "" : at.toISOString());
-  };
-  const edited = useEditedInput(local, (input) => change(input.value));
-  return (
-    <label class="filter-time">
-      {label}
-      <input type="datetime-local" name={name} {...edited} />
     </label>
   );
 }

@@ -1,7 +1,7 @@
 import { type Check, queryOf, type Report, type RunList, type RunSummary } from "../../data/api.js";
 import { useReloadOnChange } from "../../data/reload-on-change.js";
+import { readReports } from "../../data/reports.js";
 import { useResource } from "../../data/resource.js";
-import { readReports } from "../../data/trends.js";
 import { lengthDecimals } from "../../data/units.js";
 import { pageHref } from "../../router.js";
 import { checkOutcome, Mark, runOutcome } from "../../ui/outcome.js";

@@ -2,7 +2,7 @@
 import { effect } from "@preact/signals";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { isDark } from "../scheme.js";
+import { isDark } from "../../scheme.js";
 
 /** They differ in lightness too, for people who do not see the colours. */
 const LIGHT = ["#0b5c94", "#b4530a", "#12693c", "#7a3e9d", "#8a6d00", "#ad1a22", "#00747a", "#4c5b66"];
