@@ -1,7 +1,7 @@
 import { D2_OF_TWO } from "../../../../core/statistics/capability.js";
 import { meanMovingRangeOf, meanOf } from "../../../../core/statistics/value-statistics.js";
 
-export interface ControlLimits {
+interface ControlLimits {
   mean: number;
   lower: number;
   upper: number;

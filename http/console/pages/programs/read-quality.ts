@@ -24,7 +24,7 @@ export interface ProgramQuality {
 }
 
 /** A chart of more single values cannot be read. */
-export const NEWEST_VALUES = 300;
+const NEWEST_VALUES = 300;
 
 /** @param path of the program */
 export async function readProgramQuality(

@@ -7,7 +7,7 @@ const HEIGHT_PX = 220;
 /** Labels of lines that are close to each other are set apart. */
 const LABEL_PX = 15;
 
-export interface ChartPoint extends PlotPoint {
+interface ChartPoint extends PlotPoint {
   /** What it is, in words. */
   text: string;
   /** The page that it opens. */
@@ -91,7 +91,7 @@ function Labels({ points, lines, numberText }: Pick<ChartProps, "points" | "line
 }
 
 /** Moves labels apart. @param tops ascending */
-export function spread(tops: readonly number[]): number[] {
+function spread(tops: readonly number[]): number[] {
   const moved = [...tops];
   for (let at = 1; at < moved.length; at++) {
     moved[at] = Math.max(moved[at] as number, (moved[at - 1] as number) + LABEL_PX);

@@ -27,7 +27,7 @@ interface PlotProps {
 }
 
 /** Place of a point across, as a share. */
-export function shareAcross(at: number, count: number): number {
+function shareAcross(at: number, count: number): number {
   return count === 1 ? 0.5 : (EDGE + (at * (WIDTH - 2 * EDGE)) / (count - 1)) / WIDTH;
 }
 
