@@ -93,7 +93,10 @@ export function checkNumbers(unit: string) {
 
 export const CHECK_TEXTS = {
   message: nullable(text("Explains the outcome, for people."), "if the producer sent null"),
-  metadata: freeForm("Whatever else the producer says of the check."),
+  metadata: freeForm(
+    "Whatever else the producer says of the check. The console reads two entries: `defect_id` is the `id` of the defect that marks where the " +
+      "check was measured, and `step` is the name of the step that made it.",
+  ),
 } as const satisfies Properties;
 
 const REGION_FILE = "The file that shows it: a `name` in the run's manifest.";

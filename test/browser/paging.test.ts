@@ -1,8 +1,15 @@
 import { EventEmitter, once } from "node:events";
 import type { Locator } from "playwright-core";
 import t, { type Test } from "tap";
-import { inBrowser, type OpenPage, openPage, startBrowser } from "../helpers/browser/console-browser.js";
-import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
+import {
+  axeFindings,
+  inBrowser,
+  type OpenPage,
+  openPage,
+  overflowPx,
+  startBrowser,
+} from "../helpers/browser/console-browser.js";
+import { ConsoleCell, check, PROGRAM, PROGRAM_NAME } from "../helpers/browser/console-cell.js";
 import { nextId } from "../helpers/link/link-messages.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 import { startReceiver } from "../helpers/webhooks/receiver.js";
@@ -32,6 +39,7 @@ t.test("lists that are longer than a page", inBrowser, async (t) => {
   t.test("runs: newest, newer, older, oldest", (t) => turnRuns(t, cell, open, runIds[0] as string));
   t.test("deliveries: newest, older", (t) => turnDeliveries(t, cell, open, webhook, runIds));
   t.test("programs: newest, older, oldest", (t) => turnPrograms(t, cell, open));
+  t.test("runs of a program that is not among the newest 1,000", (t) => findProgram(t, cell, open));
   t.test("checks of a program: those that fail first, and those of a name", (t) => findChecks(t, cell, open));
 });
 
@@ -152,6 +160,45 @@ async function turnPrograms(t: Test, cell: ConsoleCell, open: OpenPage): Promise
     );
     if (at < 2) await pager.getByRole("button", { name: "Older", exact: true }).click();
   }
+  t.same(faults, []);
+  await page.context().close();
+}
+
+async function findProgram(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const put = (name: string) => cell.say("program.put", { program: { ...WAITING, id: nextId(), name } });
+  await Promise.all(Array.from({ length: 1_000 }, (_, at) => put(`Newer ${at}`)));
+  const { page, faults } = await open("/console/runs");
+  const words = page.getByLabel("Find a program");
+  const choice = page.locator("label", { hasText: /^Program/ }).locator("select");
+  const offered = () => choice.locator("option").allTextContents();
+  await words.waitFor();
+  t.equal((await offered()).length, 1_001, "all, and the newest 1,000");
+  t.notOk((await offered()).includes(PROGRAM_NAME), "it is too old for the list");
+  for (const [typed, told, names] of [
+    ["no such program", "No program matches", []],
+    [PROGRAM, "1 program matches", [PROGRAM_NAME]],
+    ["newer 99", "11 programs match", ["99", "990", "999"]],
+    [PROGRAM_NAME.toUpperCase(), "1 program matches", [PROGRAM_NAME]],
+  ] as const) {
+    await words.fill(typed);
+    await words.press("Enter");
+    await page.locator("output", { hasText: told }).waitFor();
+    const texts = (await offered()).join();
+    t.same(
+      names.filter((name) => !texts.includes(name)),
+      [],
+      typed,
+    );
+  }
+  await choice.selectOption({ label: PROGRAM_NAME });
+  await page.locator(".card-head .count", { hasText: new RegExp(`^${RUNS}$`) }).waitFor();
+  t.equal(new URL(page.url()).searchParams.get("program_id"), PROGRAM);
+  t.same(await axeFindings(page), []);
+  await page.setViewportSize({ width: 320, height: 640 });
+  t.equal(await overflowPx(page), 0);
+  await page.reload();
+  await choice.locator("option", { hasText: PROGRAM_NAME }).waitFor({ state: "attached" });
+  t.equal(await choice.inputValue(), PROGRAM, "a link to its runs names it");
   t.same(faults, []);
   await page.context().close();
 }

@@ -13,6 +13,8 @@ t.test("the page of a run", inBrowser, async (t) => {
   const open: OpenPage = (path) => openPage(browser, `http://127.0.0.1:${service.port}${path}`);
 
   t.test("the head names the failed checks, with the steps that made them", (t) => nameFailed(t, cell, open));
+  t.test("a failed check leads to its place on the surface", (t) => goToPlace(t, cell, open));
+  t.test("lists name the checks for which a run did not pass", (t) => nameInLists(t, cell, open));
   t.test("all of a long text can be read by keyboard", (t) => readLongText(t, cell, open, 0));
   t.test("all of a long text can be read in a table whose rows have one line", (t) => readLongText(t, cell, open, 300));
 });
@@ -38,6 +40,77 @@ async function nameFailed(t: Test, cell: ConsoleCell, open: OpenPage): Promise<v
     t.same(faults, []);
     await page.context().close();
   }
+}
+
+async function goToPlace(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const placed = (name: string, defect_id: unknown) => ({ ...check(name, "failed", 11), metadata: { defect_id } });
+  const runId = await cell.play({
+    serialNumber: "SN-PLACE",
+    withCaptures: true,
+    checks: [placed("depth", "second"), placed("width", null), placed("gap", "elsewhere")],
+    defects: (frameId) => [
+      { id: "first", type: "dent", region_2d: { file: `frame-${frameId}.png`, bbox: [5, 5, 9, 9] } },
+      { id: "second", type: "out of tolerance", region_2d: { file: `frame-${frameId}.png`, bbox: [20, 10, 40, 30] } },
+      { id: "elsewhere", type: "stain" },
+      { id: null, type: "pit", region_2d: { file: `frame-${frameId}.png`, bbox: [1, 1, 2, 2] } },
+    ],
+  });
+  const { page, faults } = await open("/");
+  for (const [path, part] of [
+    ["/", ".now-reasons"],
+    [`/console/runs/${runId}`, ".run-head p"],
+    [`/console/runs/${runId}`, ".checks-table"],
+  ] as const) {
+    await page.goto(path);
+    await page.locator(part).getByText("gap").waitFor();
+    const links = page.locator(part).getByTitle("Show it on the surface");
+    await links.first().waitFor();
+    t.same(await links.allTextContents(), ["depth"], `${part}: nobody said where the others are`);
+    await links.click();
+    await page.waitForURL(/\/console\/frames\/[^/]+\?.*defect=1/);
+    await page.locator(".defects button[aria-pressed=true]", { hasText: "out of tolerance" }).waitFor();
+  }
+  t.same(faults, []);
+  await page.context().close();
+}
+
+async function nameInLists(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const all = (status: string, ...names: string[]) => names.map((name) => check(name, status, 11));
+  const runs: [serialNumber: string, checks: readonly object[], reason: string | undefined][] = [
+    ["SN-L1", [...all("failed", "a", "b"), ...all("error", "e"), ...all("passed", "p")], "a, b"],
+    ["SN-L2", all("failed", "a", "<b>", "c", "d", "e"), "a, <b>, c and 2 more"],
+    ["SN-L3", [...all("not_evaluated", "n"), ...all("warning", "w"), ...all("error", "e")], "n, e"],
+    ["SN-L4", all("passed", "p"), undefined],
+  ];
+  for (const [serialNumber, checks] of runs) await cell.play({ serialNumber, checks });
+  const { page, faults } = await open("/");
+  const asked: string[] = [];
+  page.on("request", (request) => request.url().endsWith("/quality-report") && asked.push(request.url()));
+  for (const [path, row, line] of [
+    ["/", ".tile", ".tile-reason"],
+    ["/console/runs", ".runs-table tr", ".check-message"],
+  ] as const) {
+    await page.goto(path);
+    for (const [serialNumber, , reason] of runs) {
+      const found = page.locator(row, { hasText: serialNumber });
+      await found.waitFor();
+      if (reason === undefined) {
+        t.equal(await found.locator(line).count(), 0, `${path}: it passed`);
+        continue;
+      }
+      await found.locator(line, { hasText: reason }).waitFor();
+      t.equal(await found.locator(line).textContent(), reason, path);
+    }
+    t.same(await axeFindings(page), [], path);
+  }
+  const { runs: passed } = await cell.get<{ runs: { id: string }[] }>("/runs?serial_number=SN-L4");
+  t.same(
+    asked.filter((url) => url.includes(passed[0]?.id ?? "")),
+    [],
+    "no report is read of a run that passed",
+  );
+  t.same(faults, []);
+  await page.context().close();
 }
 
 /** @param others checks beside the one with the long message */

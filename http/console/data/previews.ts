@@ -74,7 +74,8 @@ export function forgetPreviews(): void {
   pictures.clear();
 }
 
-async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+/** Work for one of the many rows of a page: some of it at once, the rest in the order in which it came. */
+export async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
   if (running >= AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
   running++;
   try {

@@ -1,5 +1,7 @@
 /** Quality reports of many runs. */
-import { ApiError, getJson, type Report, type RunSummary } from "./api.js";
+import { ApiError, type Check, getJson, type Report, type RunSummary } from "./api.js";
+import { inTurn } from "./previews.js";
+import { useResource } from "./resource.js";
 
 /** Reports that are read at once, and those that are kept: a finished one never changes. */
 const AT_ONCE = 4;
@@ -36,6 +38,23 @@ async function readReport({ id, status }: RunSummary, signal?: AbortSignal): Pro
     throw error;
   }
 }
+
+/** Names of the checks for which a run did not pass: those that failed, or else those without a verdict. */
+export function useFailedNames(run: RunSummary): readonly string[] {
+  const { id, status, quality_status: outcome } = run;
+  const isDue = status === "completed" && (outcome === "failed" || outcome === "indeterminate");
+  const names = useResource<readonly string[]>(isDue ? `failed checks of ${id}` : null, (signal) =>
+    inTurn(async () => {
+      const [report] = await readReports([run], signal);
+      const isWanted = ({ status: one }: Check) =>
+        outcome === "failed" ? one === "failed" : one === "error" || one === "not_evaluated";
+      return (report?.quality_report?.checks ?? []).filter(isWanted).map(({ name }) => name);
+    }),
+  );
+  return names.data.value ?? NONE;
+}
+
+const NONE: readonly string[] = [];
 
 export function forgetReports(): void {
   reports.clear();

@@ -8,6 +8,7 @@ import { startOfToday } from "../data/times.js";
 import { pageHref } from "../router.js";
 import { Mark, runOutcome } from "../ui/outcome.js";
 import { RunPreview } from "../ui/preview.js";
+import { Reason } from "../ui/runs-table.js";
 import { Empty, Loaded } from "../ui/states.js";
 import { InspectionNote, Section, Text, Time } from "../ui/values.js";
 import { ActivePanel } from "./now/active-panel.js";
@@ -84,6 +85,7 @@ function Tiles({ runs }: { runs: readonly RunSummary[] }) {
               </span>
               <InspectionNote run={run} />
             </span>
+            <Reason run={run} class="tile-reason" />
           </li>
         );
       })}

@@ -1,6 +1,6 @@
 /** One run: what came out, and everything that it produced. */
 import { Fragment } from "preact";
-import type { Check, Defect, Report, Run } from "../data/api.js";
+import type { Defect, Report, Run } from "../data/api.js";
 import { hasPreview } from "../data/previews.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { PENDING_MS, useReloadWhileSeen } from "../data/reload-while-seen.js";
@@ -12,8 +12,8 @@ import { Mark, runOutcome } from "../ui/outcome.js";
 import { FramePreview } from "../ui/preview.js";
 import { Loaded, sentence } from "../ui/states.js";
 import { Facts, Section, Text, Time } from "../ui/values.js";
-import { ChecksTable } from "./run/checks-table.js";
-import { DefectsTable, surfaceHref } from "./run/defects-table.js";
+import { CheckName, ChecksTable } from "./run/checks-table.js";
+import { checkHref, DefectsTable, surfaceHref } from "./run/defects-table.js";
 import { DeliveriesTable } from "./run/deliveries-table.js";
 import { EventLog } from "./run/event-log.js";
 import { FilesTable } from "./run/files-table.js";
@@ -38,7 +38,9 @@ export function RunPage({ runId }: { runId: string }) {
           <div class="columns">
             <div class="column-main">
               <Loaded of={report}>
-                {(loaded) => <ChecksTable checks={loaded.quality_report?.checks ?? []} run={data} />}
+                {({ quality_report: own }) => (
+                  <ChecksTable checks={own?.checks ?? []} defects={own?.defects ?? []} run={data} />
+                )}
               </Loaded>
               <SeriesPlots run={data} />
               <FilesTable run={data} />
@@ -156,7 +158,7 @@ function RunHead({ run, report }: { run: Run; report: Report | undefined }) {
       </div>
       {run.error_message && <p class="run-error">{<Text of={sentence(run.error_message)} />}</p>}
       {report?.quality_report?.summary && <p>{<Text of={sentence(report.quality_report.summary)} />}</p>}
-      <FailedChecks checks={report?.quality_report?.checks ?? []} />
+      {report?.quality_report && <FailedChecks report={report.quality_report} run={run} />}
       <FoundDefects run={run} defects={report?.quality_report?.defects ?? []} />
       {(run.files ?? []).some(({ deleted_at: at }) => at) && <p>Retention removed captures of this run.</p>}
       <RunFacts run={run} />
@@ -167,22 +169,27 @@ function RunHead({ run, report }: { run: Run; report: Report | undefined }) {
 
 const NAMED_CHECKS = 3;
 
-/** Which checks failed, each with its step if its producer names one: their table may be far below. */
-function FailedChecks({ checks }: { checks: readonly Check[] }) {
+interface FailedChecksProps {
+  report: NonNullable<Report["quality_report"]>;
+  run: Run;
+}
+
+/** Which checks failed, with their places and steps if the producer names them: their table may be far below. */
+function FailedChecks({ report: { checks, defects = [] }, run }: FailedChecksProps) {
   const failed = checks.filter(({ status }) => status === "failed");
   if (failed.length === 0) return null;
   const more = failed.length - NAMED_CHECKS;
   return (
     <p>
       Failed:{" "}
-      {failed.slice(0, NAMED_CHECKS).map(({ name, metadata }, at) => (
+      {failed.slice(0, NAMED_CHECKS).map((check, at) => (
         <Fragment key={at}>
           {at > 0 && ", "}
-          <Text of={name} />
-          {typeof metadata?.step === "string" && (
+          <CheckName check={check} href={checkHref(run, check, defects)} />
+          {typeof check.metadata?.step === "string" && (
             <>
               {" (step "}
-              <Text of={metadata.step} />)
+              <Text of={check.metadata.step} />)
             </>
           )}
         </Fragment>

@@ -1,9 +1,11 @@
+import { Fragment } from "preact";
 import type { RunSummary } from "../data/api.js";
 import { duration, msBetween } from "../data/times.js";
+import { useFailedNames } from "../data/reports.js";
 import { pageHref } from "../router.js";
 import { Mark, runOutcome } from "./outcome.js";
 import { Scroll } from "./scroll.js";
-import { InspectionNote, Text, Time } from "./values.js";
+import { InspectionNote, ShortText, Text, Time } from "./values.js";
 
 export function RunsTable({ runs, withProgram = true }: { runs: readonly RunSummary[]; withProgram?: boolean }) {
   // Only a hub says it.
@@ -66,11 +68,7 @@ function RunRow({ run, withProgram, withCell }: RunRowProps) {
           <Text of={run.serial_number} none="No serial number" />
         </a>{" "}
         <InspectionNote run={run} class="narrow-only" />
-        {run.error_message && (
-          <span class="note check-message">
-            <Text of={run.error_message} />
-          </span>
-        )}
+        <Reason run={run} class="check-message" />
       </th>
       <td class="number wide-only">
         {run.serial_number && (run.revision ?? 1) > 1 ? (
@@ -97,5 +95,29 @@ function RunRow({ run, withProgram, withCell }: RunRowProps) {
       <td class="number wide-only">{took === undefined ? "" : duration(took)}</td>
       <td class="number wide-only">{`${done} / ${all}`}</td>
     </tr>
+  );
+}
+
+const NAMED_CHECKS = 3;
+
+/** Why a run did not pass: what ended it, or its checks. Nothing if it passed. */
+export function Reason({ run, class: name }: { run: RunSummary; class: string }) {
+  const names = useFailedNames(run);
+  if (!run.error_message && names.length === 0) return null;
+  const more = names.length - NAMED_CHECKS;
+  return (
+    <span class={`note ${name}`}>
+      {run.error_message ? (
+        <Text of={run.error_message} />
+      ) : (
+        names.slice(0, NAMED_CHECKS).map((check, at) => (
+          <Fragment key={at}>
+            {at > 0 && ", "}
+            <ShortText of={check} />
+          </Fragment>
+        ))
+      )}
+      {more > 0 && ` and ${more} more`}
+    </span>
   );
 }

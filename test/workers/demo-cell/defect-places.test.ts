@@ -116,6 +116,11 @@ t.test(
         checks.filter(({ status, nominal }) => status === "failed" && nominal !== undefined).map(({ name }) => name),
         "each dimension that is off has its place on the surface",
       );
+      t.strictSame(
+        checks.flatMap(({ metadata }) => metadata?.defect_id ?? []),
+        off.map(({ id }) => id),
+        "and its check names it",
+      );
       for (const regions of off.map(regionsOf)) {
         const { bbox, location } = regions;
         for (const [at, edge] of pixelsOf(regions, capture).entries()) {

@@ -33,21 +33,26 @@ function inspectPart(kind: PartKind, random: Random, wish: PartWish): { inspecti
   const capture = captureSurface(form, flaws, kind.grid, kind.sensor, kind.encoding, random);
   const zMm = heightsMm(capture);
   const measurements = kind.dimensions.map((dimension) => {
-    const { name, measured, of, over, nominalMm, thresholdMm } = dimension;
+    const { name, of, over, nominalMm, thresholdMm } = dimension;
     const isMm = regionHeight(zMm, kind.grid, of);
     const check = lengthCheck(name, isMm - regionHeight(zMm, kind.grid, over), nominalMm, thresholdMm);
-    return { dimension, isMm, check: { ...check, metadata: { measured } } };
+    return { dimension, isMm, check };
   });
-  const checks: QualityCheck[] = measurements.map(({ check }) => check);
+  const off = measurements.filter(({ check }) => check.status === "failed");
+  // The console links a failed check to the finding that marks its place.
+  const checks = measurements.map((one): QualityCheck => {
+    const { measured } = one.dimension;
+    const metadata = off.includes(one) ? { measured, defect_id: findingId(off.indexOf(one)) } : { measured };
+    return { ...one.check, metadata };
+  });
   let valid = 0;
   for (const z of zMm) if (!Number.isNaN(z)) valid++;
   checks.push(shareCheck("valid_share", valid / zMm.length, 0.9));
   const found = flaws.map((flaw) => ({ flaw, confidence: Math.round((0.7 + 0.29 * random.next()) * 1000) / 1000 }));
-  const off = measurements.filter(({ check }) => check.status === "failed");
   const defects = (frameId: string): Defect[] => {
     const deviations = off.map(({ dimension, isMm, check }) => describeDeviation(check, dimension, isMm));
     const findings = [...deviations, ...found.map(({ flaw, confidence }) => describeFlaw(flaw, confidence))];
-    return findings.flatMap((finding, i) => placeFinding(finding, capture, frameId, i + 1));
+    return findings.flatMap((finding, i) => placeFinding(finding, capture, frameId, findingId(i)));
   };
   return { inspection: { capture, checks, defects }, flaws };
 }
@@ -92,6 +97,9 @@ interface Finding {
   box: Pick<Flaw, "xMm" | "yMm" | "angleRad" | "lengthMm" | "widthMm"> & { bottomMm: number; topMm: number };
 }
 
+/** Deviations come first, then flaws. @param at from 0 */
+const findingId = (at: number): string => `finding-${at + 1}`;
+
 function describeFlaw(flaw: Flaw, confidence: number): Finding {
   const { zMm, lengthMm, widthMm, depthMm } = flaw;
   const text: Record<Flaw["type"], string> = {
@@ -130,7 +138,7 @@ function describeDeviation({ name, delta, message }: QualityCheck, { of, boxMm }
  * The finding with its places; none if it lies outside the scan. `bbox` is [x_min, y_min, x_max, y_max] in pixels, with
  * x = column and y = line. It covers the pixels from the minima up to but not including the maxima.
  */
-function placeFinding({ defect, box }: Finding, capture: Capture, frameId: string, n: number): Defect[] {
+function placeFinding({ defect, box }: Finding, capture: Capture, frameId: string, id: string): Defect[] {
   const { width, lines, xPitchMm, yPitchMm } = capture;
   const { xMm, yMm, angleRad, lengthMm, widthMm, bottomMm, topMm } = box;
   const origin = gridOrigin(capture);
@@ -152,7 +160,7 @@ function placeFinding({ defect, box }: Finding, capture: Capture, frameId: strin
   if (bbox[0] >= bbox[2] || bbox[1] >= bbox[3]) return [];
   return [
     {
-      id: `finding-${n}`,
+      id,
       ...defect,
       region_2d: { file: `frame-${frameId}.png`, bbox: [...bbox] },
       region_3d: {

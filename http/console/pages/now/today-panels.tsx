@@ -1,4 +1,4 @@
-import type { Check, Report, RunSummary } from "../../data/api.js";
+import type { Check, Report, Run, RunSummary } from "../../data/api.js";
 import { type Resource, useResource } from "../../data/resource.js";
 import type { DayCounts } from "../../data/run-pages.js";
 import { lengthDecimals, whole } from "../../data/units.js";
@@ -7,7 +7,8 @@ import { percentText, YieldBar, yieldOf } from "../../ui/bars.js";
 import { checkOutcome, runOutcome } from "../../ui/outcome.js";
 import { Loaded } from "../../ui/states.js";
 import { checkNumber, Text, Time, unitOf } from "../../ui/values.js";
-import { sorted } from "../run/checks-table.js";
+import { CheckName, sorted } from "../run/checks-table.js";
+import { checkHref } from "../run/defects-table.js";
 
 /** The outcome of the part that came last, as large as the panel allows. */
 export function LastPanel({ run }: { run: RunSummary | undefined }) {
@@ -50,7 +51,9 @@ const SHOWN_REASONS = 3;
 /** The checks that did not pass, the worst kind first. */
 function Reasons({ run }: { run: RunSummary }) {
   const report = useResource<Report>(`/runs/${run.id}/quality-report`);
-  const bad = (report.data.value?.quality_report?.checks ?? []).filter(({ status }) => status !== "passed");
+  const detail = useResource<Run>(`/runs/${run.id}`).data.value;
+  const { checks = [], defects = [] } = report.data.value?.quality_report ?? {};
+  const bad = checks.filter(({ status }) => status !== "passed");
   if (bad.length === 0) return null;
   return (
     <ul class="now-reasons">
@@ -59,7 +62,7 @@ function Reasons({ run }: { run: RunSummary }) {
         .map((check, at) => (
           <li key={at}>
             <strong>
-              <Text of={check.name} />
+              <CheckName check={check} href={detail && checkHref(detail, check, defects)} />
             </strong>{" "}
             <Text of={reasonOf(check)} none={checkOutcome(check.status).word} />
           </li>

@@ -1,11 +1,12 @@
-import type { Check, Run } from "../../data/api.js";
+import type { Check, Defect, Run } from "../../data/api.js";
 import { inUnit, lengthDecimals, plain, signed } from "../../data/units.js";
 import { place, setQuery } from "../../router.js";
 import { DeviationBar } from "../../ui/bars.js";
 import { checkOutcome, Mark } from "../../ui/outcome.js";
 import { Empty } from "../../ui/states.js";
-import { checkNumber, Section, Text, unitOf } from "../../ui/values.js";
+import { checkNumber, Section, ShortText, Text, unitOf } from "../../ui/values.js";
 import { VirtualTable } from "../../ui/virtual-rows.js";
+import { checkHref } from "./defects-table.js";
 
 const COLUMNS = [
   ["status", "Outcome"],
@@ -50,7 +51,14 @@ export function sorted(checks: readonly Check[], key: SortKey, isDown: boolean):
     .map(({ check }) => check);
 }
 
-export function ChecksTable({ checks, run }: { checks: readonly Check[]; run: Run }) {
+interface ChecksProps {
+  checks: readonly Check[];
+  /** Some of them mark the places of checks. */
+  defects: readonly Defect[];
+  run: Run;
+}
+
+export function ChecksTable({ checks, defects, run }: ChecksProps) {
   const { query } = place.value;
   const words = (query.get("check") ?? "").toLowerCase();
   const found = words === "" ? checks : checks.filter(({ name }) => name.toLowerCase().includes(words));
@@ -87,7 +95,7 @@ export function ChecksTable({ checks, run }: { checks: readonly Check[]; run: Ru
           rows={sorted(found, key, isDown)}
           columns={7}
           head={<Head sort={key} isDown={isDown} sortBy={sortBy} />}
-          draw={(check, at) => <CheckRow key={at} check={check} />}
+          draw={(check, at) => <CheckRow key={at} check={check} href={checkHref(run, check, defects)} />}
         />
       )}
     </Section>
@@ -153,7 +161,22 @@ function Head({ sort, isDown, sortBy }: HeadProps) {
   );
 }
 
-function CheckRow({ check }: { check: Check }) {
+interface PlacedCheck {
+  check: Check;
+  /** To its place on the surface; undefined: nobody said where it is. */
+  href: string | undefined;
+}
+
+export function CheckName({ check, href }: PlacedCheck) {
+  if (href === undefined) return <Text of={check.name} />;
+  return (
+    <a href={href} title="Show it on the surface">
+      <ShortText of={check.name} />
+    </a>
+  );
+}
+
+function CheckRow({ check, href }: PlacedCheck) {
   const isLength = check.canonical_units === "mm";
   const decimals = lengthDecimals(check.threshold);
   const number = (value: number | null | undefined) => checkNumber(value, isLength, decimals);
@@ -167,7 +190,7 @@ function CheckRow({ check }: { check: Check }) {
         <Mark of={checkOutcome(check.status)} />
       </td>
       <th scope="row" class="check-name">
-        <Text of={check.name} />
+        <CheckName check={check} href={href} />
         {check.message && (
           <span class="note check-message" title={check.message}>
             <Text of={check.message} />

@@ -1,4 +1,4 @@
-import type { Defect, Run } from "../../data/api.js";
+import type { Check, Defect, Run } from "../../data/api.js";
 import { fixed, inUnit, sureText, unit } from "../../data/units.js";
 import { pageHref } from "../../router.js";
 import { Scroll } from "../../ui/scroll.js";
@@ -9,6 +9,13 @@ export function surfaceHref(run: Run, { region_2d: flat, region_3d: deep }: Defe
   const names = [flat?.file, deep?.file];
   const file = (run.files ?? []).find(({ name, frame_id: id }) => id && names.includes(name));
   return file?.frame_id ? pageHref("frames", file.frame_id, { defect: String(at) }) : undefined;
+}
+
+/** The link to the place of a check, if its producer named the defect that marks it. */
+export function checkHref(run: Run, { metadata }: Check, defects: readonly Defect[]): string | undefined {
+  const at = defects.findIndex(({ id }) => typeof id === "string" && id === metadata?.defect_id);
+  const defect = defects[at];
+  return defect && surfaceHref(run, defect, at);
 }
 
 function whereOf({ region_2d: flat, region_3d: deep }: Defect): string {

@@ -5,6 +5,7 @@ import { useResource } from "../../data/resource.js";
 import type { RunPageQuery } from "../../data/run-pages.js";
 import { setQuery } from "../../router.js";
 import { TimeInput } from "../../ui/time-input.js";
+import { ProgramChoice } from "./program-choice.js";
 
 const STATES = [
   ["pending", "Pending"],
@@ -34,7 +35,6 @@ export function RunFilters({ query }: { query: RunPageQuery }) {
   const list = programs.data.value?.programs ?? [];
   useReloadOnChange(programs, useUnlistedProgram(list));
   const serial = useEditedInput(filter.serial_number ?? "", (input) => set("serial_number", input.value.trim()));
-  const isUnlisted = filter.program_id && list.every(({ id }) => id !== filter.program_id);
   const isAny = Object.values(filter).some(Boolean) || fromMs !== undefined || toMs !== undefined;
   const clear = (): void => {
     const names = [...Object.keys(filter), "from", "to", "page"];
@@ -47,18 +47,7 @@ export function RunFilters({ query }: { query: RunPageQuery }) {
           Serial number
           <input type="search" name="serial_number" placeholder="In full" {...serial} />
         </label>
-        <label>
-          Program
-          <select value={filter.program_id} onChange={(event) => set("program_id", event.currentTarget.value)}>
-            <option value="">All</option>
-            {list.map(({ id, name }) => (
-              <option key={id} value={id}>
-                {name.slice(0, 100)}
-              </option>
-            ))}
-            {isUnlisted && <option value={filter.program_id}>{filter.program_id}</option>}
-          </select>
-        </label>
+        <ProgramChoice newest={programs} chosen={filter.program_id ?? ""} choose={(id) => set("program_id", id)} />
         <CellChoice programs={list} cell={filter.cell ?? ""} />
         <Choice label="Outcome" name="quality_status" value={filter.quality_status} options={OUTCOMES} />
         <Choice label="State" name="status" value={filter.status} options={STATES} />
