@@ -1,7 +1,7 @@
 import { Fragment } from "preact";
 import type { RunSummary } from "../data/api.js";
-import { duration, msBetween } from "../data/times.js";
 import { useFailedNames } from "../data/reports.js";
+import { duration, msBetween } from "../data/times.js";
 import { pageHref } from "../router.js";
 import { Mark, runOutcome } from "./outcome.js";
 import { Scroll } from "./scroll.js";

@@ -1,5 +1,5 @@
 import { D2_OF_TWO } from "../../../../core/statistics/capability.js";
-import { meanMovingRangeOf, meanOf } from "../../../../core/statistics/value-statistics.js";
+import { RunningValues } from "../../../../core/statistics/running-values.js";
 
 interface ControlLimits {
   mean: number;
@@ -13,9 +13,10 @@ interface ControlLimits {
  */
 export function controlLimitsOf(values: readonly number[]): ControlLimits | undefined {
   if (values.length < 2) return undefined;
-  const inOrder = Float64Array.from(values);
-  const mean = meanOf(inOrder);
-  const reach = (3 / D2_OF_TWO) * meanMovingRangeOf(inOrder);
+  const running = new RunningValues();
+  for (const value of values) running.add(value, 0, false, 1);
+  const { mean } = running.all();
+  const reach = (3 / D2_OF_TWO) * running.meanMovingRange;
   const limits = { mean, lower: mean - reach, upper: mean + reach };
   return Object.values(limits).every(Number.isFinite) ? limits : undefined;
 }
