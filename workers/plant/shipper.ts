@@ -84,6 +84,10 @@ export class Shipper {
   #shipped = 0;
   #lost: ShipperStatus["lost"] = null;
   #foreign: number | null = null;
+  /** Sequence number of the record whose parts are being sent; 0: none. */
+  #inParts = 0;
+  /** Place of a part that was the last message at the last look. Its sender may be alive. */
+  #unfinished = 0;
   #lag: Pick<ShipperStatus, "lagBytes" | "oldestUnshippedUs"> = { lagBytes: 0, oldestUnshippedUs: null };
   #measuredAtMs = Number.NEGATIVE_INFINITY;
   #captureFault: string | null = null;
@@ -193,10 +197,17 @@ export class Shipper {
       return mine === undefined || Buffer.compare(parts === 1 ? mine : partOf(mine, part), record) === 0;
     });
     if (isSame && isPassed && part === parts) return { afterSequence: lastSequence, part: 1 };
-    if (isSame && own.size > 0) return { afterSequence: previousSequence, part: part + 1 };
-    // The rest of this record will never come: damage took it, or the cell was restored without it. What the log has instead is sent.
+    const isOwn = isSame && own.size > 0 && this.#inParts === firstSequence;
+    if (isOwn) return { afterSequence: previousSequence, part: part + 1 };
     const { isPassed: hasPrevious } = await tail.range(previousSequence, previousSequence);
-    if (part < parts && (previousSequence === 0 || hasPrevious)) return { afterSequence: previousSequence, part: 1 };
+    if (part < parts && (previousSequence === 0 || hasPrevious)) {
+      // The rest of this record will never come: its sender has died. The record is sent from its first part, or what the log has instead.
+      if (this.#unfinished === streamSequence) return { afterSequence: previousSequence, part: 1 };
+      this.#unfinished = streamSequence;
+      throw new PlantRefusal(
+        `message ${streamSequence} of the log stream is a part of record ${firstSequence}: its other parts are waited for`,
+      );
+    }
     throw new PlantRefusal(
       `message ${streamSequence} of the log stream has records ${firstSequence} to ${lastSequence} of this store, but its log has others: ` +
         "another copy of the store ships, or the store was put back from a backup",
@@ -214,6 +225,7 @@ export class Shipper {
     });
     let expected = from.streamSequence;
     for (let part = parts > 1 ? from.part : 1; part <= parts; part++) {
+      if (part === 1) this.#inParts = firstSequence;
       const bytes = partOf(batch.bytes, part);
       const fields = encodeFields(messageFields({ ...range, count, part, parts }, bytes));
       expected = await plant.publish(this.#subject, { ...fields, ...sender }, bytes, {

@@ -225,14 +225,13 @@ export class RecordedCell {
       request: (request, gone) => (this.view.isHub ? refuseRequest(this.view, request) : this.request(request, gone)),
     });
     const routes = this.view.isHub ? readOnlyRoutes(this.view, allRoutes) : allRoutes;
-    const { baseUrl, apiKeys, crossOrigin, pingTimers, deadlineMs } = options;
+    const { baseUrl, apiKeys, crossOrigin, pingTimers, deadlineMs, uwsPackage } = options;
     const pipeline = new RequestPipeline({
       ...{ routes, baseUrl, log, apiKeys },
       ...(crossOrigin !== undefined && { crossOrigin }),
       ...(deadlineMs !== undefined && { deadlineMs }),
     });
     const front = options.front ?? (process.env.TEST_FRONT as FrontChoice | undefined) ?? "auto";
-    const { uwsPackage } = options;
     const server = await startFront(front, {
       host: "127.0.0.1",
       port: 0,
