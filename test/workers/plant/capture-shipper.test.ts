@@ -4,7 +4,12 @@ import { foldRun } from "../../../core/run/run-fold.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import { capturePath } from "../../../storage/captures/capture-path.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
-import { type CaptureConnection, CaptureShipper } from "../../../workers/plant/capture-shipper.js";
+import { CHUNK_BYTES } from "../../../workers/plant/capture-message.js";
+import {
+  type CaptureConnection,
+  CaptureShipper,
+  type CaptureShipperOptions,
+} from "../../../workers/plant/capture-shipper.js";
 import { LogTail } from "../../../workers/plant/log-tail.js";
 import type { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
 import { createDisk, META, openLog } from "../../helpers/store/log-harness.js";
@@ -38,12 +43,12 @@ function streamWith(state: { max_bytes?: number; max_age?: number; firstSequence
   return { connection, taken };
 }
 
-async function storeWith(runs: number): Promise<SimulatedDisk> {
+async function storeWith(runs: number, reportBytes = 8): Promise<SimulatedDisk> {
   const disk = await createDisk();
   await disk.makeDirectory(CAPTURES);
   const { log } = await openLog(disk);
   for (let at = 0; at < runs; at++) {
-    const bytes = Buffer.from(`report ${at}`);
+    const bytes = Buffer.alloc(reportBytes, `report ${at}`);
     const run = endedRun(at, bytes);
     disk.setBytes(`${CAPTURES}/${capturePath(run.id, "report")}`, bytes);
     const change = { kind: "run_ended", runId: run.id, run } as const;
@@ -53,11 +58,16 @@ async function storeWith(runs: number): Promise<SimulatedDisk> {
   return disk;
 }
 
-async function shipperOn(disk: SimulatedDisk, connection: CaptureConnection): Promise<CaptureShipper> {
+async function shipperOn(
+  disk: SimulatedDisk,
+  connection: CaptureConnection,
+  options: Partial<CaptureShipperOptions> = {},
+): Promise<CaptureShipper> {
   const shipper = new CaptureShipper({
     ...{ cell: "cell-7", storeId: "11111111-1111-4111-8111-111111111111", policy: "reports", rateBytes: null },
     ...{ fileSystem: disk, capturesPath: CAPTURES, tail: new LogTail({ fileSystem: disk, directory: META }) },
     nowMs: () => NOW_US / 1000 + 1e9,
+    ...options,
   });
   await shipper.begin(connection);
   return shipper;
@@ -105,4 +115,20 @@ t.test("a full stream gets no runs that would only push newer ones out", async (
   await shipAll(shipper, full.connection);
   t.strictSame(full.taken, ["2", "3"]);
   t.equal(shipper.figures.tooOld, 2);
+});
+
+t.test("captures go no faster than the rate allows", async (t) => {
+  const [runs, reportBytes, rateBytes] = [9, 1_200_000, 1_000_000];
+  const disk = await storeWith(runs, reportBytes);
+  const { connection, taken } = streamWith({});
+  let nowMs = 0;
+  const shipper = await shipperOn(disk, connection, { rateBytes, nowMs: () => nowMs });
+  for (; taken.length < 3 * runs; nowMs += 50) {
+    await shipAll(shipper, connection);
+    const { bytes } = shipper.figures;
+    if (bytes > rateBytes * (nowMs / 1000) + CHUNK_BYTES) t.fail(`${bytes} bytes after ${nowMs} ms`);
+    if (nowMs > 60_000) break;
+  }
+  t.equal(taken.length, 3 * runs);
+  t.ok(nowMs < 1.1 * runs * 1_200 + 1_000, `${shipper.figures.bytes} bytes in ${nowMs} ms`);
 });

@@ -128,6 +128,37 @@ t.test("a replaced disk begins anew; of two cells of one name, one is refused", 
   t.strictSame(first.names, ["a", "b", "d"], "the refused cell keeps all of its records");
 });
 
+t.test("after a day without a link everything is shipped", { skip: noNatsServer }, async (t) => {
+  const SECONDS = 86_400;
+  const disk = await createDisk();
+  const opened = await openLog(disk, { segmentBytes: 4_000_000 });
+  let server: NatsServer | undefined;
+  const connect = async () => {
+    if (server === undefined) throw new Error("no link");
+    return server.client();
+  };
+  const shipping = ship(disk, { connect });
+  const beganUs = 1_700_000_000_000_000;
+  for (let second = 0; second < SECONDS; second++) {
+    const sequence = opened.log.append({ ...recordOf(`${second}`, 60), timeUs: beganUs + 1e6 * second });
+    if (second % 1_000 === 999) await opened.log.whenCommitted(sequence);
+  }
+  opened.timers.fire();
+  await until(
+    t,
+    () => shipping.status.lagBytes > 60 * SECONDS,
+    () => JSON.stringify(shipping.status),
+  );
+  t.match(shipping.status, { fault: "the plant does not take messages: no link", oldestUnshippedUs: beganUs });
+  server = await NatsServer.startFor(t);
+  await server.with((client) => client.createLogStream(1));
+  await untilShipped(t, opened, shipping);
+  await shipping.stop();
+  t.equal(opened.names.length, SECONDS);
+  t.strictSame(namesIn(await server.messages()), opened.names);
+  await opened.log.close();
+});
+
 t.test("a copy of a store is refused when its log goes another way", { skip: noNatsServer }, async (t) => {
   const server = await NatsServer.startFor(t);
   await server.with((client) => client.createLogStream(1));
