@@ -32,7 +32,7 @@ function tablesOf(cells: number, runs: number, random: Random, seed: number): Pl
     writeUuid(id, indexed.bytes, indexed.idAt);
     indexed.bytes.set(random.pick(programIds), indexed.programIdAt);
     const cell = nth % cells;
-    tables.select(`cell-${cell}`, "store");
+    tables.select(`cell-${cell}`, `store-${cell}`);
     tables.end(indexed, timeUs, LOCATION);
   }
   return tables;
