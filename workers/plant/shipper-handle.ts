@@ -39,6 +39,9 @@ export interface ShipperFigures {
   skippedCaptures: number;
 }
 
+/** Pause before a thread that has ended is started again. */
+const RESTART_MS = 10_000;
+
 const NOT_REACHED: ShipperStatus = {
   ...{ fault: "the plant has not been reached yet", shippedSequence: 0, durableSequence: 0 },
   ...{
@@ -54,8 +57,10 @@ const NOT_REACHED: ShipperStatus = {
 
 /** The shipper as the front sees it. */
 export class ShipperHandle {
-  readonly #worker: Worker;
-  readonly #exited: Promise<void>;
+  readonly #start: () => void;
+  #worker: Worker | undefined;
+  #exited: Promise<void> = Promise.resolve();
+  #restartTimer: NodeJS.Timeout | undefined;
   readonly #committed = new Float64Array(new SharedArrayBuffer(8));
   #status: ShipperStatus = NOT_REACHED;
   /** What is wrong, for people; null: nothing. */
@@ -71,12 +76,8 @@ export class ShipperHandle {
     options: ShipperThreadOptions,
     onFault: (fault: string | null) => void,
     onCaptures: (sequence: number) => void,
+    restartMs = RESTART_MS,
   ) {
-    const worker = new Worker(new URL("./shipper-thread.js", import.meta.url), {
-      workerData: { ...options, committed: this.#committed } satisfies ShipperThreadData,
-      name: "shipper",
-    });
-    this.#worker = worker;
     const take = (status: ShipperStatus): void => {
       const before = this.#status.captures?.sequence ?? 0;
       this.#status = status;
@@ -88,16 +89,30 @@ export class ShipperHandle {
       onFault(fault);
     };
     const fail = (reason: string): void => {
-      if (!this.#isStopping) take({ ...this.#status, fault: `the shipper's thread ended: ${reason}` });
+      if (!this.#isStopping)
+        take({ ...this.#status, fault: `the shipper's thread ended, and starts again: ${reason}` });
     };
-    worker.on("message", take);
-    worker.on("error", (error) => fail(error.message));
-    this.#exited = new Promise((resolve) => {
-      worker.on("exit", (code) => {
-        if (this.#status.fault?.startsWith("the shipper's thread ended") !== true) fail(`code ${code}`);
-        resolve();
+    this.#start = () => {
+      let isTold = false;
+      const worker = new Worker(new URL("./shipper-thread.js", import.meta.url), {
+        workerData: { ...options, committed: this.#committed } satisfies ShipperThreadData,
+        name: "shipper",
       });
-    });
+      this.#worker = worker;
+      worker.on("message", take);
+      worker.on("error", (error) => {
+        isTold = true;
+        fail(error.message);
+      });
+      this.#exited = new Promise((resolve) => {
+        worker.on("exit", (code) => {
+          if (!isTold) fail(`code ${code}`);
+          if (!this.#isStopping) this.#restartTimer = setTimeout(this.#start, restartMs);
+          resolve();
+        });
+      });
+    };
+    this.#start();
   }
 
   /** The log has committed its records up to this one. */
@@ -135,8 +150,9 @@ export class ShipperHandle {
   /** Ends the thread, within `graceMs` at most. What was not shipped is shipped after the next start. */
   async stop(graceMs: number): Promise<void> {
     this.#isStopping = true;
-    this.#worker.postMessage("stop");
-    const cut = setTimeout(() => void this.#worker.terminate(), graceMs);
+    clearTimeout(this.#restartTimer);
+    this.#worker?.postMessage("stop");
+    const cut = setTimeout(() => void this.#worker?.terminate(), graceMs);
     await this.#exited;
     clearTimeout(cut);
   }
