@@ -173,8 +173,12 @@ export class Shipper {
       this.#foreign ??= own.streamSequence;
       own = await plant.previousMessage(this.#subject, own.streamSequence);
     }
-    const { afterSequence, part } =
-      own === null || fields === null ? { afterSequence: 0, part: 1 } : await this.#behind(own, fields);
+    const behind = own === null || fields === null ? { afterSequence: 0, part: 1 } : await this.#behind(own, fields);
+    if (behind === null) {
+      await this.#pause((this.#options.longestPauseMs ?? LONGEST_PAUSE_MS) / 6);
+      return this.#standing(plant);
+    }
+    const { afterSequence, part } = behind;
     this.#shipped = afterSequence;
     this.#options.tail.seek(afterSequence);
     return { part, streamSequence };
@@ -183,6 +187,7 @@ export class Shipper {
   /**
    * Where the shipper goes on behind this message. Damage may have taken some of its records here: those that both have must be the same.
    *
+   * @returns null if it is a part whose sender may be alive: look again in some seconds
    * @throws PlantRefusal if this log has other records, or ends before
    */
   async #behind({ streamSequence, bytes }: StoredMessage, fields: MessageFields) {
@@ -204,9 +209,7 @@ export class Shipper {
       // The rest of this record will never come: its sender has died. The record is sent from its first part, or what the log has instead.
       if (this.#unfinished === streamSequence) return { afterSequence: previousSequence, part: 1 };
       this.#unfinished = streamSequence;
-      throw new PlantRefusal(
-        `message ${streamSequence} of the log stream is a part of record ${firstSequence}: its other parts are waited for`,
-      );
+      return null;
     }
     throw new PlantRefusal(
       `message ${streamSequence} of the log stream has records ${firstSequence} to ${lastSequence} of this store, but its log has others: ` +
