@@ -36,10 +36,7 @@ export class UwsLiveAnswer {
       return;
     }
     exchange.whenAborted(() => live.release());
-    response.cork(() => {
-      writeHead(exchange, answer);
-      response.writeHeader("Connection", "close");
-    });
+    response.cork(() => writeLastHead(exchange, answer));
     // The library sends what it has buffered only with a further write.
     exchange.whenWritable(() => {
       if (this.#onRoom !== undefined) this.#onRoom();
@@ -107,8 +104,14 @@ export class UwsLiveAnswer {
 
 /** Nobody knows the length of the answer to a GET. */
 function sendHead(exchange: Exchange, answer: Reply): void {
-  writeHead(exchange, answer);
-  exchange.response.writeHeader("Connection", "close").endWithoutBody();
+  writeLastHead(exchange, answer);
+  exchange.response.endWithoutBody();
+}
+
+/** Tells the client that the connection ends with this answer, and not also that it is kept. */
+function writeLastHead(exchange: Exchange, answer: Reply): void {
+  writeHead(exchange, { ...answer, closeConnection: true });
+  exchange.response.writeHeader("Connection", "close");
 }
 
 interface SocketData {

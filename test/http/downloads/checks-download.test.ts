@@ -80,6 +80,7 @@ onEveryFront(t, "an export arrives whole, plain and compressed, also at a client
       t.equal(headers.vary, "Accept-Encoding");
       t.match(headers["content-disposition"], /^attachment; filename="checks-019b76da-.*\.csv"$/);
       t.equal(headers["content-length"], undefined);
+      if (headers.connection === "close") t.equal(headers["keep-alive"], undefined, "not also told to keep it");
       const plain = isCompressed ? gunzipSync(body) : body;
       t.ok(plain.equals(expected(pieces)), `${pieces} pieces, compressed: ${isCompressed}`);
       connection.close();
@@ -137,6 +138,7 @@ onEveryFront(
     const head = await connection.response("HEAD");
     t.equal(head?.status, 200);
     t.equal(head?.headers["content-length"], undefined, "nobody knows the length");
+    if (head?.headers.connection === "close") t.equal(head.headers["keep-alive"], undefined);
     t.ok(seen.made <= 2);
     connection.close();
   },
