@@ -66,6 +66,7 @@ async function play(cell: ConsoleCell): Promise<string> {
     const message = `${"It was measured twice. ".repeat(at % 17)}end-${number(at)}`;
     return { ...check(`begin-${number(at)}`, at % 50 === 3 ? "failed" : "passed", 10 + (at % 7) / 100), message };
   });
+  Object.assign(checks[0] as object, { value: -123.4567, nominal: -123.45, delta: -0.0067 });
   let frame = "";
   const runId = await cell.play({
     ...{ serialNumber: "SN-1 \u202e<b>", checks, withCaptures: true, message: "4 checks failed" },
@@ -118,6 +119,14 @@ const BOX_SHARES = `[...document.querySelectorAll(".over .box")].map((path) => {
   ];
 })`;
 
+/** Texts of an element that do not stand on one line. */
+const brokenTexts = (selector: string): string => `[...document.querySelectorAll("${selector}")]
+  .filter((one) => {
+    const range = document.createRange();
+    range.selectNodeContents(one);
+    return new Set([...range.getClientRects()].filter(({ height }) => height > 9).map(({ top }) => top)).size > 1;
+  }).map((one) => one.textContent)`;
+
 async function openOffline(t: Test, browser: Browser, saved: string): Promise<void> {
   const { page, asked } = await opened(browser, saved);
   t.equal(await page.locator("h1").textContent(), "SN-1 \u202e<b>");
@@ -131,6 +140,11 @@ async function openOffline(t: Test, browser: Browser, saved: string): Promise<vo
     t.ok(isThere, `the defect's box: ${shares.map((share) => share.toFixed(3))}`);
   }
   t.equal(await page.locator(".over .box").count(), 2, "in both pictures");
+  t.same(await page.evaluate(brokenTexts("table.checks td:nth-child(4)")), [], "a value and its unit are on one line");
+  for (let width = 300; width < 700; width += 10) {
+    await page.setViewportSize({ width, height: 1200 });
+    t.same(await page.evaluate(brokenTexts(".channel")), [], `a channel's name is on one line, ${width} px`);
+  }
   t.same(await axeFindings(page), []);
   t.same(asked, [pathToFileURL(saved).href]);
   t.equal(readFileSync(saved, "utf8").includes("<script"), false);

@@ -13,7 +13,7 @@ const WORDS: Readonly<Record<CheckStatus, string>> = {
 };
 const ORDER = Object.keys(WORDS);
 
-const HEAD = `<table class="checks"><colgroup><col style="width:19mm"><col><col style="width:34mm"><col style="width:23mm">\
+const HEAD = `<table class="checks"><colgroup><col style="width:19mm"><col><col style="width:29mm"><col style="width:28mm">\
 <col style="width:20mm"><col style="width:20mm"><col style="width:20mm"></colgroup><thead><tr>\
 <th scope="col">Outcome</th><th scope="col">Check</th><th scope="col">Within tolerance</th><th scope="col" class="number">Value</th>\
 <th scope="col" class="number">Nominal</th><th scope="col" class="number">Deviation</th><th scope="col" class="number">Allowed</th>\

@@ -40,5 +40,6 @@ figure { margin: 0 0 4mm; break-inside: avoid; }
 .plot { display: block; width: 100%; height: 42mm; border: .2mm solid #bbb; background: #fff; }
 .plot path { fill: none; stroke-width: 1.2px; vector-effect: non-scaling-stroke; stroke-linejoin: round; }
 .axis { display: flex; justify-content: space-between; color: #555; }
+.channel { white-space: nowrap; }
 .key { display: inline-block; width: 4mm; height: .8mm; margin: 0 1mm .8mm 3mm; }
 `;

@@ -31,10 +31,10 @@ export function* seriesSection(run: RunState, shownSeries: readonly PageSeries[]
 function captionOf({ channels, appends }: SeriesState): string {
   const rows = appends.reduce((sum, append) => sum + append.rows, 0);
   const keys = Array.from({ length: Math.min(channels, COLOURS.length) }, (_, at) => {
-    return `<span class="key" style="background:${colourOf(at)}"></span>channel ${at + 1}`;
+    return `<span class="channel"><span class="key" style="background:${colourOf(at)}"></span>channel ${at + 1}</span>`;
   });
   const more = channels > COLOURS.length ? ` and ${channels - COLOURS.length} more` : "";
-  return `<span class="note">${rows} samples, in the unit of the sensor</span>${keys.join("")}${more}`;
+  return `<span class="note">${rows} samples, in the unit of the sensor</span>${keys.join(" ")}${more}`;
 }
 
 function colourOf(channel: number): string {
