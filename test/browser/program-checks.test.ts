@@ -13,7 +13,7 @@ import { nextId } from "../helpers/link/link-messages.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 
 const NAME = `depth <img src=x onerror="window.attacked=1"> ${"y".repeat(200)}`;
-/** The eighth is outside the control limits, and fails. */
+/** The eighth is outside the control limits, and fails. The third passes with a warning. */
 const VALUES = [10.01, 9.99, 10.02, 10, 10.01, 9.98, 10.01, 10.2, 10, 10.01, 9.99, 10];
 
 interface Statistics {
@@ -49,6 +49,19 @@ async function newProgram(cell: ConsoleCell, name: string): Promise<string> {
 const chart = (page: Page, name: string) =>
   page.locator(".chart-figure").filter({ has: page.getByRole("heading", { name, exact: true }) });
 
+/** Contrast (WCAG 2.2) of the band from minimum to maximum with the zone of the limits behind it. */
+const BAND_CONTRAST = `(() => {
+  const styleOf = (part) => getComputedStyle(document.querySelector(part));
+  const [band, zone] = [".plot-band", ".plot-zone"].map((part) => styleOf(part).fill.match(/[0-9.]+/g).map(Number));
+  const opacity = Number(styleOf(".plot-band").fillOpacity);
+  const luminance = (colour) => {
+    const [r, g, b] = colour.map((one) => (one / 255 <= 0.04045 ? one / 3294.6 : ((one / 255 + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const both = [luminance(zone), luminance(band.map((one, at) => opacity * one + (1 - opacity) * zone[at]))];
+  return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
+})()`;
+
 /** Clicks on a point of a chart. */
 async function clickPoint(page: Page, name: string, at: number, count: number): Promise<void> {
   const box = await page.getByRole("slider", { name, exact: true }).boundingBox();
@@ -61,7 +74,8 @@ async function showCharts(t: Test, cell: ConsoleCell, open: OpenPage): Promise<v
   const programId = await newProgram(cell, "Charts");
   const runIds: string[] = [];
   for (const [at, value] of VALUES.entries()) {
-    const checks = [check(NAME, at === 7 ? "failed" : "passed", value), check("other", "passed", 10)];
+    const status = at === 7 ? "failed" : at === 2 ? "warning" : "passed";
+    const checks = [check(NAME, status, value), check("other", "passed", 10)];
     runIds.push(await cell.play({ programId, serialNumber: `SN-${at}`, checks }));
   }
   const { page, faults } = await open(`/console/programs/${programId}`);
@@ -85,7 +99,7 @@ async function showCharts(t: Test, cell: ConsoleCell, open: OpenPage): Promise<v
     t.equal(await shown(name), figures?.[value].toFixed(2), name);
   }
   t.equal(await shown("Mean"), `${figures?.mean.toFixed(4)} mm`);
-  t.equal(await shown("Passed"), "91.7 % of 12");
+  t.equal(await shown("Passed"), "91.7 % of 12", "a warning passes");
   t.equal(await shown("Lower limit (LSL)"), "9.9500 mm");
 
   const mean = VALUES.reduce((sum, value) => sum + value, 0) / VALUES.length;
@@ -116,8 +130,10 @@ async function showCharts(t: Test, cell: ConsoleCell, open: OpenPage): Promise<v
   await control.locator("tbody tr").last().waitFor();
   t.equal(await control.locator("tbody tr").count(), 8);
   t.same(await axeFindings(page), [], "light");
+  t.ok((await page.evaluate<number>(BAND_CONTRAST)) > 1.5, "the trend's band stands out, light");
   await page.emulateMedia({ colorScheme: "dark" });
   t.same(await axeFindings(page), [], "dark");
+  t.ok((await page.evaluate<number>(BAND_CONTRAST)) > 1.5, "the trend's band stands out, dark");
   for (const width of [1920, 768, 320]) {
     await page.setViewportSize({ width, height: 800 });
     t.equal(await overflowPx(page), 0, `${width} px`);
@@ -225,6 +241,8 @@ async function showNothing(t: Test, cell: ConsoleCell, open: OpenPage): Promise<
   await page.getByText("The completed runs have no checks.").waitFor();
   const { value: _, ...unmeasured } = check("unmeasured", "error", 0);
   await cell.play({ programId, checks: [unmeasured] });
+  const mean = page.locator(".check-list tbody tr").first().locator("td").nth(2);
+  t.equal(await mean.textContent(), "–", "what there is not has no unit");
   await page.getByRole("link", { name: "unmeasured" }).click();
   await page.getByText("None of these checks has a value.").waitFor();
   t.same(await axeFindings(page), []);

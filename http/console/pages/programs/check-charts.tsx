@@ -40,8 +40,10 @@ function Figures({ check }: { check: CheckStatistics }) {
   const unit = unitOf(isLength(check));
   const figures = (names: Readonly<Record<string, number | null>>) =>
     Object.entries(names).map(([name, value]) => [name, value === null ? "–" : `${text(value)} ${unit}`] as const);
+  // A warning passes, in the outcome of a run too.
+  const passed = check.passed + check.warning;
   const all = [
-    ["Passed", `${percentText(check.count === 0 ? undefined : check.passed / check.count)} of ${whole(check.count)}`],
+    ["Passed", `${percentText(check.count === 0 ? undefined : passed / check.count)} of ${whole(check.count)}`],
     ["Failed", whole(check.failed)],
     ["Cp", indexText(check.cp)],
     ["Cpk", indexText(check.cpk)],

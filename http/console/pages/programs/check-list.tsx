@@ -86,7 +86,8 @@ function CheckRow({ check, programId }: { check: CheckStatistics; programId: str
       </td>
       <td class={`number ${failed > 0 ? "trend-fail" : ""}`}>{`${whole(failed)} of ${whole(count)}`}</td>
       <td class="number wide-only">
-        {mean === null ? "–" : numberTextOf(check)(mean)} <span class="unit">{unitOf(isLength(check))}</span>
+        {mean === null ? "–" : numberTextOf(check)(mean)}
+        {mean !== null && <span class="unit"> {unitOf(isLength(check))}</span>}
       </td>
       <td class="number wide-only">{indexText(cpk)}</td>
       <td class="number wide-only">{indexText(ppk)}</td>
