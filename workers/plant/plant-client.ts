@@ -1,7 +1,7 @@
 import { DeliverPolicy, type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, credsAuthenticator, headers, type NatsConnection } from "@nats-io/transport-node";
 import { CAPTURE_STREAM } from "./capture-message.js";
-import { LEAST_PAYLOAD_BYTES, LOG_STREAM, LOG_SUBJECTS } from "./log-message.js";
+import { decodeFields, LEAST_PAYLOAD_BYTES, LOG_STREAM, LOG_SUBJECTS, type MessageFields } from "./log-message.js";
 import {
   captureStreamFaults,
   firstDifference,
@@ -208,7 +208,7 @@ export class PlantClient {
     return this.#message(stream, { seq: fromSequence, next_by_subj: subjects });
   }
 
-  /** The last message of this subject in the log stream before this place; null if there is none. */
+  /** The last message of these subjects in the log stream before this place; null if there is none. */
   async previousMessage(subject: string, beforeSequence: number): Promise<StoredMessage | null> {
     // The server finds messages only forwards. So the search begins further and further back.
     for (let back = 1; ; back *= 2) {
@@ -305,6 +305,32 @@ export class PlantClient {
   async close(): Promise<void> {
     await this.#connection.close().catch(() => {});
   }
+}
+
+/** The last message of some subjects that a shipper has sent. */
+export interface LastSent {
+  /** Null: there is none. */
+  sent: { message: StoredMessage; fields: MessageFields } | null;
+  /** Place of the last message of these subjects, whoever sent it; 0: there is none. */
+  streamSequence: number;
+  /** That place, if the message there is damaged, or if no shipper sent it; else null. */
+  foreign: number | null;
+}
+
+/** Passes over what is damaged or foreign: it says nothing about who ships. */
+export async function lastSent(
+  plant: Pick<PlantClient, "lastMessage" | "previousMessage">,
+  subjects: string,
+): Promise<LastSent> {
+  let message = await plant.lastMessage(subjects);
+  const streamSequence = message?.streamSequence ?? 0;
+  while (message !== null) {
+    const fields = decodeFields(message.header, message.bytes);
+    const foreign = message.streamSequence === streamSequence ? null : streamSequence;
+    if (fields !== null) return { sent: { message, fields }, streamSequence, foreign };
+    message = await plant.previousMessage(subjects, message.streamSequence);
+  }
+  return { sent: null, streamSequence, foreign: streamSequence === 0 ? null : streamSequence };
 }
 
 /** Why a server with this information cannot be used, as the end of a sentence; null if it can. */

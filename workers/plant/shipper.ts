@@ -4,7 +4,6 @@ import type { CaptureFigures, CaptureShipper } from "./capture-shipper.js";
 import {
   BATCH_BYTES,
   cellSubjects,
-  decodeFields,
   encodeFields,
   encodeSender,
   logSubject,
@@ -13,7 +12,7 @@ import {
 } from "./log-message.js";
 import type { LogBatch, LogTail } from "./log-tail.js";
 import { placeless, placelessRecords } from "./placeless-records.js";
-import { OtherLastMessage, type PlantClient, PlantRefusal, type StoredMessage } from "./plant-client.js";
+import { lastSent, OtherLastMessage, type PlantClient, PlantRefusal, type StoredMessage } from "./plant-client.js";
 
 /** How often the log is looked at while everything is shipped. */
 const LOOK_MS = 100;
@@ -41,7 +40,7 @@ export interface ShipperStatus {
   oldestUnshippedUs: number | null;
   /** Sequence numbers that this log has lost to damage, so that they cannot be shipped; null for none since the start. */
   lost: { records: number; first: number; last: number } | null;
-  /** Place in the log stream of a message under this store's subject that it did not send, or that is damaged; null for none. It was passed over. */
+  /** Place in the log stream of the cell's last message if no shipper sent it, or if it is damaged; null for none. It was passed over. */
   foreign: number | null;
   /** Null: captures are not shipped. */
   captures: CaptureFigures | null;
@@ -157,23 +156,16 @@ export class Shipper {
 
   /** Where the plant stands, from the last message of the cell; the tail goes on from there. @throws PlantRefusal if this store may not ship */
   async #standing(plant: PlantConnection): Promise<Standing> {
-    const last = await plant.lastMessage(cellSubjects(this.#options.cell));
-    let own = last?.subject === this.#subject ? last : await plant.lastMessage(this.#subject);
-    if (last !== null && own !== null && own !== last) {
+    const { streamSequence, foreign, sent } = await lastSent(plant, cellSubjects(this.#options.cell));
+    const isOwn = sent?.message.subject === this.#subject;
+    if (sent !== null && !isOwn && (await lastSent(plant, this.#subject)).sent !== null) {
       throw new PlantRefusal(
-        `another store ships as the cell ${this.#options.cell} (${last.subject}): give each cell a name of its own`,
+        `another store ships as the cell ${this.#options.cell} (${sent.message.subject}): give each cell a name of its own`,
       );
     }
-    const streamSequence = last?.streamSequence ?? 0;
-    this.#foreign = null;
-    let fields: MessageFields | null = null;
-    while (own !== null) {
-      fields = decodeFields(own.header, own.bytes);
-      if (fields !== null) break;
-      this.#foreign ??= own.streamSequence;
-      own = await plant.previousMessage(this.#subject, own.streamSequence);
-    }
-    const behind = own === null || fields === null ? { afterSequence: 0, part: 1 } : await this.#behind(own, fields);
+    this.#foreign = foreign;
+    const behind =
+      sent === null || !isOwn ? { afterSequence: 0, part: 1 } : await this.#behind(sent.message, sent.fields);
     if (behind === null) {
       await this.#pause((this.#options.longestPauseMs ?? LONGEST_PAUSE_MS) / 6);
       return this.#standing(plant);

@@ -23,6 +23,7 @@ import {
 } from "../../helpers/store/log-harness.js";
 
 const STORE = "11111111-1111-4111-8111-111111111111";
+const OTHER_STORE = "22222222-2222-4222-8222-222222222222";
 
 function ship(disk: ShippedLog["disk"], options: Omit<ShippedLog, "disk" | "storeId">): Shipping {
   return shipLog({ disk, storeId: STORE, ...options });
@@ -56,6 +57,33 @@ t.test("a foreign message is told and passed over", { skip: noNatsServer }, asyn
   }
   const own = (await server.messages()).filter(({ streamSequence }) => !strays.includes(streamSequence));
   t.strictSame(namesIn(own), ["a", "b", "c"]);
+  await opened.log.close();
+});
+
+t.test("a stray message beside the cell's own is no other store", { skip: noNatsServer }, async (t) => {
+  const server = await NatsServer.startFor(t);
+  await server.with((client) => client.createLogStream(1));
+  const disk = await createDisk();
+  const opened = await openLog(disk);
+  await append(opened, "a");
+  const before = ship(disk, { connect: () => server.client() });
+  await untilShipped(t, opened, before);
+  await before.stop();
+  const strays: number[] = [];
+  for (const name of ["test", OTHER_STORE]) {
+    const subjects = "inspection.log.cell-7.*";
+    await server.with(async (client) => {
+      const expected = (await client.lastMessage(subjects))?.streamSequence ?? 0;
+      strays.push(await client.publish(`inspection.log.cell-7.${name}`, {}, Buffer.from("x"), { subjects, expected }));
+    });
+  }
+  await append(opened, "b");
+  const shipping = ship(disk, { connect: () => server.client() });
+  await untilShipped(t, opened, shipping);
+  t.equal(shipping.status.foreign, strays.at(-1));
+  await shipping.stop();
+  const own = (await server.messages()).filter(({ streamSequence }) => !strays.includes(streamSequence));
+  t.strictSame(namesIn(own), ["a", "b"]);
   await opened.log.close();
 });
 
