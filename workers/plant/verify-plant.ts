@@ -4,12 +4,13 @@ import {
   cellSubjects,
   decodeFields,
   LOG_STREAM,
+  logSubject,
   type MessageFields,
   storeIdOfSubject,
 } from "./log-message.js";
 import type { LogTail } from "./log-tail.js";
 import { placeless } from "./placeless-records.js";
-import type { PlantClient, StoredMessage } from "./plant-client.js";
+import { lastSent, type PlantClient, type StoredMessage } from "./plant-client.js";
 
 export type DifferenceCode = "missing" | "changed" | "doubled" | "damaged" | "other_epoch" | "unshipped";
 
@@ -19,7 +20,7 @@ export interface Difference {
 }
 
 export interface VerifyResult {
-  /** Name of the cell in the plant; null if the plant has nothing of this store. */
+  /** The last name of the cell in the plant; null if the plant has nothing of this store. */
   cell: string | null;
   messages: number;
   /** Records that are the same in both. */
@@ -30,7 +31,7 @@ export interface VerifyResult {
 }
 
 export interface VerifyOptions {
-  plant: Pick<PlantClient, "nextMessage" | "lastMessage">;
+  plant: Pick<PlantClient, "nextMessage" | "lastMessage" | "previousMessage">;
   storeId: string;
   /** Of the store's log, at its beginning. */
   tail: LogTail;
@@ -50,15 +51,16 @@ interface OwnRecord {
 /** Compares the records of a log with those that the plant has of it, message by message. Both are read once, in order. */
 export async function verifyPlant(options: VerifyOptions): Promise<VerifyResult> {
   const comparison = new Comparison(options);
-  const subjects = `inspection.log.*.${options.storeId}`;
-  const first = await options.plant.nextMessage(LOG_STREAM, subjects, 1);
-  const cell = first === null ? null : cellOfSubject(first.subject);
-  if (first !== null && cell !== null) {
+  const { plant, storeId } = options;
+  // A store that got another name has been shipped again under it, from its beginning.
+  const { sent } = await lastSent(plant, `inspection.log.*.${storeId}`);
+  const cell = sent === null ? null : cellOfSubject(sent.message.subject);
+  if (cell !== null) {
     // All stores of the cell: one that ships behind this one's first message is another epoch.
-    let message: StoredMessage | null = first;
+    let message = await plant.nextMessage(LOG_STREAM, logSubject(cell, storeId), 1);
     while (message !== null) {
       await comparison.take(message);
-      message = await options.plant.nextMessage(LOG_STREAM, cellSubjects(cell), message.streamSequence + 1);
+      message = await plant.nextMessage(LOG_STREAM, cellSubjects(cell), message.streamSequence + 1);
     }
   }
   await comparison.end();
