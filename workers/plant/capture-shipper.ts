@@ -1,3 +1,4 @@
+import { monotonicMs } from "../../core/service-clock.js";
 import { verifyExtents } from "../../storage/captures/capture-reader.js";
 import { orWhereMissing } from "../../storage/disk/file-system-error.js";
 import type { FileSystem } from "../../storage/disk/file-system-interface.js";
@@ -32,8 +33,8 @@ export interface CaptureShipperOptions {
   capturesPath: string;
   /** A reader of the log of its own. */
   tail: LogTail;
-  /** Milliseconds since the Unix epoch. */
-  nowMs?: () => number;
+  /** Milliseconds of a clock that never steps; default: the process's. */
+  monotonicMs?: () => number;
 }
 
 interface EndedRun {
@@ -70,6 +71,7 @@ export class CaptureShipper {
   #sequence = 0;
   /** A full stream has dropped what came before this. So runs that ended before would only push newer ones out. */
   #keptSinceUs = 0;
+  /** Of the clock that never steps: a wall clock that goes back would hold everything up. */
   #nextAtMs = 0;
   readonly #figures: CaptureFigures = { sequence: 0, chunks: 0, bytes: 0, skipped: 0, tooOld: 0, skippedText: null };
 
@@ -217,6 +219,6 @@ export class CaptureShipper {
   }
 
   #nowMs(): number {
-    return (this.#options.nowMs ?? Date.now)();
+    return (this.#options.monotonicMs ?? monotonicMs)();
   }
 }

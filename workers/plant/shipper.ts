@@ -90,7 +90,7 @@ export class Shipper {
   #lag: Pick<ShipperStatus, "lagBytes" | "oldestUnshippedUs"> = { lagBytes: 0, oldestUnshippedUs: null };
   #measuredAtMs = Number.NEGATIVE_INFINITY;
   #captureFault: string | null = null;
-  /** When captures are tried again after a refusal, in milliseconds. */
+  /** When captures are tried again after a refusal: milliseconds of `performance.now`. */
   #capturesAtMs = 0;
   #capturesBegun = false;
 
@@ -235,7 +235,7 @@ export class Shipper {
   /** Sends one chunk of captures. Whatever refuses them does not hold up the log. */
   async #shipCaptures(plant: PlantConnection): Promise<boolean> {
     const { captures, longestPauseMs = LONGEST_PAUSE_MS } = this.#options;
-    if (captures === undefined || Date.now() < this.#capturesAtMs) return false;
+    if (captures === undefined || performance.now() < this.#capturesAtMs) return false;
     try {
       if (!this.#capturesBegun) await captures.begin(plant);
       this.#capturesBegun = true;
@@ -246,7 +246,7 @@ export class Shipper {
       if (plant.isClosed) throw error;
       this.#captureFault = `captures are not shipped: ${reasonOf(error)}`;
       this.#capturesBegun = false;
-      this.#capturesAtMs = Date.now() + longestPauseMs;
+      this.#capturesAtMs = performance.now() + longestPauseMs;
       return false;
     }
   }
