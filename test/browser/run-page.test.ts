@@ -15,6 +15,7 @@ t.test("the page of a run", inBrowser, async (t) => {
   t.test("the head names the failed checks, with the steps that made them", (t) => nameFailed(t, cell, open));
   t.test("a failed check leads to its place on the surface", (t) => goToPlace(t, cell, open));
   t.test("lists name the checks for which a run did not pass", (t) => nameInLists(t, cell, open));
+  t.test("a list keeps few large reports", (t) => dropReports(t, cell, open));
   t.test("all of a long text can be read by keyboard", (t) => readLongText(t, cell, open, 0));
   t.test("all of a long text can be read in a table whose rows have one line", (t) => readLongText(t, cell, open, 300));
 });
@@ -109,6 +110,26 @@ async function nameInLists(t: Test, cell: ConsoleCell, open: OpenPage): Promise<
     [],
     "no report is read of a run that passed",
   );
+  t.same(faults, []);
+  await page.context().close();
+}
+
+/** Seven reports have more checks than the page keeps: then it asks again for some. */
+async function dropReports(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const checks = Array.from({ length: 9_000 }, (_, at) => check(`point_${at}`, "failed", 11));
+  for (let n = 0; n < 7; n++) await cell.play({ serialNumber: `SN-D${n}`, checks });
+  const { page, faults } = await open("/console/runs");
+  for (let n = 0; n < 7; n++) {
+    await page
+      .locator(".runs-table tr", { hasText: `SN-D${n}` })
+      .getByText("and 8997 more")
+      .waitFor();
+  }
+  await page.getByRole("link", { name: "Programs", exact: true }).click();
+  await page.getByRole("heading", { name: "Programs", exact: true }).first().waitFor({ state: "attached" });
+  const again = page.waitForRequest(/quality-report$/);
+  await page.getByRole("link", { name: "Runs", exact: true }).click();
+  t.ok(await again);
   t.same(faults, []);
   await page.context().close();
 }

@@ -3,9 +3,10 @@ import { ApiError, type Check, getJson, type Report, type RunSummary } from "./a
 import { inTurn } from "./previews.js";
 import { useResource } from "./resource.js";
 
-/** Reports that are read at once, and those that are kept: a finished one never changes. */
+/** Reports that are read at once. */
 const AT_ONCE = 4;
-const KEPT = 400;
+/** Checks of the reports that are kept: some reports have ten thousand. A finished report never changes. */
+const KEPT_CHECKS = 50_000;
 const reports = new Map<string, Report>();
 
 /** The report of each run. Undefined: the service cannot read it, as after damage. The others still count. */
@@ -19,10 +20,7 @@ export async function readReports(
     for (const [at, run] of queue) found[at] = await readReport(run, signal);
   };
   await Promise.all(Array.from({ length: AT_ONCE }, readNext));
-  for (const id of reports.keys()) {
-    if (reports.size <= KEPT) break;
-    reports.delete(id);
-  }
+  forgetOldest();
   return found;
 }
 
@@ -36,6 +34,17 @@ async function readReport({ id, status }: RunSummary, signal?: AbortSignal): Pro
   } catch (error) {
     if (error instanceof ApiError && error.status === 500) return undefined;
     throw error;
+  }
+}
+
+function forgetOldest(): void {
+  // A report without checks takes memory, too.
+  const weightOf = ({ quality_report: own }: Report): number => 100 + (own?.checks.length ?? 0);
+  let kept = [...reports.values()].reduce((sum, report) => sum + weightOf(report), 0);
+  for (const [id, report] of reports) {
+    if (kept <= KEPT_CHECKS) break;
+    reports.delete(id);
+    kept -= weightOf(report);
   }
 }
 
