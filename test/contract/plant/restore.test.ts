@@ -140,3 +140,23 @@ for (const policy of ["all", "reports"] as const) {
     t.strictSame(readdirSync(join(data, "quarantine")), []);
   });
 }
+
+t.test("a stray message is not taken for the cell's store", { skip: noNatsServer }, async (t) => {
+  const server = await plantOf(t);
+  const data = join(temporaryDirectory(t), "restored");
+  const plant = ["--plant", server.url, "--cell", "cell-7"];
+  const cell = await ServiceProcess.startFor(t, {
+    args: ["demo", "--runs", "1", ...plant],
+    dataDirectory: temporaryDirectory(t),
+  });
+  await untilShippedWhole(cell.port, 1, server);
+  await cell.end();
+  await server.with(async (client) => {
+    const subjects = "inspection.log.cell-7.*";
+    const last = (await client.lastMessage(subjects)) as StoredMessage;
+    const expected = last.streamSequence;
+    await client.publish("inspection.log.cell-7.test", {}, Buffer.from("x"), { subjects, expected });
+  });
+  const restored = await runCommand(["plant", "restore", ...plant, "--data", data]);
+  t.match(restored, { code: 0, stdout: /which had records up to [1-9]\d*; / });
+});

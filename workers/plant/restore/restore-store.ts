@@ -25,13 +25,13 @@ import {
   type MessageFields,
   storeIdOfSubject,
 } from "../log-message.js";
-import { type PlantClient, PlantRefusal, type StoredMessage } from "../plant-client.js";
+import { lastSent, type PlantClient, PlantRefusal, type StoredMessage } from "../plant-client.js";
 import { LogRebuilder } from "./log-rebuilder.js";
 import { RestoredCaptures } from "./restored-captures.js";
 import { writeRestoredNote } from "./restored-note.js";
 
 export interface RestoreOptions {
-  plant: Pick<PlantClient, "lastMessage" | "nextMessage">;
+  plant: Pick<PlantClient, "lastMessage" | "nextMessage" | "previousMessage">;
   cell: string;
   /** Must be missing or empty. */
   path: string;
@@ -77,13 +77,13 @@ export async function restoreStore(options: RestoreOptions): Promise<Restored> {
   if (present !== null && present.length > 0) {
     throw new PlantRefusal(`${path} is not empty: name a folder that is missing or empty; nothing was changed`);
   }
-  const last = await plant.lastMessage(cellSubjects(cell));
-  if (last === null) throw new PlantRefusal(`the plant has nothing of the cell ${cell}`);
+  const { sent } = await lastSent(plant, cellSubjects(cell));
+  if (sent === null) throw new PlantRefusal(`the plant has nothing of the cell ${cell}`);
   const incomplete = `${path}.incomplete`;
   await removeTree(fileSystem, incomplete);
   for (const folder of Object.values(pathsIn(incomplete))) await fileSystem.makeDirectory(folder);
   try {
-    const restored = await new Restoring(options, incomplete, last).run();
+    const restored = await new Restoring(options, incomplete, sent.message).run();
     if (present !== null) await fileSystem.removeDirectory(path);
     await fileSystem.rename(incomplete, path);
     await fileSystem.syncDirectory(dirname(path));
