@@ -1,6 +1,6 @@
 /** `npm run screenshots`: a picture of each page of the console, of a demo cell that has shown all its scenes. */
 import { copyFileSync, mkdirSync, statSync } from "node:fs";
-import { chromium } from "playwright-core";
+import { chromium, type Page, type Request } from "playwright-core";
 import { SCENES } from "../../../workers/demo-cell/scenes.js";
 import { QUICK_CELL } from "../process/demo-results.js";
 import { ServiceProcess } from "../process/service-process.js";
@@ -11,8 +11,8 @@ const FOLDER = "dist/screenshots";
 const KEPT = ["now", "frame"];
 const KEPT_FOLDER = "http/console";
 const KEPT_LIMIT_BYTES = 200_000;
-/** Until the last pictures of a page are there. */
-const SETTLED_MS = 4_000;
+/** A page that has asked for nothing so long has all its pictures. */
+const QUIET_MS = 2_000;
 
 const SIZE = { width: 1280, height: 800 };
 /** Measured heights hardly compress, and the pictures in README.md should load fast. */
@@ -52,10 +52,11 @@ try {
     timezoneId: "UTC",
   });
   const page = await context.newPage();
+  const untilQuiet = quietOf(page);
   for (const [name, path] of Object.entries(pages)) {
     await page.setViewportSize(KEPT.includes(name) ? KEPT_SIZE : SIZE);
     await page.goto(base + path);
-    await page.waitForTimeout(SETTLED_MS);
+    await untilQuiet();
     // Between two parts the cell rests for a moment.
     if (name === "now") await page.locator(".now-active").waitFor();
     await page.screenshot({ path: `${FOLDER}/${name}.png` });
@@ -69,6 +70,24 @@ try {
 } finally {
   await browser.close();
   await service.dispose();
+}
+
+/** Waits until the page has no request under way but the stream of changes, and has made none for `QUIET_MS`. */
+function quietOf(page: Page): () => Promise<void> {
+  const underWay = new Set<Request>();
+  let lastMs = 0;
+  const ended = (request: Request): void => {
+    if (underWay.delete(request)) lastMs = performance.now();
+  };
+  page.on("request", (request) => {
+    if (!request.url().includes("/runs/changes")) underWay.add(request);
+  });
+  page.on("requestfinished", ended);
+  page.on("requestfailed", ended);
+  return async () => {
+    lastMs = performance.now();
+    while (underWay.size > 0 || performance.now() - lastMs < QUIET_MS) await page.waitForTimeout(100);
+  };
 }
 
 /** The run of a housing cover with the most defects on its frame. */
