@@ -12,7 +12,7 @@ const KEPT = ["now", "frame"];
 const KEPT_FOLDER = "http/console";
 const KEPT_LIMIT_BYTES = 200_000;
 /** A page that has asked for nothing so long has all its pictures. */
-const QUIET_MS = 2_000;
+const QUIET_MS = 300;
 
 const SIZE = { width: 1280, height: 800 };
 /** Measured heights hardly compress, and the pictures in README.md should load fast. */
