@@ -97,6 +97,7 @@ export class CaptureShipper {
     // What this cell has shipped before is gone on from. So it never leaves out a run that ended while the plant was away.
     const isFull = last === null && settings.max_bytes > 0 && firstSequence > 1;
     this.#keptSinceUs = isFull ? 1000 * firstTimeMs : 0;
+    this.#figures.tooOld = 0;
   }
 
   /** Sends the next chunk or reads on for one, if the rate allows it. @returns false if there is nothing to do now */

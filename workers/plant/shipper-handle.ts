@@ -143,7 +143,7 @@ export class ShipperHandle {
       lagSeconds: oldestUnshippedUs === null ? 0 : Math.max(0, Date.now() / 1000 - oldestUnshippedUs / 1e6),
       lostRecords: lost?.records ?? 0,
       captureBytes: captures?.bytes ?? 0,
-      skippedCaptures: captures?.skipped ?? 0,
+      skippedCaptures: (captures?.skipped ?? 0) + (captures?.tooOld ?? 0),
     };
   }
 

@@ -8,6 +8,7 @@ import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
 import {
   type ShippedLog,
   type Shipping,
+  shipAll,
   ship as shipLog,
   until,
   untilShipped,
@@ -66,9 +67,7 @@ t.test("a stray message beside the cell's own is no other store", { skip: noNats
   const disk = await createDisk();
   const opened = await openLog(disk);
   await append(opened, "a");
-  const before = ship(disk, { connect: () => server.client() });
-  await untilShipped(t, opened, before);
-  await before.stop();
+  await shipAll(t, { disk, opened, storeId: STORE, connect: () => server.client() });
   const strays: number[] = [];
   for (const name of ["test", OTHER_STORE]) {
     const subjects = "inspection.log.cell-7.*";
@@ -94,9 +93,7 @@ t.test("a batch that a power cut has divided is still the same", { skip: noNatsS
   const disk = await createDisk();
   const opened = await openLog(disk);
   for (let group = 0; group < 4; group++) await append(opened, `${group}`, `${group}b`);
-  const before = ship(disk, { connect });
-  await untilShipped(t, opened, before);
-  await before.stop();
+  await shipAll(t, { disk, opened, storeId: STORE, connect });
   // The last mark is written, and a power cut takes it before it is durable. So recovery moves what it had proven.
   const after = disk.copy();
   const path = `${META}/${segmentName(1)}`;
@@ -106,9 +103,7 @@ t.test("a batch that a power cut has divided is still the same", { skip: noNatsS
   const again = await openLog(after);
   t.equal(new Set(again.seen.map(({ location }) => location.segmentBase)).size, 2, "it is divided");
   await append(again, "later");
-  const shipping = ship(after, { connect });
-  await untilShipped(t, again, shipping);
-  await shipping.stop();
+  await shipAll(t, { disk: after, opened: again, storeId: STORE, connect });
   t.strictSame(namesIn(await server.messages()), again.names);
   await again.log.close();
 });
@@ -119,9 +114,7 @@ t.test("a record whose last parts never come is void", { skip: noNatsServer }, a
   const disk = await createDisk();
   const opened = await openLog(disk);
   await append(opened, "a");
-  const before = ship(disk, { connect: () => server.client() });
-  await untilShipped(t, opened, before);
-  await before.stop();
+  await shipAll(t, { disk, opened, storeId: STORE, connect: () => server.client() });
   // As a store that was restored: it ends before the record.
   const restored = disk.copy();
   await opened.log.whenCommitted(opened.log.append(recordOf("large", 1_500_000)));
@@ -152,9 +145,7 @@ t.test("a record whose last parts never come is void", { skip: noNatsServer }, a
   const again = await openLog(restored);
   await append(again, "b");
   await again.log.whenCommitted(again.log.append(recordOf("another large one", 1_200_000)));
-  const shipping = ship(restored, { connect: () => server.client() });
-  await untilShipped(t, again, shipping);
-  await shipping.stop();
+  await shipAll(t, { disk: restored, opened: again, storeId: STORE, connect: () => server.client() });
   t.strictSame(namesIn(await server.messages()), ["a", "b", "another large one"]);
   const differences: string[] = [];
   const tail = new LogTail({ fileSystem: restored, directory: META });
@@ -171,17 +162,13 @@ t.test("damage of what was shipped last is told from another history", { skip: n
   const disk = await createDisk();
   const opened = await openLog(disk);
   await append(opened, "a", "b", "c");
-  const before = ship(disk, { connect: () => server.client() });
-  await untilShipped(t, opened, before);
-  await before.stop();
+  await shipAll(t, { disk, opened, storeId: STORE, connect: () => server.client() });
   const { segmentBase, offset } = opened.seen[1]?.location ?? { segmentBase: 0, offset: 0 };
   const file = await disk.open(`${META}/${segmentName(segmentBase)}`, "update");
   await file.write(Buffer.of(0xff), offset + 60);
   await file.close();
   await append(opened, "d");
-  const shipping = ship(disk, { connect: () => server.client() });
-  await untilShipped(t, opened, shipping);
-  await shipping.stop();
+  await shipAll(t, { disk, opened, storeId: STORE, connect: () => server.client() });
   t.strictSame(namesIn(await server.messages()), ["a", "b", "c", "d"]);
   await opened.log.close();
 });
