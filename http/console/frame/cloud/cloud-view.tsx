@@ -56,7 +56,7 @@ export function CloudView({ model, scene, defects }: CloudProps) {
       aria-describedby="cloud-keys"
       // biome-ignore lint/a11y/noNoninteractiveTabindex: its keys are written beside it.
       tabIndex={0}
-      data-points={drawn.value?.places.length}
+      data-points={scene.value && drawn.value?.places.length}
       onKeyDown={(event) => {
         const { clientWidth, clientHeight } = event.currentTarget;
         // In lower case, because Caps Lock changes the letters.
