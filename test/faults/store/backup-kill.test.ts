@@ -14,7 +14,7 @@ import { sized } from "../../helpers/test-size.js";
 const SEED = Number(process.env.TEST_SEED ?? 11);
 const ROUNDS = sized(4, 200);
 /** Each store grows by what comes during its backups. A new one now and then keeps their length, however slow the machine is. */
-const ROUNDS_OF_STORE = 10;
+const ROUNDS_OF_STORE = 5;
 const SCRIPT = new URL("../../helpers/process/small-segments-service.js", import.meta.url).pathname;
 /** Some hundred runs: retention removes captures during each backup, but not all of them. */
 const RETAIN_BYTES = "1000000";
