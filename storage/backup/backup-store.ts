@@ -1,4 +1,5 @@
-import { dirname } from "node:path";
+import { basename, dirname } from "node:path";
+import { counted } from "../../core/counted.js";
 import { BACKUP_FILE, FORMAT_FILE, pathsIn } from "../disk/data-directory.js";
 import { lockDirectory } from "../disk/directory-lock.js";
 import { nodeFileSystem } from "../disk/file-system.js";
@@ -93,7 +94,7 @@ async function made(
   await removeTree(fileSystem, previousPath);
   for (const previous of present === null ? [null] : [path, null]) {
     await removeTree(fileSystem, incompletePath, ["lock"]);
-    const note = { store, lastSequence: 0, madeAt: new Date().toISOString() };
+    const note = { store, folder: basename(path), lastSequence: 0, madeAt: new Date().toISOString() };
     await replaceFile(fileSystem, incompletePath, BACKUP_FILE, encodeNote(note));
     const files = new BackupFiles(fileSystem, { from, to: incompletePath, previous });
     await copyStore(files);
@@ -127,7 +128,7 @@ function damaged({ findings, summary }: CheckResult): BackupError {
   const what =
     first === undefined ? "" : `, the first: ${first.code}: ${first.file}, offset ${first.offset}: ${first.message}`;
   return new BackupError(
-    `the store has ${summary.damages} pieces of damage${what}; no backup was made: run check, or use --with-damage to copy it as it is`,
+    `the store has ${counted(summary.damages, "piece")} of damage${what}; no backup was made: run check, or use --with-damage to copy it as it is`,
   );
 }
 

@@ -15,6 +15,8 @@ export class BackupError extends Error {
 export interface BackupNote {
   /** What tells the store from others: the number and the salt of its first segment. */
   store: string;
+  /** The folder that it was made for, without the path: a disk may be mounted elsewhere the next time. */
+  folder: string;
   /** The last record. */
   lastSequence: number;
   madeAt: string;
@@ -46,7 +48,10 @@ export async function backupTarget(
     throw new BackupError(`--to: ${path} is the store itself, or in it: name a folder elsewhere`);
   if (isWithin(from, path)) throw new BackupError(`--to: the store is in ${path}: name a folder elsewhere`);
   const target = { path, incompletePath: `${path}.incomplete`, previousPath: `${path}.previous` };
-  for (const beside of [target.incompletePath, target.previousPath]) await requireOwn(fileSystem, beside);
+  if ((await fileSystem.statusOf(dirname(path))) === null)
+    throw new BackupError(`--to: there is no folder ${dirname(path)}: make it, or mount its disk`);
+  for (const beside of [target.incompletePath, target.previousPath])
+    await requireOwn(fileSystem, beside, { store, folder: basename(path) });
   await presentIn(fileSystem, path, store);
   return target;
 }
@@ -66,21 +71,23 @@ export async function takeUp(
     await fileSystem.rename(previousPath, path);
     await fileSystem.syncDirectory(dirname(path));
   }
-  return await presentIn(fileSystem, path, store);
+  const present = await presentIn(fileSystem, path, store);
+  if (present === null && (await fileSystem.statusOf(path)) !== null) {
+    // It shows now whether another folder can take the place of the empty one. A mount point, for example, cannot be renamed.
+    await fileSystem.rename(path, previousPath).catch((error: Error) => {
+      throw new BackupError(`--to: ${path} cannot be replaced (${error.message}): name a folder in it`);
+    });
+    await fileSystem.rename(previousPath, path);
+  }
+  return present;
 }
 
-/** The note of the backup in the folder; null for an empty folder, which is removed, and for none. */
+/** The note of the backup in the folder; null for an empty folder, and for none. */
 async function presentIn(fileSystem: FileSystem, path: string, store: string): Promise<BackupNote | null> {
   const status = await fileSystem.statusOf(path);
   if (status === null) return null;
   if (status.kind !== "directory") throw new BackupError(`--to: ${path} is not a folder`);
-  if ((await fileSystem.readDirectory(path)).length === 0) {
-    // It shows now whether another folder can take this place. A mount point, for example, cannot be replaced.
-    await fileSystem.removeDirectory(path).catch((error: Error) => {
-      throw new BackupError(`--to: ${path} cannot be replaced (${error.message}): name a folder in it`);
-    });
-    return null;
-  }
+  if ((await fileSystem.readDirectory(path)).length === 0) return null;
   const note = await noteIn(fileSystem, path);
   if (note === null) {
     const isStore = await fileSystem.exists(`${path}/${FORMAT_FILE}`);
@@ -91,13 +98,24 @@ async function presentIn(fileSystem: FileSystem, path: string, store: string): P
   return note;
 }
 
-async function requireOwn(fileSystem: FileSystem, path: string): Promise<void> {
+/** What was begun for another folder, or of another store, may be somebody's good backup. */
+async function requireOwn(
+  fileSystem: FileSystem,
+  path: string,
+  own: Pick<BackupNote, "store" | "folder">,
+): Promise<void> {
   const status = await fileSystem.statusOf(path);
   if (status === null) return;
   const entries = status.kind === "directory" ? await orWhereMissing(fileSystem.readDirectory(path), []) : null;
   const names = entries?.map(({ name }) => name) ?? [path];
-  const isOwn = names.includes(BACKUP_FILE) || names.every((name) => name === "lock" || name.startsWith(BACKUP_FILE));
-  if (!isOwn) throw new BackupError(`--to: ${path} is needed for the backup, but holds other files: move it away`);
+  const note = await noteIn(fileSystem, path);
+  const isOwn =
+    note === null
+      ? names.every((name) => name === "lock" || name.startsWith(BACKUP_FILE))
+      : note.store === own.store && note.folder === own.folder;
+  if (isOwn) return;
+  const holds = note === null ? "holds other files" : "is another backup";
+  throw new BackupError(`--to: ${path} is needed for the backup, but ${holds}: move it away`);
 }
 
 /** Null when there is no such file, or when it says something else. */
@@ -107,16 +125,17 @@ async function noteIn(fileSystem: FileSystem, path: string): Promise<BackupNote 
   try {
     const value: unknown = JSON.parse(new TextDecoder().decode(bytes));
     if (!isPlainObject(value)) return null;
-    const { store, last_sequence: lastSequence, made_at: madeAt } = value;
-    if (typeof store !== "string" || typeof madeAt !== "string" || !Number.isSafeInteger(lastSequence)) return null;
-    return { store, madeAt, lastSequence: lastSequence as number };
+    const { store, folder, last_sequence: lastSequence, made_at: madeAt } = value;
+    if (typeof store !== "string" || typeof folder !== "string" || typeof madeAt !== "string") return null;
+    return Number.isSafeInteger(lastSequence) ? { store, folder, madeAt, lastSequence: lastSequence as number } : null;
   } catch {
     return null;
   }
 }
 
-export function encodeNote({ store, lastSequence, madeAt }: BackupNote): Uint8Array {
-  return new TextEncoder().encode(`${JSON.stringify({ store, last_sequence: lastSequence, made_at: madeAt })}\n`);
+export function encodeNote({ store, folder, lastSequence, madeAt }: BackupNote): Uint8Array {
+  const note = { store, folder, last_sequence: lastSequence, made_at: madeAt };
+  return new TextEncoder().encode(`${JSON.stringify(note)}\n`);
 }
 
 function isWithin(path: string, folder: string): boolean {

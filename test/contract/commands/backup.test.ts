@@ -1,9 +1,11 @@
 import {
   appendFileSync,
+  copyFileSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   truncateSync,
   writeFileSync,
@@ -197,7 +199,7 @@ t.test("a damaged store is copied only on demand, and the copy is called damaged
   const refused = await runCommand(backupArgs(data, to));
   t.match(refused, {
     code: 1,
-    stderr: /the store has 1 pieces? of damage, the first: capture_damaged: captures.*--with-damage/,
+    stderr: /the store has 1 piece of damage, the first: capture_damaged: captures.*--with-damage/,
   });
   t.same(filesIn(to), before, "the backup of before is still the good one");
   const made = await runCommand([...backupArgs(data, to), "--with-damage"]);
@@ -216,7 +218,7 @@ t.test("what a backup left that was killed is removed, or used", async (t) => {
   await t.rejects(backupOn({ copyFile: killed, link: killed }, data, to), { message: "killed" });
   t.same(filesIn(to), before, "the backup of before has its name again");
   mkdirSync(`${to}.incomplete`);
-  writeFileSync(join(`${to}.incomplete`, "backup.json"), "{}");
+  copyFileSync(join(to, "backup.json"), join(`${to}.incomplete`, "backup.json"));
   writeFileSync(join(`${to}.incomplete`, "rest"), "x");
   await backupOn({}, data, to);
   t.same(readdirSync(join(to, "..")), ["backup"]);
@@ -225,6 +227,41 @@ t.test("what a backup left that was killed is removed, or used", async (t) => {
   writeFileSync(join(`${to}.incomplete`, "letter.txt"), "dear");
   await t.rejects(backupOn({}, data, to), { message: /backup\.incomplete is needed .* but holds other files/ });
   t.same(readdirSync(`${to}.incomplete`), ["letter.txt"], "a folder of somebody else stays");
+});
+
+t.test("good backups beside it stay: of another store, and of another folder", async (t) => {
+  const [data, other] = [await madeStore(t), await madeStore(t)];
+  const to = join(temporaryDirectory(t), "backup");
+  for (const beside of [`${to}.previous`, `${to}.incomplete`]) {
+    for (const store of [other, data]) {
+      await backupOn({}, store, beside);
+      const before = filesIn(beside);
+      await t.rejects(backupOn({}, data, to), {
+        message: /is needed for the backup, but is another backup: move it away/,
+      });
+      t.same(filesIn(beside), before);
+      rmSync(beside, { recursive: true });
+    }
+  }
+});
+
+t.test("an empty folder is taken, and stays as it is where no backup is made", async (t) => {
+  const data = await madeStore(t);
+  const to = join(temporaryDirectory(t), "backup");
+  mkdirSync(to, { mode: 0o710 });
+  const { ino } = statSync(to);
+  const killed = () => Promise.reject(new Error("killed"));
+  await t.rejects(backupOn({ copyFile: killed, link: killed }, data, to), { message: "killed" });
+  t.match(statSync(to), { ino, mode: 0o40710 });
+  const isMount = (from: string, place: string): Promise<void> =>
+    from === to ? Promise.reject(new FileSystemError("EBUSY", "rename", from)) : nodeFileSystem.rename(from, place);
+  await t.rejects(backupOn({ rename: isMount }, data, to), {
+    message: /cannot be replaced .*EBUSY.*: name a folder in it/,
+  });
+  t.match(await backupOn({}, data, to), { check: { ok: true } });
+  t.same(readdirSync(join(to, "..")), ["backup"]);
+  const far = join(to, "..", "not-mounted", "backup");
+  await t.rejects(backupOn({}, data, far), { message: /there is no folder .*not-mounted: make it, or mount its disk/ });
 });
 
 t.test("of two backups to one place at a time, one is made", async (t) => {
@@ -318,7 +355,7 @@ t.test("what retention removes after it was copied needs no other pass; what is 
   };
   t.match(await backupOn({ sizeOf }, data, to), { check: { ok: true } });
   t.equal(passes, 2);
-  await t.rejects(backupOn({ sizeOf }, data, `${to}-2`), { message: /the store has 1 pieces of damage, the first: / });
+  await t.rejects(backupOn({ sizeOf }, data, `${to}-2`), { message: /the store has 1 piece of damage, the first: / });
   t.ok(passes < 6, `${passes} passes`);
   await producer.close();
   await recorder.stop();
