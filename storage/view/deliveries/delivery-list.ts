@@ -7,13 +7,12 @@ import { type DeliveryPlaces, deliveryError } from "../../records/webhook-record
 const DELIVERED = DELIVERY_STATUSES.indexOf("delivered");
 const FAILED = DELIVERY_STATUSES.indexOf("failed");
 const LIST_CHUNK = 512;
-const DAY_US = 24 * 60 * 60 * 1_000_000;
-/** Rows that leave the counted day whenever one is added: more than one, so that none are left over when somebody asks. */
-const LEAVING_ROWS = 4;
+const MINUTE_US = 60 * 1_000_000;
+const DAY_MINUTES = 24 * 60;
 
 /**
- * The deliveries to one webhook: rows of the view's columns in order of creation, and figures of them. What is counted of the last 24 hours goes by
- * `#from`, the first row that still counts: each row enters once and leaves once.
+ * The deliveries to one webhook: rows of the view's columns in order of creation, and figures of them. The last 24 hours are counted by the minute of
+ * creation, so that an answer takes the same short time after a busy day and after an idle one.
  *
  * A hint file has only the latest record of each delivery in its segment. So after a start, a failure of a delivery that was taken later can be
  * missing here, unless it was the delivery's first.
@@ -22,11 +21,10 @@ export class DeliveryList {
   readonly #createdAtUs: TypedColumn<Float64Array>;
   readonly #statuses: TypedColumn<Uint8Array>;
   readonly #rows = new TypedColumn(Uint32Array, LIST_CHUNK);
-  /** Place of the first row that counts, and the time from which rows count. */
-  #from = 0;
-  #fromUs = 0;
-  #delivered = 0;
-  #failed = 0;
+  /** Of each of the last minutes, at its number modulo their count: the minute's number, and what was created in it. */
+  readonly #minutes = new Uint32Array(DAY_MINUTES);
+  readonly #delivered = new Uint32Array(DAY_MINUTES);
+  readonly #failed = new Uint32Array(DAY_MINUTES);
   #lastSuccessAtUs = 0;
   #lastFailureAtUs = 0;
   #lastError: string | null = null;
@@ -48,17 +46,16 @@ export class DeliveryList {
       rows.push(row);
     } else {
       rows.insert(this.#placeOf(createdAtUs), row);
-      if (createdAtUs < this.#fromUs) this.#from++;
     }
-    this.#leave(createdAtUs - DAY_US, LEAVING_ROWS);
   }
 
   /** A record of the delivery came. @param before its status until now @param bytes of the record, as `deliveryError` takes them */
   changed(row: number, before: number, places: DeliveryPlaces, bytes: Uint8Array): void {
     const { status, updatedAtUs, deliveredAtUs, firstFailedAtUs } = places;
-    if (this.#createdAtUs.get(row) >= this.#fromUs) {
-      this.#count(before, -1);
-      this.#count(status, 1);
+    const slot = this.#slotOf(Math.floor(this.#createdAtUs.get(row) / MINUTE_US));
+    if (slot !== undefined) {
+      this.#count(slot, before, -1);
+      this.#count(slot, status, 1);
     }
     this.#lastSuccessAtUs = Math.max(this.#lastSuccessAtUs, deliveredAtUs);
     const failedAtUs = status === FAILED ? updatedAtUs : firstFailedAtUs;
@@ -83,9 +80,23 @@ export class DeliveryList {
 
   /** @param nowUs ends the 24 hours. Deliveries created in them count, by what they are now. */
   figures(nowUs: number): WebhookFigures {
-    this.#leave(nowUs - DAY_US, Number.POSITIVE_INFINITY);
+    const fromUs = nowUs - DAY_MINUTES * MINUTE_US;
+    const fromMinute = Math.floor(fromUs / MINUTE_US);
+    let [delivered, failed] = [0, 0];
+    for (let slot = 0; slot < DAY_MINUTES; slot++) {
+      if ((this.#minutes[slot] as number) <= fromMinute) continue;
+      delivered += this.#delivered[slot] as number;
+      failed += this.#failed[slot] as number;
+    }
+    // Of the minute in which the 24 hours begin, only the later rows count.
+    const end = this.#placeOf((fromMinute + 1) * MINUTE_US);
+    for (let at = this.#placeOf(fromUs); at < end; at++) {
+      const status = this.#statuses.get(this.#rows.get(at));
+      if (status === DELIVERED) delivered++;
+      else if (status === FAILED) failed++;
+    }
     return {
-      ...{ delivered: this.#delivered, failed: this.#failed, lastError: this.#lastError },
+      ...{ delivered, failed, lastError: this.#lastError },
       lastSuccessAtUs: this.#lastSuccessAtUs || null,
       lastFailureAtUs: this.#lastFailureAtUs || null,
     };
@@ -95,21 +106,21 @@ export class DeliveryList {
     return lowerBound(0, this.#rows.length, (at) => this.#createdAtUs.get(this.#rows.get(at)) < timeUs);
   }
 
-  /** Rows created before this time count no more; at most so many of them leave now. */
-  #leave(fromUs: number, most: number): void {
-    for (let left = 0; left < most && this.#from < this.#rows.length; left++) {
-      const row = this.#rows.get(this.#from);
-      const createdAtUs = this.#createdAtUs.get(row);
-      if (createdAtUs >= fromUs) break;
-      this.#count(this.#statuses.get(row), -1);
-      this.#from++;
-      // The next row is younger: no two deliveries of a webhook have the same time.
-      this.#fromUs = createdAtUs + 1;
+  /** Where the minute is counted; undefined for one more than a day before the newest. */
+  #slotOf(minute: number): number | undefined {
+    const slot = minute % DAY_MINUTES;
+    const present = this.#minutes[slot] as number;
+    if (present > minute) return undefined;
+    if (present < minute) {
+      this.#minutes[slot] = minute;
+      this.#delivered[slot] = 0;
+      this.#failed[slot] = 0;
     }
+    return slot;
   }
 
-  #count(status: number, change: 1 | -1): void {
-    if (status === DELIVERED) this.#delivered += change;
-    else if (status === FAILED) this.#failed += change;
+  #count(slot: number, status: number, change: 1 | -1): void {
+    const counts = status === DELIVERED ? this.#delivered : status === FAILED ? this.#failed : undefined;
+    if (counts !== undefined) (counts[slot] as number) += change;
   }
 }

@@ -2,6 +2,9 @@ import t from "tap";
 import { createRandom } from "../../../../core/random.js";
 import { DELIVERY_STATUSES, type Delivery } from "../../../../core/webhook/delivery.js";
 import { EVENT_NAMES } from "../../../../core/webhook/webhook.js";
+import { TypedColumn } from "../../../../storage/columns/typed-column.js";
+import type { DeliveryPlaces } from "../../../../storage/records/webhook-record.js";
+import { DeliveryList } from "../../../../storage/view/deliveries/delivery-list.js";
 import { type DeliveryFilter, ViewDeliveries } from "../../../../storage/view/deliveries/view-deliveries.js";
 import { idOf, RUN_ID } from "../../../helpers/link/cell-messages.js";
 import { stored } from "../../../helpers/webhooks/delivery-records.js";
@@ -78,6 +81,31 @@ t.test(`filters and figures against a plain model, seed ${SEED}`, async (t) => {
     }
   }
   t.comment(`${count} deliveries`);
+});
+
+t.test("figures after an idle day look at the rows of one minute, however many the day before had", async (t) => {
+  let looks = 0;
+  class CountedColumn extends TypedColumn<Uint8Array> {
+    override get(row: number): number {
+      looks++;
+      return super.get(row);
+    }
+  }
+  const [created, statuses] = [new TypedColumn(Float64Array), new CountedColumn(Uint8Array)];
+  const list = new DeliveryList(created, statuses);
+  const first = 1_780_000_000_000_000;
+  const places = { ...{ status: 1, deliveredAtUs: 0, firstFailedAtUs: 0 }, updatedAtUs: 0 } as DeliveryPlaces;
+  for (let row = 0; row < 10_000; row++) {
+    created.push(first + row * 1_000_000);
+    statuses.push(DELIVERY_STATUSES.indexOf("delivered"));
+    list.add(row);
+    list.changed(row, DELIVERY_STATUSES.indexOf("pending"), { ...places, status: statuses.get(row) }, new Uint8Array());
+  }
+  looks = 0;
+  t.match(list.figures(first + DAY_US - 1_000_000), { delivered: 10_000, failed: 0 });
+  t.match(list.figures(first + DAY_US + 4_000 * 1_000_000), { delivered: 6_000, failed: 0 });
+  t.match(list.figures(first + 3 * DAY_US), { delivered: 0, failed: 0 });
+  t.ok(looks <= 120, `${looks} rows`);
 });
 
 t.test("a search that finds little stops again and again, so that others can work", async (t) => {
