@@ -4,6 +4,8 @@ import { UuidTable } from "../../../storage/columns/uuid-table.js";
 import { ResendItems } from "../../../storage/records/resend-record.js";
 
 const [WAITS, TAKEN, FAILED] = [0, 1, 2];
+/** Of so many that have ended, the figures are kept; the newest are. */
+const MOST_ENDED = 1_000;
 
 /** A resend that is running. It takes some 80 bytes for each delivery. */
 export class RunningResend {
@@ -53,7 +55,7 @@ export class RunningResend {
   }
 }
 
-/** All resends, folded from records: those that are running, and what came of the others. */
+/** All resends, folded from records: those that are running, and what came of the newest others. */
 export class ResendStates {
   readonly #running = new Map<string, RunningResend>();
   readonly #ended = new Map<string, Resend>();
@@ -65,6 +67,10 @@ export class ResendStates {
     } else {
       this.#running.delete(resend.id);
       this.#ended.set(resend.id, resend);
+      for (const id of this.#ended.keys()) {
+        if (this.#ended.size <= MOST_ENDED) break;
+        this.#ended.delete(id);
+      }
     }
   }
 
