@@ -147,8 +147,11 @@ t.test("one at a time; a cancelled one stops, and so does that of a deleted webh
   const cancelled = await client.get("/webhooks/{webhook_id}/resends/{resend_id}", resend);
   t.match(cancelled, { deliveries: 4, state: "cancelled" });
   t.ok(cancelled.attempted < 4);
-  // A disabled webhook is resent to as well.
+  const begun = target.requests.length;
+  // It takes as long as the cancelled one would, so that attempts of both would be there. A disabled webhook is resent to as well.
   await client.patch("/webhooks/{webhook_id}", { path, body: { enabled: false } });
+  t.match((await resent(client, id, { per_second: 1 })).done, { attempted: 4, state: "done" });
+  t.equal(target.requests.length, begun + 4, "nothing more of the cancelled one");
   const next = await client.post("/webhooks/{webhook_id}/resend", slow);
   const before = target.requests.length;
   await target.received(before + 1);
@@ -185,7 +188,11 @@ t.test("a cancel takes back attempts that wait for a place, and counts those tha
   };
   const allWait = async (): Promise<void> => {
     const isSo = /^inspection_webhook_requests_waiting 16$/m;
-    while (!isSo.test((await client.raw("GET", "/metrics")).body.toString())) await pause(10);
+    for (let looks = 0; looks < 10_000; looks++) {
+      if (isSo.test((await client.raw("GET", "/metrics")).body.toString())) return;
+      await pause(10);
+    }
+    throw new Error("no 16 attempts wait");
   };
   // Retries have all places of the receiver. So the eight of the resend wait.
   const retries = failed.slice(0, 8).map((one) => client.rawJson("POST", `/webhook-deliveries/${one.id}/retry`, {}));

@@ -12,6 +12,8 @@ export type ErrorBody = components["schemas"]["ErrorResponse"];
 const HOST = "cell:8000";
 /** Between two looks at what is to change. */
 const POLL_MS = 20;
+/** Far longer than anything takes on busy cores, and shorter than the time of a test file: so what never comes is named. */
+const UNTIL_MS = 200_000;
 
 /** The same schemas, taking no property that they do not name: a field too many is a breach too. */
 export function closed<T>(schema: T): T {
@@ -123,10 +125,11 @@ export class ContractClient {
     isWanted: (answer: AnswerOf<"get", P>) => boolean,
     ...request: RequestArgument<"get", P>
   ): Promise<AnswerOf<"get", P>> {
-    for (;;) {
+    for (const endMs = performance.now() + UNTIL_MS; ; ) {
       const { raw, data } = await this.#call("get", path, request);
       if (raw.status !== 404 && isWanted(await this.#checked("get", path, raw, data)))
         return data as AnswerOf<"get", P>;
+      if (performance.now() > endMs) throw new Error(`GET ${path} never was as expected, but ${raw.body.toString()}`);
       await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
   }

@@ -20,6 +20,9 @@ export interface Receiver {
   close(): Promise<void>;
 }
 
+/** Far longer than an attempt takes on busy cores. */
+const RECEIVED_MS = 200_000;
+
 /** A receiver of webhooks in this process: keeps what comes, and answers by `answer` (default 204). */
 export async function startReceiver(
   answer: (request: ReceivedRequest, response: ServerResponse, socket: Socket) => void = (_, response) => {
@@ -54,7 +57,10 @@ export async function startReceiver(
     requests,
     received(count) {
       if (requests.length >= count) return Promise.resolve();
-      return new Promise((resolve) => waiting.push({ count, resolve }));
+      return new Promise((resolve, reject) => {
+        const late = setTimeout(() => reject(new Error(`${requests.length} of ${count} requests came`)), RECEIVED_MS);
+        waiting.push({ count, resolve: () => resolve(clearTimeout(late)) });
+      });
     },
     async close() {
       server.close();
