@@ -1,4 +1,5 @@
 import type { ErrorObject } from "ajv";
+import { counted } from "../counted.js";
 import type { JsonValue } from "./json.js";
 import { pointerPart } from "./non-json.js";
 
@@ -37,12 +38,12 @@ export function schemaFault({ keyword, params, instancePath, data, parentSchema,
       return at(`${params.comparison} ${params.limit}`);
     case "minLength":
     case "maxLength":
-      return at(`${keyword === "minLength" ? "at least" : "at most"} ${params.limit} characters`);
+      return at(`${keyword === "minLength" ? "at least" : "at most"} ${counted(params.limit, "character")}`);
     case "maxProperties":
       return at(`at most ${params.limit} entries`);
     case "minItems":
     case "maxItems":
-      return at(`${keyword === "minItems" ? "at least" : "at most"} ${params.limit} items`);
+      return at(`${keyword === "minItems" ? "at least" : "at most"} ${counted(params.limit, "item")}`);
     default:
       return at(message ?? "valid");
   }

@@ -1,12 +1,14 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import t from "tap";
+import { segmentName } from "../../../storage/log/segment.js";
 import { isCorruption, RECOVERY_CASES } from "../../../storage/recovery/recovery-cases.js";
 import { CHECK_CODES } from "../../../storage/repair/check-finding.js";
 import { STORAGE_ERROR_CODES } from "../../../storage/storage-error.js";
 import { MarkdownPage, tableRows } from "../../helpers/documents/markdown-page.js";
 import { nextId, PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
+import { runCommand } from "../../helpers/process/service-process.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const STORE = new MarkdownPage("storage/README.md");
@@ -42,7 +44,7 @@ t.test("every code that the store can report stands in a table, and no other", a
 /** A page's commands, on these paths in place of the page's. */
 function run(code: string, paths: Readonly<Record<string, string>>): { status: number | null; output: string } {
   let script = code.replace(/^sudo (systemctl|chown) .*\n/gm, "").replaceAll(/sudo (-u \w+ )?/g, "");
-  const command = /(npx |^)inspection-service (?=[a-z])/gm;
+  const command = /(npx |^ *)inspection-service (?=[a-z])/gm;
   script = script.replaceAll(command, `${process.execPath} ${resolve("dist/http/main.js")} `);
   for (const [page, here] of Object.entries(paths)) script = script.replaceAll(page, here);
   const { status, stdout, stderr } = spawnSync("sh", ["-ec", script], { encoding: "utf8" });
@@ -51,6 +53,7 @@ function run(code: string, paths: Readonly<Record<string, string>>): { status: n
 
 const folder = temporaryDirectory(t);
 const DATA = join(folder, "lib", "inspection-service");
+mkdirSync(join(folder, "lib"));
 
 /** Records one run more in the store; gives its id, and how many runs there are. */
 async function recordRun(): Promise<{ id: string; total: number }> {
@@ -64,9 +67,31 @@ async function recordRun(): Promise<{ id: string; total: number }> {
   return { id, total: recorder.runs.size };
 }
 
+t.test("damage is mended with the bytes of an older backup, as the page says: what came later stays", async (t) => {
+  const paths = {
+    "/var/lib/inspection-service": DATA,
+    "/backup/inspection": join(folder, "older"),
+    $SEGMENT: segmentName(1),
+  };
+  await recordRun();
+  const [backUp = ""] = BACKUP.blocks("## Back up", "sh");
+  t.match(run(backUp, paths), { status: 0 });
+  const { total } = await recordRun();
+  const segment = join(DATA, "meta", segmentName(1));
+  const intact = readFileSync(segment);
+  const damaged = Buffer.from(intact);
+  damaged[damaged.length >> 2]! ^= 1;
+  writeFileSync(segment, damaged);
+  t.match(await runCommand(["check", "--data", DATA]), { code: 1, stdout: /record_damaged/ });
+  const [mend = ""] = STORE.blocks("### What to do", "sh");
+  t.match(run(mend, paths), { status: 0, output: /\nok\n/ });
+  t.ok(readFileSync(segment).equals(intact));
+  t.equal((await recordRun()).total, total + 1);
+});
+
 t.test("backup, restore and move as the page says: what was backed up is served, and goes on", async (t) => {
-  mkdirSync(join(folder, "lib"));
   mkdirSync(join(folder, "new"));
+  const before = (await recordRun()).total;
   const kept = await recordRun();
   const paths = {
     "/var/lib/inspection-service": DATA,
@@ -77,12 +102,12 @@ t.test("backup, restore and move as the page says: what was backed up is served,
   const backedUp = run(backUp, paths);
   t.equal(backedUp.status, 0, backedUp.output);
   t.match(backedUp.output, /\nok\n$/);
-  t.equal((await recordRun()).total, 2);
+  t.equal((await recordRun()).total, before + 2);
 
   const [restore = ""] = BACKUP.blocks("## Restore", "sh");
   const restored = run(restore, paths);
   t.equal(restored.status, 0, restored.output);
-  t.equal((await recordRun()).total, 2, "the run of after the backup is gone, and another was recorded");
+  t.equal((await recordRun()).total, before + 2, "the run of after the backup is gone, and another was recorded");
 
   const [pack = "", unpack = ""] = BACKUP.blocks("## Move to another computer", "sh");
   const tar = { "inspection.tar": join(folder, "inspection.tar") };

@@ -87,7 +87,7 @@ onEveryFront(
       allowed: "of type number or null",
     });
     t.match(await ask({ name: "n", kinds: ["a", "c"] }), { field: "kinds/1", value: "c", allowed: "one of a, b" });
-    t.match(await ask({ name: "n", kinds: [] }), { field: "kinds", value: "a list", allowed: "at least 1 items" });
+    t.match(await ask({ name: "n", kinds: [] }), { field: "kinds", value: "a list", allowed: "at least 1 item" });
     t.match(await ask({ name: "n", kinds: ["a", "a"] }), { field: "kinds", allowed: /duplicate items/ });
     t.match(await ask({ name: "x".repeat(11) }), { field: "name", allowed: "at most 10 characters" });
     t.match(await ask({ name: "n", "a/b": 1 }), {

@@ -227,12 +227,12 @@ export class DiskRoom implements WriteRoom {
     }
     if (measure === null) return { status: "healthy", detail: null };
     if (this.#level === "low") {
-      const detail = since(this.#sinceUs, `${room}, captures wait until ${amount(measure.lowBytes)} is free`);
+      const detail = since(this.#sinceUs, `${room}, captures wait until ${amount(endOf(measure, "low"))} is free`);
       return { status: "degraded", detail };
     }
     return {
       status: "down",
-      detail: since(this.#sinceUs, `${room}, all messages wait until ${amount(measure.criticalBytes)} is free`),
+      detail: since(this.#sinceUs, `${room}, all messages wait until ${amount(endOf(measure, "critical"))} is free`),
     };
   }
 
@@ -251,9 +251,8 @@ export class DiskRoom implements WriteRoom {
     if (this.#measure === null) return this.#level;
     const { lowBytes, criticalBytes } = this.#measure;
     const freeBytes = this.#measure.freeBytes - this.#spentBytes;
-    const hold = 1 + HYSTERESIS;
-    if (freeBytes < (this.#level === "critical" ? criticalBytes * hold : criticalBytes)) return "critical";
-    return freeBytes < (this.#level === "enough" ? lowBytes : lowBytes * hold) ? "low" : "enough";
+    if (freeBytes < (this.#level === "critical" ? endOf(this.#measure, "critical") : criticalBytes)) return "critical";
+    return freeBytes < (this.#level === "enough" ? lowBytes : endOf(this.#measure, "low")) ? "low" : "enough";
   }
 
   #arm(): void {
@@ -315,7 +314,7 @@ export class DiskRoom implements WriteRoom {
       this.#looksBeforeBallast--;
       return;
     }
-    if (measure.freeBytes - ballast.sizeBytes < measure.lowBytes * (1 + HYSTERESIS)) return;
+    if (measure.freeBytes - ballast.sizeBytes < endOf(measure, "low")) return;
     ballast
       .create()
       .then((isMade) => {
@@ -338,6 +337,12 @@ function bytesOf(
 }
 
 /** Rounded so coarsely that the row does not change with every write. */
+/** The free room that ends a level. It lies halfway to an empty disk at most, so that every level can end. */
+function endOf({ lowBytes, criticalBytes, totalBytes }: Measure, level: "low" | "critical"): number {
+  const bytes = level === "low" ? lowBytes : criticalBytes;
+  return Math.min(bytes * (1 + HYSTERESIS), (bytes + totalBytes) / 2);
+}
+
 function amount(bytes: number): string {
   return bytes >= 10 * GIB ? `${(bytes / GIB).toFixed(1)} GiB` : `${Math.round(bytes / MIB)} MiB`;
 }

@@ -89,7 +89,7 @@ t.test("a level is left only with an eighth more room than it begins at; health 
   t.equal(await subject.look(GIB - 1), "low");
   t.same(subject.room.row, {
     status: "degraded",
-    detail: "since 2026-11-20T00:00:00.000Z: 1024 MiB of 1000.0 GiB free, captures wait until 1024 MiB is free",
+    detail: "since 2026-11-20T00:00:00.000Z: 1024 MiB of 1000.0 GiB free, captures wait until 1152 MiB is free",
   });
   subject.nowUs += 3_600_000_000;
   t.equal(await subject.look(GIB + GIB / 8 - 1), "low");
@@ -97,7 +97,7 @@ t.test("a level is left only with an eighth more room than it begins at; health 
   t.equal(await subject.look(200 * MIB), "critical");
   t.match(subject.room.row, {
     status: "down",
-    detail: /since 2026-11-20T01:00.*all messages wait until 256 MiB is free/,
+    detail: /since 2026-11-20T01:00.*all messages wait until 288 MiB is free/,
   });
   t.equal(await subject.look(256 * MIB + 32 * MIB - 1), "critical");
   t.equal(await subject.look(256 * MIB + 32 * MIB), "low");
@@ -148,6 +148,13 @@ t.test("a disk that does not answer is down since then, told once, and changes n
   await subject.room.stop();
 });
 
+t.test("where the disk is hardly larger than low water, the level ends before the disk is empty", async (t) => {
+  const subject = new Subject(1000, { low: { bytes: 900 }, critical: { bytes: 10 }, ballastBytes: 0 });
+  await subject.start(899);
+  t.equal(await subject.look(949), "low");
+  t.equal(await subject.look(950), "enough");
+});
+
 t.test("a disk that does not answer hides not what waits for room, nor since when", async (t) => {
   const subject = new Subject(1000 * GIB);
   await subject.start(100 * GIB);
@@ -159,7 +166,7 @@ t.test("a disk that does not answer hides not what waits for room, nor since whe
     status: "down",
     detail:
       "since 2026-11-20T00:01:00.000Z: the disk does not answer: statfs: EIO; " +
-      "since 2026-11-20T00:00:00.000Z: 1024 MiB of 1000.0 GiB free, captures wait until 1024 MiB is free",
+      "since 2026-11-20T00:00:00.000Z: 1024 MiB of 1000.0 GiB free, captures wait until 1152 MiB is free",
   });
   await subject.room.stop();
 });
