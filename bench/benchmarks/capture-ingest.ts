@@ -1,19 +1,14 @@
-import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
+import { atLeast } from "../harness/goal.js";
 import { BATCH_BYTES, BATCH_LINES, beginCapture, surfaceBatch } from "../load/frames/capture-sender.js";
 import { startService } from "../load/http/service-process.js";
-import { type Groups, sendInFlight } from "../load/in-flight.js";
+import { besidePlainWrites, sendInFlight } from "../load/in-flight.js";
 import { putProgram } from "../load/run-producer.js";
-import { writePlainly } from "../peers/plain-writes.js";
 
 const BATCHES = { smoke: 2, full: 256 };
 const IN_FLIGHT = 16;
 /** A log record that names a batch: header, index section, place. */
 const RECORD_BYTES = 256;
-
-/** Turns batches a second into megabytes a second. */
-function inMegabytes(sample: RoundSample): RoundSample {
-  return { ...sample, value: (sample.value * BATCH_BYTES) / 1e6 };
-}
 
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
   const service = await startService(context);
@@ -29,17 +24,9 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
     service.assertNothingRefused();
     return outcome;
   };
-  // The peer repeats the groups of the last capture; its first round needs some too.
-  let groups: Groups = (await ingest()).groups;
+  const inMegabytes = (batches: number): number => (batches * BATCH_BYTES) / 1e6;
   return {
-    runners: {
-      "cell-link": async () => {
-        const outcome = await ingest();
-        groups = outcome.groups;
-        return inMegabytes(outcome.sample);
-      },
-      plain: async () => inMegabytes(await writePlainly(context.directory, groups, [BATCH_BYTES, RECORD_BYTES])),
-    },
+    runners: await besidePlainWrites(context.directory, [BATCH_BYTES, RECORD_BYTES], ingest, inMegabytes),
     notes: [`a round is ${count} batches of ${BATCH_BYTES} bytes, ${IN_FLIGHT} in flight`],
   };
 }
@@ -58,19 +45,13 @@ export const captureIngest: Benchmark = {
   ],
   peer: "plain",
   goals: [
-    {
-      contestant: "cell-link",
-      direction: "at-least",
-      target: 102.4,
-      source: "twice a head of 3,200 points, 4,000 lines a second, 4 bytes a point",
-    },
-    {
-      contestant: "cell-link",
-      peer: "plain",
-      direction: "at-least",
-      target: 0.6,
-      source: "where the disk is too slow for the former: of plain writes with the same fdatasync",
-    },
+    atLeast("cell-link", 102.4, "twice a head of 3,200 points, 4,000 lines a second, 4 bytes a point"),
+    atLeast(
+      "cell-link",
+      0.6,
+      "where the disk is too slow for the former: of plain writes with the same fdatasync",
+      "plain",
+    ),
   ],
   rounds: { warmup: 2, measured: 11 },
   timeoutSeconds: 600,

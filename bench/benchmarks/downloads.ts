@@ -1,5 +1,6 @@
 import { createRandom } from "../../core/random.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import { atMost } from "../harness/goal.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
 import { BATCH_LINES, captureWholeFrame, wholeFrame } from "../load/frames/capture-sender.js";
 import { whenFormats } from "../load/frames/frame-formats.js";
@@ -89,14 +90,7 @@ export const npyDownload: Benchmark = {
   metric: { name: "time to first byte", unit: "ms", better: "lower" },
   contestants: CONTESTANTS,
   peer: null,
-  goals: [
-    {
-      contestant: "service",
-      direction: "at-most",
-      target: 5,
-      source: "goal of the formats: first byte of 20 MB within 5 ms",
-    },
-  ],
+  goals: [atMost("service", 5, "goal of the formats: first byte of 20 MB within 5 ms")],
   rounds: { warmup: 1, measured: 9 },
   timeoutSeconds: 300,
   open: openNpy,

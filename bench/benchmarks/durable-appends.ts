@@ -1,10 +1,10 @@
 import { createRandom } from "../../core/random.js";
 import type { ProducerClient } from "../../workers/cell-link/producer-client.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
+import { atLeast } from "../harness/goal.js";
 import { startService } from "../load/http/service-process.js";
-import { type Groups, sendInFlight } from "../load/in-flight.js";
+import { besidePlainWrites, sendInFlight } from "../load/in-flight.js";
 import { type ProducedProgram, putProgram } from "../load/run-producer.js";
-import { writePlainly } from "../peers/plain-writes.js";
 
 const MESSAGE_BYTES = 1024;
 /** What a message holds beside the text: field names, the run's id, the event's type. */
@@ -32,7 +32,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
   const program = await putProgram(client, 1);
   const text = Buffer.from(createRandom(context.seed).bytes(MESSAGE_BYTES)).toString("base64");
   const data = { text: text.slice(0, MESSAGE_BYTES - ENVELOPE_BYTES) };
-  const measure = async (count: number) => {
+  const measure = async () => {
     const ids = await beginRuns(client, program, count);
     const send = (nth: number) =>
       client.send({ type: "event.add", run_id: ids[nth % ids.length], event_type: "note", data });
@@ -41,17 +41,8 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
     service.assertNothingRefused();
     return outcome;
   };
-  // The peer repeats the groups of the last round; its first round needs some too.
-  let groups: Groups = (await measure(count)).groups;
   return {
-    runners: {
-      "cell-link": async () => {
-        const outcome = await measure(count);
-        groups = outcome.groups;
-        return outcome.sample;
-      },
-      plain: () => writePlainly(context.directory, groups, [MESSAGE_BYTES]),
-    },
+    runners: await besidePlainWrites(context.directory, [MESSAGE_BYTES], measure),
     notes: [`a round is ${count} messages`],
   };
 }
@@ -68,9 +59,7 @@ export const durableAppends: Benchmark = {
     { name: "plain", description: "write and fdatasync by Node's thread pool" },
   ],
   peer: "plain",
-  goals: [
-    { contestant: "cell-link", direction: "at-least", target: 10_000, source: "durable messages over the cell link" },
-  ],
+  goals: [atLeast("cell-link", 10_000, "durable messages over the cell link")],
   rounds: { warmup: 2, measured: 11 },
   timeoutSeconds: 600,
   open,

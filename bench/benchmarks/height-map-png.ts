@@ -3,7 +3,8 @@ import { readGreyPng } from "../../test/helpers/captures/png-reader.js";
 import { newKernelMemory } from "../../workers/artefacts/kernel-memory.js";
 import { encodeHeightMap } from "../../workers/artefacts/picture/height-map-png.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
-import { BENCH_FRAMES, type BenchFrame, openOn, REPEATED, repeated } from "../load/frames/bench-frames.js";
+import { atMost } from "../harness/goal.js";
+import { frameBenchmarks, repeated } from "../load/frames/bench-frames.js";
 import { loadPeer } from "../peers/peer-package.js";
 
 /** The part of sharp that is used here (https://sharp.pixelplumbing.com). */
@@ -53,33 +54,17 @@ async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBe
   return { runners, notes };
 }
 
-const CONTESTANTS = [
-  { name: "service", description: "the service's own filters and deflate, one thread" },
-  { name: "sharp", description: "sharp, compressionLevel 1, one thread" },
-];
-
-function pngBenchmark(frame: BenchFrame): Benchmark {
-  return {
-    name: `height-map-png-${frame.suffix}`,
-    measures:
-      `${frame.what} as a 16-bit PNG: from raw heights in memory to the file in memory. sharp encodes the same samples from memory to memory. ` +
-      REPEATED,
-    metric: { name: "time", unit: "ms", better: "lower" },
-    contestants: CONTESTANTS,
-    peer: "sharp",
-    goals: [
-      {
-        contestant: "service",
-        peer: "sharp",
-        direction: "at-most",
-        target: 1 / 3,
-        source: "3 times as fast as sharp level 1",
-      },
-    ],
-    rounds: { warmup: 2, measured: 9 },
-    timeoutSeconds: 300,
-    open: openOn(frame, CONTESTANTS, open),
-  };
-}
-
-export const heightMapPngs: readonly Benchmark[] = BENCH_FRAMES.map(pngBenchmark);
+export const heightMapPngs: readonly Benchmark[] = frameBenchmarks({
+  name: "height-map-png",
+  measures: (what) =>
+    `${what} as a 16-bit PNG: from raw heights in memory to the file in memory. sharp encodes the same samples from memory to memory.`,
+  contestants: [
+    { name: "service", description: "the service's own filters and deflate, one thread" },
+    { name: "sharp", description: "sharp, compressionLevel 1, one thread" },
+  ],
+  peer: "sharp",
+  goal: () => atMost("service", 1 / 3, "3 times as fast as sharp level 1", "sharp"),
+  rounds: { warmup: 2, measured: 9 },
+  timeoutSeconds: 300,
+  open,
+});

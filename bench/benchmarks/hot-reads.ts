@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findUws, fullReason } from "../../http/server/uws-binary.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
+import { atLeast } from "../harness/goal.js";
 import { getAnswer, HTTP_LOAD, HTTP_LOAD_METHOD, measureHttpLoad, type WholeAnswer } from "../load/http/http-load.js";
 import { type ServerProcess, startServer } from "../load/http/server-process.js";
 import { type ServiceProcess, startService } from "../load/http/service-process.js";
@@ -74,15 +75,7 @@ function hotRead(
       { name: "bare-uws", description: "uWebSockets.js alone: one writeHeader for all header lines, res.end" },
     ],
     peer: "bare-uws",
-    goals: [
-      {
-        contestant: "service",
-        peer: "bare-uws",
-        direction: "at-least",
-        target: goal,
-        source: "against bare uWebSockets.js sending the same bytes",
-      },
-    ],
+    goals: [atLeast("service", goal, "against bare uWebSockets.js sending the same bytes", "bare-uws")],
     rounds: { warmup: 2, measured: 15 },
     timeoutSeconds: 600,
     open: (context) => open(context, (service) => fill(service, context)),

@@ -1,7 +1,9 @@
 import { createRandom, type Random } from "../../core/random.js";
 import { formatTimeUs } from "../../core/timestamps.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import { atMost } from "../harness/goal.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
+import { p99Sample } from "../harness/latency-sample.js";
 import { HttpConnection } from "../load/http/http-connection.js";
 import { getJson } from "../load/http/http-load.js";
 import type { ServerProcess } from "../load/http/server-process.js";
@@ -66,9 +68,7 @@ async function open(context: BenchmarkContext, { store, service, filters, querie
       await connection.get(path);
       latency.record((performance.now() - sentMs) * 1e6);
     }
-    const seconds = (performance.now() - startMs) / 1000;
-    const details = { "p50 ms": latency.percentileNs(0.5) / 1e6, "pages/s": paths.length / seconds };
-    return { value: latency.percentileNs(0.99) / 1e6, seconds, latency: latency.toData(), details };
+    return p99Sample(latency, startMs);
   };
   return {
     runners: Object.fromEntries(
@@ -100,7 +100,7 @@ function listBenchmark(
       description: filter === "none" ? "no filter" : `by ${filter}`,
     })),
     peer: null,
-    goals: names.map((contestant) => ({ contestant, direction: "at-most", target, source })),
+    goals: names.map((contestant) => atMost(contestant, target, source)),
     rounds: { warmup: 1, measured: 9 },
     timeoutSeconds: 900,
     open: openListed,

@@ -7,6 +7,7 @@ import { walkLog } from "../../storage/recovery/log-walk.js";
 import { RecoveryReportBuilder } from "../../storage/recovery/recovery-report.js";
 import { View } from "../../storage/view/view.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import { atMost } from "../harness/goal.js";
 import { preparePlant, whyNoPlant } from "../load/plant/plant-store.js";
 import { prepareRunStore, type RunStore } from "../load/run-store.js";
 
@@ -66,8 +67,8 @@ export const memory1m: Benchmark = {
   ],
   peer: null,
   goals: [
-    { contestant: "view", direction: "at-most", target: 200, source: "under 200 bytes of view per run" },
-    { contestant: "hub", direction: "at-most", target: 250, source: "plant.md: under 250 bytes a run" },
+    atMost("view", 200, "under 200 bytes of view per run"),
+    atMost("hub", 250, "plant.md: under 250 bytes a run"),
   ],
   rounds: { warmup: 0, measured: 6 },
   timeoutSeconds: 600,

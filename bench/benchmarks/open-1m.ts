@@ -1,4 +1,5 @@
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import { atMost } from "../harness/goal.js";
 import { getJson } from "../load/http/http-load.js";
 import { startService } from "../load/http/service-process.js";
 import { cpuSecondsOf, residentBytesOf, untilIdle } from "../load/process-cpu.js";
@@ -33,9 +34,7 @@ export const open1m: Benchmark = {
   metric: { name: "time to first answer", unit: "s", better: "lower" },
   contestants: [{ name: "service", description: "process start, recovery, HTTP" }],
   peer: null,
-  goals: [
-    { contestant: "service", direction: "at-most", target: 3, source: "opening a store of 1,000,000 runs within 3 s" },
-  ],
+  goals: [atMost("service", 3, "opening a store of 1,000,000 runs within 3 s")],
   rounds: { warmup: 1, measured: 7 },
   timeoutSeconds: 900,
   open,

@@ -4,7 +4,8 @@ import { loadFrame, type MadeFrame } from "../../test/helpers/captures/made-fram
 import { filterOutliers } from "../../workers/artefacts/filter/outlier-filter.js";
 import { newKernelMemory } from "../../workers/artefacts/kernel-memory.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
-import { BENCH_FRAMES, type BenchFrame, frameXyz, openOn, REPEATED, repeated } from "../load/frames/bench-frames.js";
+import { atMost } from "../harness/goal.js";
+import { frameBenchmarks, frameXyz, repeated } from "../load/frames/bench-frames.js";
 import { startPython } from "../peers/python-peer.js";
 
 const OPEN3D = `
@@ -58,35 +59,21 @@ async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBe
   return { runners, notes };
 }
 
-const CONTESTANTS = [
-  { name: "service", description: "the service's kernels, one thread" },
-  { name: "open3d", description: "Debian's python3-open3d, one thread" },
-];
-
-function filterBenchmark(frame: BenchFrame, times: number): Benchmark {
-  return {
-    name: `outlier-filter-${frame.suffix}`,
-    measures:
-      `The outlier filter on ${frame.what}: from z in memory to the mask of inliers. Open3D's remove_statistical_outlier(20, 2.0) with one thread ` +
-      `(OMP_NUM_THREADS=1) is timed by Python from its point cloud to the indices of inliers. Reading and decoding are in neither. ${REPEATED}`,
-    metric: { name: "time", unit: "ms", better: "lower" },
-    contestants: CONTESTANTS,
-    peer: "open3d",
-    goals: [
-      {
-        contestant: "service",
-        peer: "open3d",
-        direction: "at-most",
-        target: 1 / times,
-        source: `${times} times as fast as one thread of Open3D`,
-      },
-    ],
-    rounds: { warmup: 1, measured: 7 },
-    timeoutSeconds: 1800,
-    open: openOn(frame, CONTESTANTS, open),
-  };
-}
-
-export const outlierFilters: readonly Benchmark[] = BENCH_FRAMES.map((frame) =>
-  filterBenchmark(frame, frame.captureName === null ? 40 : 30),
-);
+export const outlierFilters: readonly Benchmark[] = frameBenchmarks({
+  name: "outlier-filter",
+  measures: (what) =>
+    `The outlier filter on ${what}: from z in memory to the mask of inliers. Open3D's remove_statistical_outlier(20, 2.0) with one thread ` +
+    "(OMP_NUM_THREADS=1) is timed by Python from its point cloud to the indices of inliers. Reading and decoding are in neither.",
+  contestants: [
+    { name: "service", description: "the service's kernels, one thread" },
+    { name: "open3d", description: "Debian's python3-open3d, one thread" },
+  ],
+  peer: "open3d",
+  goal: ({ captureName }) => {
+    const times = captureName === null ? 40 : 30;
+    return atMost("service", 1 / times, `${times} times as fast as one thread of Open3D`, "open3d");
+  },
+  rounds: { warmup: 1, measured: 7 },
+  timeoutSeconds: 1800,
+  open,
+});

@@ -4,7 +4,8 @@ import { heightSource, type MadeFrame, planeSource } from "../../test/helpers/ca
 import { packCloud } from "../../workers/artefacts/cloud/point-cloud.js";
 import { type KernelMemory, newKernelMemory } from "../../workers/artefacts/kernel-memory.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
-import { BENCH_FRAMES, type BenchFrame, frameXyz, openOn, REPEATED, repeated } from "../load/frames/bench-frames.js";
+import { atMost } from "../harness/goal.js";
+import { frameBenchmarks, frameXyz, repeated } from "../load/frames/bench-frames.js";
 
 /** Largest size of a piece, as in the service. */
 const PIECE_BYTES = 4 * 1024 * 1024;
@@ -87,34 +88,19 @@ async function open(context: BenchmarkContext, frame: MadeFrame): Promise<OpenBe
   };
 }
 
-const CONTESTANTS = [
-  { name: "service", description: "decoding and packing by the service's kernels" },
-  { name: "memcpy", description: "a copy of the same size" },
-];
-
-function plyBenchmark(frame: BenchFrame): Benchmark {
-  return {
-    name: `ply-build-${frame.suffix}`,
-    measures:
-      `All vertices of ${frame.what} as binary PLY, in the pieces that a download takes. The raw planes and the result are both in the kernels' memory. ` +
-      "The peer copies as many bytes, piece by piece, to memory that was used before. Before each measurement the caches are filled with other bytes. " +
-      `So neither the service nor the peer finds its input or output there. ${REPEATED}`,
-    metric: { name: "time", unit: "ms", better: "lower" },
-    contestants: CONTESTANTS,
-    peer: "memcpy",
-    goals: [
-      {
-        contestant: "service",
-        peer: "memcpy",
-        direction: "at-most",
-        target: 1.5,
-        source: "goal of the formats: at most 1.5 times a copy of the same size",
-      },
-    ],
-    rounds: { warmup: 2, measured: 11 },
-    timeoutSeconds: 300,
-    open: openOn(frame, CONTESTANTS, open),
-  };
-}
-
-export const plyBuilds: readonly Benchmark[] = BENCH_FRAMES.map(plyBenchmark);
+export const plyBuilds: readonly Benchmark[] = frameBenchmarks({
+  name: "ply-build",
+  measures: (what) =>
+    `All vertices of ${what} as binary PLY, in the pieces that a download takes. The raw planes and the result are both in the kernels' memory. ` +
+    "The peer copies as many bytes, piece by piece, to memory that was used before. Before each measurement the caches are filled with other bytes. " +
+    "So neither the service nor the peer finds its input or output there.",
+  contestants: [
+    { name: "service", description: "decoding and packing by the service's kernels" },
+    { name: "memcpy", description: "a copy of the same size" },
+  ],
+  peer: "memcpy",
+  goal: () => atMost("service", 1.5, "goal of the formats: at most 1.5 times a copy of the same size", "memcpy"),
+  rounds: { warmup: 2, measured: 11 },
+  timeoutSeconds: 300,
+  open,
+});

@@ -1,7 +1,7 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../harness/benchmark.js";
 import { openWebhookScene } from "../load/events/webhook-events.js";
 import { alternatingSlices, READS, READS_PER_SECOND, type ReadSlices, readsBeside } from "../load/http/read-slices.js";
+import { paced } from "../load/run-producer.js";
 
 const RUNS = { smoke: 10, full: 2_000 };
 const SLICE_SECONDS = { smoke: 0.1, full: 0.75 };
@@ -16,22 +16,12 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
   const { size } = context;
   const { receivers, service, webhooks, runIds, produce, settled } = await openWebhookScene(context, RUNS[size]);
   const count = Math.round(SLICE_SECONDS[size] * READS_PER_SECOND);
-
-  /** Sends events at a pace until it is told to stop; resolves with how many. */
-  const pace = async (signal: AbortSignal): Promise<number> => {
-    let sent = 0;
-    for (; !signal.aborted; sent++) {
-      await produce(1);
-      await sleep(1000 / PACED_EVENTS_PER_SECOND, undefined, { signal }).catch(() => {});
-    }
-    return sent;
-  };
   const measureSlice = async (load: (typeof LOADS)[number], slices: ReadSlices): Promise<void> => {
     if (load === "quiet") return slices.read(service.url, runIds, count);
     const before = await receivers.figures();
     const startMs = performance.timeOrigin + performance.now();
     const stop = new AbortController();
-    const pacing = load === "paced" ? pace(stop.signal) : undefined;
+    const pacing = load === "paced" ? paced(PACED_EVENTS_PER_SECOND, stop.signal, () => produce(1)) : undefined;
     if (load === "flat-out") await produce(FLAT_OUT_EVENTS[size]);
     await slices.read(service.url, runIds, count);
     stop.abort();

@@ -3,6 +3,7 @@ import { formatTimeUs } from "../../core/timestamps.js";
 import { type CsvAppend, csvRoomBytes, encodeCsvRows } from "../../workers/artefacts/series/csv-encoder.js";
 import { ROWS_PER_BLOCK } from "../../workers/artefacts/series/series-source.js";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import { atLeast } from "../harness/goal.js";
 import { loadPeer } from "../peers/peer-package.js";
 
 const CHANNELS = 8;
@@ -84,19 +85,8 @@ export const seriesCsv: Benchmark = {
   ],
   peer: "polars",
   goals: [
-    {
-      contestant: "decimals",
-      direction: "at-least",
-      target: 300,
-      source: "goal of the formats: 300 MB/s for integers with a decimal scale",
-    },
-    {
-      contestant: "singles",
-      peer: "polars",
-      direction: "at-least",
-      target: 1,
-      source: "goal of the formats: at least as fast as polars",
-    },
+    atLeast("decimals", 300, "goal of the formats: 300 MB/s for integers with a decimal scale"),
+    atLeast("singles", 1, "goal of the formats: at least as fast as polars", "polars"),
   ],
   rounds: { warmup: 2, measured: 11 },
   timeoutSeconds: 300,

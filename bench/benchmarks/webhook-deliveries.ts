@@ -1,7 +1,8 @@
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../harness/benchmark.js";
+import { atLeast } from "../harness/goal.js";
 import { openWebhookScene } from "../load/events/webhook-events.js";
 import { cpuSecondsOf } from "../load/process-cpu.js";
-import { startPlainPosts } from "../peers/plain-posts.js";
+import { postPlainly } from "../peers/plain-posts.js";
 
 /** Events of one round. */
 const EVENTS = { smoke: 2, full: 1_000 };
@@ -19,8 +20,6 @@ function stampedNow(payload: string): string {
 async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
   const events = EVENTS[context.size];
   const { service, receivers, webhooks, body, produce, settled } = await openWebhookScene(context, 0);
-  const posts = startPlainPosts(receivers.urls);
-  context.onClose(() => posts.close());
 
   const sample = (seconds: number, cpuSeconds: number, details: Record<string, number>): RoundSample => ({
     value: (webhooks * events) / seconds,
@@ -43,7 +42,7 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
       "plain-loop": async () => {
         const before = await receivers.figures();
         const cpuBefore = process.cpuUsage();
-        const seconds = await posts.post(stampedNow(body), events);
+        const seconds = await postPlainly(receivers.urls, stampedNow(body), events);
         const cpu = process.cpuUsage(cpuBefore);
         const { latency } = await receivers.received(before, events);
         return { ...sample(seconds, (cpu.user + cpu.system) / 1e6, {}), latency };
@@ -61,7 +60,7 @@ export const webhookDeliveries: Benchmark = {
     `200 webhooks subscribe to ProgramCompleted. ${EVENTS.full} runs of 4 steps and 4 checks are sent at once over the cell link. The clock starts before the ` +
     "first message, and stops when the last receiver has the last event. So it measures the runs' records, the queue, signatures, attempts, and the durable records " +
     "of outcomes until then. CPU time is all that the service takes until it rests. Latency is from an event's own timestamp to the last byte at the receiver. " +
-    "So it includes the wait behind earlier events. The peer is a thread that posts the same bytes to the same receivers with undici's request, one at a time to " +
+    "So it includes the wait behind earlier events. The peer is a process that posts the same bytes to the same receivers with undici's request, one at a time to " +
     "each, and does nothing else. Its latency begins when it is told to post.",
   metric: { name: "deliveries", unit: "1/s", better: "higher" },
   contestants: [
@@ -69,15 +68,7 @@ export const webhookDeliveries: Benchmark = {
     { name: "plain-loop", description: "undici, posting the same bytes" },
   ],
   peer: "plain-loop",
-  goals: [
-    {
-      contestant: "service",
-      peer: "plain-loop",
-      direction: "at-least",
-      target: 0.6,
-      source: "webhooks beside a plain undici loop",
-    },
-  ],
+  goals: [atLeast("service", 0.6, "webhooks beside a plain undici loop", "plain-loop")],
   rounds: { warmup: 1, measured: 7 },
   timeoutSeconds: 900,
   open,

@@ -7,11 +7,22 @@ import { findBenchmark } from "../registry.js";
 import type { BenchmarkContext } from "./benchmark.js";
 import type { Measured } from "./result.js";
 import { disturbedNotes, type RoundPlan, runRounds } from "./rounds.js";
-import { sendToRunner } from "./runner-channel.js";
 
 export interface BenchmarkJob extends Omit<BenchmarkContext, "log" | "onClose"> {
   name: string;
   rounds: RoundPlan;
+}
+
+/** What a benchmark's process says to its runner. */
+export type BenchmarkMessage = { type: "log"; line: string } | { type: "measured"; measured: Measured };
+
+/** Resolves when the message has left this process. A result is megabytes of histograms; when a process ends, unsent bytes are lost. */
+function sendToRunner(message: BenchmarkMessage): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (process.send === undefined)
+      return reject(new Error("this process has no runner: start it with child-runner.js"));
+    process.send(message, undefined, undefined, (error) => (error === null ? resolve() : reject(error)));
+  });
 }
 
 function log(line: string): void {

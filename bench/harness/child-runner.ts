@@ -1,9 +1,8 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { BenchmarkJob } from "./benchmark-process.js";
+import type { BenchmarkJob, BenchmarkMessage } from "./benchmark-process.js";
 import type { Measured } from "./result.js";
-import type { BenchmarkMessage } from "./runner-channel.js";
 
 const PROGRAM = fileURLToPath(new URL("./benchmark-process.js", import.meta.url));
 const LAST_WORDS = 4096;

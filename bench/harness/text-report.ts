@@ -2,13 +2,38 @@ import type { Benchmark, Goal } from "./benchmark.js";
 import type { GuardRow } from "./guard.js";
 import { mergeLatencies } from "./latency-histogram.js";
 import type { Machine } from "./machine.js";
-import { formatFigure, formatMicroseconds, formatPercent, formatRatio } from "./number-format.js";
 import type { BenchmarkResult } from "./result.js";
 import type { ContestantRounds } from "./rounds.js";
 import { describeSpread, median } from "./statistics.js";
 import { figure, type GoalVerdict, judgeGoal, pairsOf } from "./summary.js";
 
 const WIDTH = 110;
+
+/** Four significant digits, thousands grouped. No timing is more precise than that. */
+function formatFigure(value: number): string {
+  if (value === 0) return "0";
+  const magnitude = Math.abs(value);
+  if (magnitude >= 1000) {
+    const digits = Math.max(0, Math.floor(Math.log10(magnitude)) - 3);
+    return (Math.round(value / 10 ** digits) * 10 ** digits).toLocaleString("en-US");
+  }
+  return value.toFixed(Math.min(4, Math.max(0, 3 - Math.floor(Math.log10(magnitude)))));
+}
+
+/** Microseconds as a time with a fitting unit. */
+function formatMicroseconds(us: number): string {
+  if (us < 1000) return `${formatFigure(us)} us`;
+  if (us < 1e6) return `${formatFigure(us / 1000)} ms`;
+  return `${formatFigure(us / 1e6)} s`;
+}
+
+function formatRatio(ratio: number): string {
+  return ratio.toFixed(ratio < 0.1 ? 3 : 2);
+}
+
+function formatPercent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`;
+}
 
 /** Each column is as wide as its widest cell. The first column is aligned to the left, figures to the right. */
 export function alignTable(header: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -1,9 +1,36 @@
-import type { RoundSample } from "../harness/benchmark.js";
+import type { OpenBenchmark, RoundSample } from "../harness/benchmark.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
+import { type Groups, writePlainly } from "../peers/plain-writes.js";
 import { cpuSecondsOf } from "./process-cpu.js";
 
-/** The sizes of the groups that became durable together, in order. A group is what one read from the socket acknowledges. */
-export type Groups = number[];
+/** What one round over the cell link gives. */
+export interface InFlightOutcome {
+  sample: RoundSample;
+  groups: Groups;
+}
+
+/**
+ * The runners of a benchmark of durable messages beside plain writes, which repeat the groups of the last round over the cell link.
+ * @param inUnit turns messages a second into the benchmark's unit
+ */
+export async function besidePlainWrites(
+  directory: string,
+  sizesBytes: readonly number[],
+  measure: () => Promise<InFlightOutcome>,
+  inUnit: (messages: number) => number = (messages) => messages,
+): Promise<OpenBenchmark["runners"]> {
+  // The peer's first round needs groups too.
+  let { groups } = await measure();
+  const converted = (sample: RoundSample): RoundSample => ({ ...sample, value: inUnit(sample.value) });
+  return {
+    "cell-link": async () => {
+      const outcome = await measure();
+      groups = outcome.groups;
+      return converted(outcome.sample);
+    },
+    plain: async () => converted(await writePlainly(directory, groups, sizesBytes)),
+  };
+}
 
 /**
  * Sends `count` messages, `inFlight` at a time, and times each from its send to its acknowledgement (closed loop).
@@ -14,7 +41,7 @@ export async function sendInFlight(options: {
   inFlight: number;
   servicePid: number;
   send: (nth: number) => Promise<{ acknowledged: Promise<void> }>;
-}): Promise<{ sample: RoundSample; groups: Groups }> {
+}): Promise<InFlightOutcome> {
   const { count, inFlight, servicePid, send } = options;
   const latency = new LatencyHistogram();
   const groups: Groups = [];

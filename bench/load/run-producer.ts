@@ -97,6 +97,30 @@ export async function fillService(
   return { client, random, program, ids };
 }
 
+/** Creates a run that does not end. @returns what makes one change of it durable */
+export async function beginChanges(
+  client: ProducerClient,
+  program: ProducedProgram,
+): Promise<(nth: number) => Promise<void>> {
+  const id = client.nextRunId();
+  await client.deliver({ type: "run.create", id, program_id: program.id });
+  return (nth) => client.deliver({ type: "event.add", run_id: id, event_type: "note", data: { nth } });
+}
+
+/** Does something so many times a second until the signal comes, and counts it. Less often if it takes longer. */
+export async function paced(
+  perSecond: number,
+  signal: AbortSignal,
+  act: (nth: number) => Promise<void>,
+): Promise<number> {
+  let acts = 0;
+  for (; !signal.aborted; acts++) {
+    await act(acts);
+    await sleep(1000 / perSecond, undefined, { signal }).catch(() => {});
+  }
+  return acts;
+}
+
 /** How many runs have a status. */
 export async function fetchTotal(base: string, status: string): Promise<number> {
   return (await getJson<{ total: number }>(`${base}/runs?status=${status}&limit=1`)).total;

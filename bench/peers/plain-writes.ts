@@ -3,10 +3,12 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import type { RoundSample } from "../harness/benchmark.js";
 import { LatencyHistogram } from "../harness/latency-histogram.js";
-import type { Groups } from "../load/in-flight.js";
 
 const writeAsync = promisify(write);
 const fdatasyncAsync = promisify(fdatasync);
+
+/** The sizes of the groups that became durable together, in order. A group is what one read from the socket acknowledges. */
+export type Groups = number[];
 
 /**
  * The peer of durable messages. It writes the bytes of each group to a fresh file by one write, then calls fdatasync, both in Node's thread pool, as

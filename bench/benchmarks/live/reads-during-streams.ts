@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Benchmark, BenchmarkContext, OpenBenchmark } from "../../harness/benchmark.js";
 import {
   alternatingSlices,
@@ -9,7 +8,7 @@ import {
 } from "../../load/http/read-slices.js";
 import { startService } from "../../load/http/service-process.js";
 import { StreamClients } from "../../load/live/stream-clients.js";
-import { fillService } from "../../load/run-producer.js";
+import { beginChanges, fillService, paced } from "../../load/run-producer.js";
 
 const STREAMS = { smoke: 4, full: 200 };
 const RUNS = { smoke: 10, full: 2_000 };
@@ -24,25 +23,14 @@ async function open(context: BenchmarkContext): Promise<OpenBenchmark> {
   const { size } = context;
   const service = await startService(context);
   const { client, program, ids } = await fillService(service, context.seed, { steps: STEPS, count: RUNS[size] });
-  const id = client.nextRunId();
-  await client.deliver({ type: "run.create", id, program_id: program.id });
+  const change = await beginChanges(client, program);
   const streams = StreamClients.start(context, service.url);
   const count = Math.round(SLICE_SECONDS[size] * READS_PER_SECOND);
-
-  /** Changes the run at a pace until it is told to stop; resolves with how many changes it made. */
-  const pace = async (signal: AbortSignal): Promise<number> => {
-    let changes = 0;
-    for (; !signal.aborted; changes++) {
-      await client.deliver({ type: "event.add", run_id: id, event_type: "note", data: { changes } });
-      await sleep(1000 / CHANGES_PER_SECOND, undefined, { signal }).catch(() => {});
-    }
-    return changes;
-  };
   const measureSlice = async (load: (typeof LOADS)[number], slices: ReadSlices): Promise<void> => {
     if (load === "streams") await streams.open(STREAMS[size]);
     const startMs = performance.now();
     const stop = new AbortController();
-    const pacing = pace(stop.signal);
+    const pacing = paced(CHANGES_PER_SECOND, stop.signal, change);
     await slices.read(service.url, ids, count);
     stop.abort();
     const changes = await pacing;

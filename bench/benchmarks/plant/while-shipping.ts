@@ -1,7 +1,8 @@
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample } from "../../harness/benchmark.js";
+import { atMost } from "../../harness/goal.js";
 import { LatencyHistogram } from "../../harness/latency-histogram.js";
+import { p99Sample } from "../../harness/latency-sample.js";
 import { runOpenLoop } from "../../harness/open-loop.js";
 import {
   alternatingSlices,
@@ -13,7 +14,7 @@ import {
 import { startService } from "../../load/http/service-process.js";
 import { missingWithoutNats, startNatsServer } from "../../load/plant/plant-store.js";
 import { slowLink } from "../../load/plant/slow-link.js";
-import { fillService } from "../../load/run-producer.js";
+import { beginChanges, fillService, paced } from "../../load/run-producer.js";
 
 const RUNS = { smoke: 5, full: 1_000 };
 const SLICE_SECONDS = { smoke: 0.1, full: 0.75 };
@@ -40,10 +41,7 @@ async function startCells(context: BenchmarkContext) {
     const settings = urls[name] === null ? [] : ["--plant", urls[name], "--cell", name];
     const service = await startService(context, join(context.directory, name), { name, settings });
     const { client, program, ids } = await fillService(service, context.seed, { steps: 4, count: RUNS[context.size] });
-    const id = client.nextRunId();
-    await client.deliver({ type: "run.create", id, program_id: program.id });
-    const send = (nth: number) => client.deliver({ type: "event.add", run_id: id, event_type: "note", data: { nth } });
-    return [name, { service, ids, send }] as const;
+    return [name, { service, ids, send: await beginChanges(client, program) }] as const;
   };
   const cells = [];
   for (const name of PLANTS) cells.push(await start(name));
@@ -56,13 +54,7 @@ async function openReads(context: BenchmarkContext): Promise<OpenBenchmark> {
   const measureSlice = async (name: (typeof PLANTS)[number], slices: ReadSlices): Promise<void> => {
     const { service, ids, send } = cells[name];
     const stop = new AbortController();
-    const pace = async (): Promise<void> => {
-      for (let nth = 0; !stop.signal.aborted; nth++) {
-        await send(nth);
-        await sleep(1000 / MESSAGES_PER_SECOND, undefined, { signal: stop.signal }).catch(() => {});
-      }
-    };
-    const pacing = pace();
+    const pacing = paced(MESSAGES_PER_SECOND, stop.signal, send);
     await slices.read(service.url, ids, Math.round(SLICE_SECONDS[size] * READS_PER_SECOND));
     stop.abort();
     await pacing;
@@ -80,10 +72,10 @@ async function openAcknowledgements(context: BenchmarkContext): Promise<OpenBenc
     const { service, send } = cells[name];
     const latency = new LatencyHistogram();
     const count = MESSAGES[context.size];
-    const { seconds } = await runOpenLoop({ ratePerSecond: MESSAGES_PER_SECOND, count, send, latency });
+    const startMs = performance.now();
+    await runOpenLoop({ ratePerSecond: MESSAGES_PER_SECOND, count, send, latency });
     service.assertNothingRefused();
-    const value = latency.percentileNs(0.99) / 1e6;
-    return { value, seconds, latency: latency.toData(), details: { "p50 ms": latency.percentileNs(0.5) / 1e6 } };
+    return p99Sample(latency, startMs);
   };
   return {
     runners: Object.fromEntries(PLANTS.map((name) => [name, () => measure(name)])),
@@ -110,7 +102,7 @@ export const acknowledgementsDuringShipping: Benchmark = {
   metric: { name: "p99 latency of acknowledgements", unit: "ms", better: "lower" },
   contestants: CONTESTANTS,
   peer: null,
-  goals: PLANTS.slice(1).map((contestant) => ({ contestant, peer: "without", direction: "at-most", ...GOAL })),
+  goals: PLANTS.slice(1).map((contestant) => atMost(contestant, GOAL.target, GOAL.source, "without")),
   rounds: { warmup: 1, measured: 7 },
   timeoutSeconds: 900,
   open: missingWithoutNats(PLANTS, openAcknowledgements),

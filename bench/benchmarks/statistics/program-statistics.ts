@@ -10,6 +10,7 @@ import type {
   OpenBenchmark,
   RoundSample,
 } from "../../harness/benchmark.js";
+import { atMost } from "../../harness/goal.js";
 import { CHECKED_PROGRAM, CHECKS, startCheckedService } from "../../load/check-store.js";
 import { getJson } from "../../load/http/http-load.js";
 import { cpuSecondsOf, residentBytesOf } from "../../load/process-cpu.js";
@@ -187,9 +188,9 @@ export const programStatistics: Benchmark = {
   ],
   peer: "pandas",
   goals: [
-    { contestant: "first", direction: "at-most", target: 3_000, source: "a program's first statistics in 3 s" },
-    { contestant: "kept", direction: "at-most", target: 100, source: "later ones in 100 ms" },
-    { contestant: "later", direction: "at-most", target: 100, source: "later ones in 100 ms" },
+    atMost("first", 3_000, "a program's first statistics in 3 s"),
+    atMost("kept", 100, "later ones in 100 ms"),
+    atMost("later", 100, "later ones in 100 ms"),
   ],
   rounds: { warmup: 0, measured: 6 },
   timeoutSeconds: 1_800,

@@ -5,11 +5,11 @@ import {
   recordedFrames,
   surfaceFrame,
 } from "../../../test/helpers/captures/made-frames.js";
-import type { Benchmark, BenchmarkContext, OpenBenchmark, RoundSample, Size } from "../../harness/benchmark.js";
+import type { Benchmark, BenchmarkContext, Goal, OpenBenchmark, RoundSample, Size } from "../../harness/benchmark.js";
 import { median } from "../../harness/statistics.js";
 
 /** A frame that benchmarks of formats share. */
-export interface BenchFrame {
+interface BenchFrame {
   /** How the names of its benchmarks end. */
   suffix: string;
   what: string;
@@ -17,7 +17,7 @@ export interface BenchFrame {
   captureName: string | null;
 }
 
-export const BENCH_FRAMES: readonly BenchFrame[] = [
+const BENCH_FRAMES: readonly BenchFrame[] = [
   { suffix: "surface-10m", what: "a made surface of 10 Mpt", captureName: null },
   { suffix: "moulded-cover", what: "a moulded cover", captureName: "moulded_cover" },
   { suffix: "chip", what: "a chip, confocal", captureName: "chip_confocal_frt" },
@@ -35,23 +35,37 @@ async function frameOf({ captureName }: BenchFrame, { size, seed }: BenchmarkCon
   return (await recordedFrames()).find(({ name }) => name === captureName) ?? null;
 }
 
-/** Opens a benchmark on a frame; without the frame all its contestants are missing, because another frame would give other figures. */
-export function openOn(
-  frame: BenchFrame,
-  contestants: Benchmark["contestants"],
-  open: (context: BenchmarkContext, made: MadeFrame) => Promise<OpenBenchmark>,
-): Benchmark["open"] {
-  return async (context) => {
-    const made = await frameOf(frame, context);
-    if (made !== null) return open(context, made);
-    const why = `there is no ${REAL_CAPTURES}, and so no capture of ${frame.what}`;
-    return { runners: {}, missing: contestants.map(({ name }) => ({ name, why })), notes: [] };
-  };
+/**
+ * The same benchmark on each of the frames. Without a frame all contestants are missing, because another frame would give other figures.
+ * @param own its `name` without the frame; what it measures on the frame, and its goal
+ */
+export function frameBenchmarks({
+  name,
+  measures,
+  goal,
+  open,
+  ...own
+}: Pick<Benchmark, "name" | "contestants" | "peer" | "rounds" | "timeoutSeconds"> & {
+  measures: (what: string) => string;
+  goal: (frame: BenchFrame) => Goal;
+  open: (context: BenchmarkContext, made: MadeFrame) => Promise<OpenBenchmark>;
+}): Benchmark[] {
+  return BENCH_FRAMES.map((frame) => ({
+    ...own,
+    name: `${name}-${frame.suffix}`,
+    measures: `${measures(frame.what)} A round's figure is the median of as many as begin in 0.4 s.`,
+    metric: { name: "time", unit: "ms", better: "lower" },
+    goals: [goal(frame)],
+    open: async (context) => {
+      const made = await frameOf(frame, context);
+      if (made !== null) return open(context, made);
+      const why = `there is no ${REAL_CAPTURES}, and so no capture of ${frame.what}`;
+      return { runners: {}, missing: own.contestants.map((one) => ({ name: one.name, why })), notes: [] };
+    },
+  }));
 }
 
 const REPEAT_MS = { smoke: 0, full: 400 };
-/** How a round is measured, for `measures`. */
-export const REPEATED = "A round's figure is the median of as many as begin in 0.4 s.";
 
 /** A round measures again and again for a while: a single time of some milliseconds depends on what else runs. @param measure gives ms */
 export async function repeated(size: Size, measure: () => number | Promise<number>): Promise<RoundSample> {
