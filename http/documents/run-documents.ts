@@ -7,26 +7,13 @@ import { jsonBytesReply, type Reply } from "../replies/reply.js";
 import type { HandlerRequest } from "../requests/route.js";
 import type { LargeDocuments } from "./large-documents.js";
 
-interface RunDocument {
-  readonly baseUrl: string;
-  readonly updatedAtUs: number;
-  readonly deliveryChanges: number;
-  /** The view's count of renamed webhooks when the document was made; null: it names no webhook. */
-  readonly webhookRenames: number | null;
-  readonly reply: Reply;
-  /** The view's count of changes when the document was last found to be current. */
-  checkedAtChange: number;
-  readonly sizeInBytes: number;
-}
-
 /** Measured cost of a cache entry besides its bytes, rounded up. */
 const ENTRY_OVERHEAD_BYTES = 1_100;
 
-/** Documents of one run are cached for at most this many base addresses. */
-const BASE_ADDRESSES = 4;
-
-/** Largest share of the cache for one run: documents that nobody else asks for must not push out all others. The newest may exceed it. */
-const SHARE_OF_ONE_RUN = 1 / 4;
+interface RunDocument {
+  readonly version: string;
+  readonly reply: Reply;
+}
 
 /**
  * The JSON of GET /runs/{run_id}, cached per base address until the run changes or the limit is reached. Documents of active runs are cached
@@ -34,9 +21,8 @@ const SHARE_OF_ONE_RUN = 1 / 4;
  */
 export class RunDocuments {
   readonly #view: View;
-  readonly #bytesOfOneRun: number;
-  /** By run, newest first. A key of id and address would have to be built for every request, which costs more than the look-up. */
-  readonly #kept: LRUCache<string, readonly RunDocument[]>;
+  /** By run and base address. */
+  readonly #kept: LRUCache<string, RunDocument>;
   readonly #building = new Map<string, Promise<Reply | undefined>>();
   readonly #large: LargeDocuments | undefined;
 
@@ -47,10 +33,9 @@ export class RunDocuments {
   constructor(view: View, cacheBytes: number, large?: LargeDocuments) {
     this.#view = view;
     this.#large = large;
-    this.#bytesOfOneRun = cacheBytes * SHARE_OF_ONE_RUN;
     this.#kept = new LRUCache({
       maxSize: cacheBytes,
-      sizeCalculation: (documents) => documents.reduce((bytes, { sizeInBytes }) => bytes + sizeInBytes, 0),
+      sizeCalculation: ({ reply }, key) => keptBytes(reply) + 2 * key.length + ENTRY_OVERHEAD_BYTES,
     });
   }
 
@@ -64,28 +49,19 @@ export class RunDocuments {
     baseUrl: string,
     client: Pick<HandlerRequest, "gone">,
   ): Reply | undefined | Promise<Reply | undefined> {
-    const documents = this.#kept.get(id);
-    const kept = documents === undefined ? undefined : ofAddress(documents, baseUrl);
-    const { changes } = this.#view.fold;
-    // Most reads come between two changes of anything: then nothing else needs checking.
-    if (kept?.checkedAtChange === changes) return kept.reply;
     const head = this.#view.runHead(id);
     if (head === undefined) return undefined;
-    const { updatedAtUs } = head;
     const deliveryChanges = this.#view.deliveries.changesOf(id);
-    const webhookRenames = this.#view.webhooks.renames;
-    if (kept?.updatedAtUs === updatedAtUs && kept.deliveryChanges === deliveryChanges) {
-      if ((kept.webhookRenames ?? webhookRenames) === webhookRenames) {
-        kept.checkedAtChange = changes;
-        return kept.reply;
-      }
-    }
+    const version = this.#version(head.updatedAtUs, deliveryChanges);
+    const key = `${id} ${baseUrl}`;
+    const kept = this.#kept.get(key);
+    if (kept?.version === version) return kept.reply;
     if (this.#large?.has(id)) return this.#large.get("detail", id, baseUrl, client);
-    const version = `${updatedAtUs} ${deliveryChanges} ${webhookRenames} ${id} ${baseUrl}`;
-    let building = this.#building.get(version);
+    const buildKey = `${version} ${key}`;
+    let building = this.#building.get(buildKey);
     if (building === undefined) {
-      building = this.#build(id, baseUrl, deliveryChanges).finally(() => this.#building.delete(version));
-      this.#building.set(version, building);
+      building = this.#build(id, baseUrl, deliveryChanges).finally(() => this.#building.delete(buildKey));
+      this.#building.set(buildKey, building);
     }
     return building;
   }
@@ -99,34 +75,14 @@ export class RunDocuments {
       delivery,
       webhookName: this.#view.webhooks.name(delivery.webhookId),
     }));
-    const json = ownUtf8(JSON.stringify(runResponse(run, baseUrl, named)));
-    const webhookRenames = named.length === 0 ? null : this.#view.webhooks.renames;
-    const { updatedAtUs } = run;
-    const reply = jsonBytesReply(json, true);
-    const sizeInBytes = keptBytes(reply) + ENTRY_OVERHEAD_BYTES;
-    // It is not known to be current: the run may have changed while its deliveries were read.
-    const checkedAtChange = -1;
-    const newest = { baseUrl, updatedAtUs, deliveryChanges, webhookRenames, reply, checkedAtChange, sizeInBytes };
+    const reply = jsonBytesReply(ownUtf8(JSON.stringify(runResponse(run, baseUrl, named))), true);
     // By the run's own id: the request's id may be a slice of a much larger string, which would stay in memory.
-    this.#kept.set(run.id, this.#newestFirst(newest, this.#kept.peek(id) ?? []));
+    this.#kept.set(`${run.id} ${baseUrl}`, { version: this.#version(run.updatedAtUs, deliveryChanges), reply });
     return reply;
   }
 
-  /** The documents to cache for a run: the new one, and as many earlier ones as the limits allow. */
-  #newestFirst(newest: RunDocument, before: readonly RunDocument[]): RunDocument[] {
-    const documents = [newest];
-    let bytes = newest.sizeInBytes;
-    for (const document of before) {
-      if (document.baseUrl === newest.baseUrl) continue;
-      bytes += document.sizeInBytes;
-      if (documents.length === BASE_ADDRESSES || bytes > this.#bytesOfOneRun) break;
-      documents.push(document);
-    }
-    return documents;
+  /** What a document is made of: the run, its deliveries, and the names of their webhooks. */
+  #version(updatedAtUs: number, deliveryChanges: number): string {
+    return `${updatedAtUs} ${deliveryChanges} ${this.#view.webhooks.renames}`;
   }
-}
-
-function ofAddress(documents: readonly RunDocument[], baseUrl: string): RunDocument | undefined {
-  for (const document of documents) if (document.baseUrl === baseUrl) return document;
-  return undefined;
 }

@@ -49,7 +49,6 @@ export class ViewFold implements FoldedState {
   /** True when the store has been read: from now on batches are new ones. */
   #isLive = false;
   #runsVersion = 0;
-  #changes = 0;
   /** Called whenever answers may have changed: after each batch, and after each slice of a large one. */
   onApplied: () => void = () => {};
 
@@ -75,11 +74,6 @@ export class ViewFold implements FoldedState {
   /** Changes whenever the answer of `View.runPage` may have changed. */
   get runsVersion(): number {
     return this.#runsVersion;
-  }
-
-  /** Changes whenever any answer may have changed. While it stays the same, earlier answers are still right. */
-  get changes(): number {
-    return this.#changes;
   }
 
   /** Takes the log's next batch, during a start and later. Nothing of it is kept by reference. */
@@ -123,7 +117,6 @@ export class ViewFold implements FoldedState {
   finishOpening(): void {
     this.#isLive = true;
     this.#runsVersion++;
-    this.#changes++;
     this.#tables.runs.admitLateRuns();
     this.#tables.runs.beginStatusTimes();
     this.#tables.records.ordinalsChanged();
@@ -135,7 +128,6 @@ export class ViewFold implements FoldedState {
 
   /** From now on nobody waits for further attempts of deliveries, so none shows a next attempt, whatever records come. */
   endPausesForGood(): void {
-    this.#changes++;
     this.#tables.deliveries.endPausesForGood();
   }
 
@@ -143,7 +135,6 @@ export class ViewFold implements FoldedState {
 
   cellChange(change: CellChange, timeUs: number): void {
     this.#runsVersion++;
-    this.#changes++;
     this.#tables.cell.apply(change, timeUs);
   }
 
@@ -180,17 +171,14 @@ export class ViewFold implements FoldedState {
   }
 
   webhook(shown: WebhookIndex, record: LogRecord): void {
-    this.#changes++;
     this.#tables.webhooks.apply(shown, this.#hubFields(record)?.cell);
   }
 
   delivery(index: Uint8Array, location: RecordLocation): void {
-    this.#changes++;
     this.#tables.deliveries.put(index, location);
   }
 
   plantMessage(message: PlantMessage, record: LogRecord): void {
-    this.#changes++;
     this.#tables.plant?.message(message, record.sequence);
   }
 
@@ -213,6 +201,5 @@ export class ViewFold implements FoldedState {
 
   #runChanged(): void {
     this.#runsVersion++;
-    this.#changes++;
   }
 }

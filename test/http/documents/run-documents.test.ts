@@ -73,7 +73,6 @@ t.test(`documents that are kept are those that would be made anew, for any addre
   const random = createRandom(seed);
   const cell = new RecordedCell();
   const documents = new RunDocuments(cell.view, 1024 * 1024);
-  // More addresses than are kept of one run.
   const addresses = Array.from({ length: 6 }, (_, nth) => `http://cell:${nth}`);
   const ids: string[] = [];
   let timeUs = CREATED_US;
@@ -120,36 +119,6 @@ t.test(`documents that are kept are those that would be made anew, for any addre
   }
   t.ok(kept > 300, `${kept} of 2000 were at hand`);
 });
-
-t.test("of one run the documents of four addresses are kept; of a fifth one the oldest gives way", async (t) => {
-  const cell = new RecordedCell();
-  const documents = new RunDocuments(cell.view, 1024 * 1024);
-  const id = createRun(cell, CREATED_US, null);
-  const of = async (nth: number) => documents.get(id, `http://cell:${nth}`, PATIENT);
-  const first = await of(0);
-  for (const nth of [1, 2, 3]) await of(nth);
-  t.equal(documents.get(id, "http://cell:0", PATIENT), first);
-  await of(4);
-  t.not(await of(0), first);
-});
-
-t.test(
-  "documents of one run, however large and of however many addresses, leave the newest of it and all others",
-  async (t) => {
-    const cell = new RecordedCell();
-    const documents = new RunDocuments(cell.view, 64 * 1024);
-    const small = createRun(cell, CREATED_US, null);
-    const large = createRun(cell, CREATED_US + 1, small, { text: "x".repeat(12_000) });
-    const first = await documents.get(small, BASE_URL, PATIENT);
-    for (let nth = 0; nth < 8; nth++) {
-      const made = await documents.get(large, `http://cell:${nth}`, PATIENT);
-      // Twice: only the second look is without the run's head.
-      for (const _ of [1, 2])
-        t.equal(documents.get(large, `http://cell:${nth}`, PATIENT), made, `address ${nth} is at hand`);
-    }
-    t.equal(documents.get(small, BASE_URL, PATIENT), first, "the other run's is");
-  },
-);
 
 t.test("documents with their compressed forms are no more than the bound", async (t) => {
   const cell = new RecordedCell();
