@@ -10,6 +10,7 @@ import { componentState, Mark } from "../ui/outcome.js";
 import { Scroll } from "../ui/scroll.js";
 import { Loaded } from "../ui/states.js";
 import { Section, Text } from "../ui/values.js";
+import { HeadRow } from "../ui/virtual-rows.js";
 import { componentsOf, HealthState } from "./now/health-panel.js";
 
 /** Figures of the Prometheus text: those without labels. */
@@ -121,11 +122,7 @@ function HealthTable() {
           <Scroll class="wide-scroll" label="Components">
             <table>
               <thead>
-                <tr>
-                  <th scope="col">State</th>
-                  <th scope="col">Component</th>
-                  <th scope="col">Details</th>
-                </tr>
+                <HeadRow columns={["State", "Component", "Details"]} />
               </thead>
               <tbody>
                 {componentsOf(data).map(([key, { status, detail, enabled }]) => (

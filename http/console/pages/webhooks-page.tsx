@@ -9,6 +9,7 @@ import { go, pageHref } from "../router.js";
 import { Scroll } from "../ui/scroll.js";
 import { Empty, Loaded } from "../ui/states.js";
 import { Section, Text } from "../ui/values.js";
+import { HeadRow } from "../ui/virtual-rows.js";
 import { ReadOnlyNote } from "./webhooks/read-only-note.js";
 import { WebhookForm } from "./webhooks/webhook-form.js";
 
@@ -68,16 +69,7 @@ function WebhooksTable({ webhooks, failing }: WebhooksTableProps) {
     <Scroll class="wide-scroll" label="List of webhooks">
       <table>
         <thead>
-          <tr>
-            <th scope="col">Webhook</th>
-            <th scope="col" class="wide-only">
-              Address
-            </th>
-            <th scope="col" class="wide-only">
-              Events
-            </th>
-            <th scope="col">Deliveries</th>
-          </tr>
+          <HeadRow columns={["Webhook", ["Address", "wide-only"], ["Events", "wide-only"], "Deliveries"]} />
         </thead>
         <tbody>
           {webhooks.map((webhook) => {

@@ -6,6 +6,7 @@ import { pageHref } from "../router.js";
 import { Mark, runOutcome } from "./outcome.js";
 import { Scroll } from "./scroll.js";
 import { InspectionNote, ShortText, Text, Time } from "./values.js";
+import { HeadRow } from "./virtual-rows.js";
 
 export function RunsTable({ runs, withProgram = true }: { runs: readonly RunSummary[]; withProgram?: boolean }) {
   // Only a hub says it.
@@ -14,30 +15,18 @@ export function RunsTable({ runs, withProgram = true }: { runs: readonly RunSumm
     <Scroll class="wide-scroll" label="List of runs">
       <table class="runs-table">
         <thead>
-          <tr>
-            <th scope="col">Outcome</th>
-            <th scope="col">Part</th>
-            <th scope="col" class="number wide-only">
-              Inspection
-            </th>
-            {withProgram && (
-              <th scope="col" class="wide-only">
-                Program
-              </th>
-            )}
-            {withCell && (
-              <th scope="col" class="wide-only">
-                Cell
-              </th>
-            )}
-            <th scope="col">Began</th>
-            <th scope="col" class="number wide-only">
-              Took
-            </th>
-            <th scope="col" class="number wide-only">
-              Steps
-            </th>
-          </tr>
+          <HeadRow
+            columns={[
+              "Outcome",
+              "Part",
+              ["Inspection", "number wide-only"],
+              withProgram && ["Program", "wide-only"],
+              withCell && ["Cell", "wide-only"],
+              "Began",
+              ["Took", "number wide-only"],
+              ["Steps", "number wide-only"],
+            ]}
+          />
         </thead>
         <tbody>
           {runs.map((run) => (

@@ -9,6 +9,28 @@ const MARGIN = 12;
 /** Fewer rows than this are simply all drawn. */
 const WINDOWED_FROM = 200;
 
+/** The names of columns, each with the class of its cell if it has one. False: the column is not there. */
+export function HeadRow({
+  columns,
+}: {
+  columns: readonly (string | readonly [name: string, style: string] | false)[];
+}) {
+  return (
+    <tr>
+      {columns.map((column) => {
+        const [name, style = ""] = typeof column === "string" ? [column] : column || [];
+        return (
+          name !== undefined && (
+            <th key={name} scope="col" class={style}>
+              {name}
+            </th>
+          )
+        );
+      })}
+    </tr>
+  );
+}
+
 interface VirtualTableProps<Row> {
   label: string;
   rows: readonly Row[];

@@ -1,5 +1,6 @@
 import { distance } from "../../../../core/run/oriented-box.js";
 import { fixed, inUnit, signed, unit } from "../../data/units.js";
+import { HeadRow } from "../../ui/virtual-rows.js";
 import { pickedPoints } from "../cloud/cloud-overlay.js";
 import type { CloudScene, CloudView } from "../cloud/cloud-scene.js";
 import type { FrameModel } from "../frame-model.js";
@@ -154,12 +155,7 @@ function Picked({ model, decimals }: { model: FrameModel; decimals: number }) {
       {points.length > 0 && (
         <table class="picked">
           <thead>
-            <tr>
-              <th scope="col">{unit.value}</th>
-              <th scope="col">x</th>
-              <th scope="col">y</th>
-              <th scope="col">z</th>
-            </tr>
+            <HeadRow columns={[unit.value, "x", "y", "z"]} />
           </thead>
           <tbody>
             {points.map((point, at) => (

@@ -3,26 +3,12 @@ import { bytes } from "../../data/units.js";
 import { pageHref } from "../../router.js";
 import { Download } from "../../ui/download.js";
 import { Section, Text, Time } from "../../ui/values.js";
-import { VirtualTable } from "../../ui/virtual-rows.js";
+import { HeadRow, VirtualTable } from "../../ui/virtual-rows.js";
 
 export function FilesTable({ run }: { run: Run }) {
   const files = run.files ?? [];
   if (files.length === 0) return null;
   const sum = files.reduce((all, file) => all + (file.deleted_at ? 0 : (file.size_in_bytes ?? 0)), 0);
-  const head = (
-    <tr>
-      <th scope="col">Name</th>
-      <th scope="col" class="wide-only">
-        Kind
-      </th>
-      <th scope="col" class="number wide-only">
-        Step
-      </th>
-      <th scope="col" class="number">
-        Size
-      </th>
-    </tr>
-  );
   return (
     <Section title="Files" aside={<span class="count">{`${files.length}, ${bytes(sum)}`}</span>}>
       <VirtualTable
@@ -30,7 +16,7 @@ export function FilesTable({ run }: { run: Run }) {
         class="files-table"
         rows={files}
         columns={4}
-        head={head}
+        head={<HeadRow columns={["Name", ["Kind", "wide-only"], ["Step", "number wide-only"], ["Size", "number"]]} />}
         draw={(file) => <FileRow key={file.name} file={file} run={run} />}
       />
     </Section>

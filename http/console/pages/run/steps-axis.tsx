@@ -3,7 +3,7 @@ import type { Run, Step } from "../../data/api.js";
 import { duration, msBetween, serviceNowMs, utcTime } from "../../data/times.js";
 import { Mark, stepOutcome } from "../../ui/outcome.js";
 import { Section, Text } from "../../ui/values.js";
-import { VirtualTable } from "../../ui/virtual-rows.js";
+import { HeadRow, VirtualTable } from "../../ui/virtual-rows.js";
 import { stepBars } from "./step-bars.js";
 
 const TICK_MS = 250;
@@ -22,20 +22,7 @@ export function StepsAxis({ run }: { run: Run }) {
   const nowMs = useNow(isRunning);
   if (steps.length === 0) return null;
   const { lengthMs, bars } = stepBars(steps, nowMs);
-  const head = (
-    <tr>
-      <th scope="col" class="number">
-        #
-      </th>
-      <th scope="col">Step</th>
-      <th scope="col" class="axis-head">
-        {lengthMs === undefined ? "Time" : `0 to ${duration(lengthMs)}`}
-      </th>
-      <th scope="col" class="number">
-        Took
-      </th>
-    </tr>
-  );
+  const time = lengthMs === undefined ? "Time" : `0 to ${duration(lengthMs)}`;
   return (
     <Section
       title="Steps"
@@ -47,7 +34,7 @@ export function StepsAxis({ run }: { run: Run }) {
         class="steps-table"
         rows={steps}
         columns={4}
-        head={head}
+        head={<HeadRow columns={[["#", "number"], "Step", [time, "axis-head"], ["Took", "number"]]} />}
         draw={(step, at) => <StepRow key={step.index} step={step} bar={bars[at]} nowMs={nowMs} />}
       />
     </Section>

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { VirtualTable } from "../virtual-rows.js";
+import { HeadRow, VirtualTable } from "../virtual-rows.js";
 
 interface ChartTableProps {
   label: string;
@@ -11,15 +11,6 @@ interface ChartTableProps {
 /** The numbers of a chart, when somebody asks for them. */
 export function ChartTable({ label, columns, rows }: ChartTableProps) {
   const [isOpen, setIsOpen] = useState(false);
-  const head = (
-    <tr>
-      {columns.map((name, at) => (
-        <th key={name} scope="col" class={at === 0 ? "" : "number"}>
-          {name}
-        </th>
-      ))}
-    </tr>
-  );
   return (
     <details onToggle={(event) => setIsOpen(event.currentTarget.open)}>
       <summary>{label}</summary>
@@ -28,7 +19,7 @@ export function ChartTable({ label, columns, rows }: ChartTableProps) {
           label={label}
           rows={rows}
           columns={columns.length}
-          head={head}
+          head={<HeadRow columns={columns.map((name, at) => [name, at === 0 ? "" : "number"])} />}
           draw={(cells, at) => (
             <tr key={at}>
               {cells.map((cell, column) =>
