@@ -35,11 +35,6 @@ function startReader(): ChildProcess {
   return child;
 }
 
-/** Id of the process that reads; undefined if there is none. */
-export function readerPid(): number | undefined {
-  return reader?.pid;
-}
-
 async function readInProcess(command: ReadCommand): Promise<ReadFigures> {
   const [child, over] = [reader ?? startReader(), new AbortController()];
   // It keeps this process alive only while it reads. It ends when this process ends.

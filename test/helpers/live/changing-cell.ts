@@ -1,5 +1,4 @@
 import type { JsonObject } from "../../../core/json/json.js";
-import type { Random } from "../../../core/random.js";
 import { RecordedCell } from "../captures/recorded-cell.js";
 
 export const PROGRAMS = ["019b76da-a800-7000-8000-000000000001", "019b76da-a800-7000-8000-000000000002"] as const;
@@ -40,21 +39,5 @@ export class ChangingCell extends RecordedCell {
   endAs(runId: string, status: "completed" | "failed" | "cancelled"): void {
     this.end(this.tick(), runId, { status, errorMessage: status === "failed" ? "x" : null, notes: [] });
     this.active.splice(this.active.indexOf(runId), 1);
-  }
-
-  /** One change of a random run. */
-  changeAny(random: Random): void {
-    const id = this.active[random.integer(0, Math.max(0, this.active.length - 1))];
-    const kind = random.integer(0, 9);
-    if (id === undefined || kind < 3) {
-      this.create(random.pick(PROGRAMS), random.pick([null, "SN-1", "SN-2"]));
-      return;
-    }
-    const { status } = this.state(id);
-    if (kind < 6 && status === "pending") this.start(id);
-    else if (kind < 6 && status === "running") this.finish(id);
-    else if (kind < 8 && status !== "finalizing") this.note(id);
-    else if (status === "finalizing") this.endAs(id, "completed");
-    else this.endAs(id, random.pick(["failed", "cancelled"]));
   }
 }
