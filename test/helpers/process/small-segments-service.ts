@@ -4,19 +4,14 @@
  */
 import { createServiceLog } from "../../../http/log/service-log.js";
 import { startService } from "../../../http/service/service.js";
+import { PLAIN_OPTIONS } from "../recorder/plain-options.js";
 
 const data = process.argv[process.argv.indexOf("--data") + 1];
 if (data === undefined) throw new Error("which data directory?");
 const service = await startService({
   recorder: {
     dataDirectory: data,
-    durability: "full",
-    serviceVersion: "1.2.3",
-    cellSocketPath: null,
-    cellListen: null,
-    cellToken: null,
-    finalizeTimeoutMs: 30_000,
-    orphanTimeoutMs: null,
+    ...PLAIN_OPTIONS,
     retention: { days: null, bytes: Number(process.env.RETAIN_BYTES ?? 4_000) },
     segmentBytes: 32 * 1024,
   },

@@ -28,6 +28,7 @@ import type { RecorderFigures } from "../../../workers/recorder/status/recorder-
 import type { WebhookReply, WebhookRequest } from "../../../workers/webhooks/webhook-requests.js";
 import { RawProducer } from "../link/raw-producer.js";
 import { ManualTimers } from "./manual-timers.js";
+import { PLAIN_OPTIONS } from "./plain-options.js";
 
 export interface HarnessOptions extends Partial<RecorderOptions> {
   fileSystem?: FileSystem;
@@ -91,14 +92,7 @@ export class RecorderHarness {
     harness.#recorder = await Recorder.start(
       {
         dataDirectory: directory,
-        durability: "full",
-        serviceVersion: "1.2.3",
-        cellSocketPath: null,
-        cellListen: null,
-        cellToken: null,
-        finalizeTimeoutMs: 30_000,
-        orphanTimeoutMs: null,
-        retention: { days: null, bytes: null },
+        ...PLAIN_OPTIONS,
         // Each start writes it, and a simulated disk keeps a copy for every crash.
         diskRoom: { low: null, critical: null, ballastBytes: 64 * 1024 },
         ...recorderOptions,

@@ -1,19 +1,13 @@
 /** A process with a recorder thread, for tests that kill it: `node recorder-process.js <data directory>`; stops when its input ends. */
 import { RecorderHandle } from "../../../workers/recorder/recorder-handle.js";
+import { PLAIN_OPTIONS } from "./plain-options.js";
 
 const [dataDirectory] = process.argv.slice(2);
 if (dataDirectory === undefined) throw new Error("which data directory?");
 const recorder = new RecorderHandle(
   {
     dataDirectory,
-    durability: "full",
-    serviceVersion: "1.2.3",
-    cellSocketPath: null,
-    cellListen: null,
-    cellToken: null,
-    finalizeTimeoutMs: 30_000,
-    orphanTimeoutMs: null,
-    retention: { days: null, bytes: null },
+    ...PLAIN_OPTIONS,
     // Kills fall into rotations too.
     segmentBytes: 256 * 1024,
   },

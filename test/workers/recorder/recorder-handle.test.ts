@@ -8,6 +8,7 @@ import type { RecorderErrorData, RecorderOptions } from "../../../workers/record
 import { runWithCaptures } from "../../helpers/captures/kept-captures.js";
 import { programPut } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
+import { PLAIN_OPTIONS } from "../../helpers/recorder/plain-options.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 function start(
@@ -21,14 +22,7 @@ function start(
   const handle = new RecorderHandle(
     {
       dataDirectory,
-      durability: "full",
-      serviceVersion: "1.2.3",
-      cellSocketPath: null,
-      cellListen: null,
-      cellToken: null,
-      finalizeTimeoutMs: 30_000,
-      orphanTimeoutMs: null,
-      retention: { days: null, bytes: null },
+      ...PLAIN_OPTIONS,
       ...options,
     },
     {
