@@ -9,6 +9,31 @@ export interface RouteMatch {
   readonly takesQuery: boolean;
 }
 
+/**
+ * Size of the cache of paths. Each place keeps the last path that hashed to it, so the cache stays small whatever clients send. A power of
+ * two.
+ */
+const REMEMBERED_PLACES = 2_048;
+const REMEMBERED_PATH_CHARACTERS = 200;
+/** End of the id in `/runs/{id}/…`: its last digits are random. */
+const ID_END = "/runs/".length + 36;
+
+interface Remembered {
+  readonly path: string;
+  readonly match: RouteMatch;
+}
+
+/** The cache place of a path, from a few of its characters: hashing all of them, as a Map does, costs more than the whole look-up. */
+function placeOf(path: string): number {
+  const { length } = path;
+  let place = length;
+  for (let at = Math.max(length - 4, 0); at < length; at++) place = Math.imul(place, 31) + path.charCodeAt(at);
+  if (length > ID_END) {
+    for (let at = ID_END - 4; at < ID_END; at++) place = Math.imul(place, 31) + path.charCodeAt(at);
+  }
+  return (place ^ (place >>> 11)) & (REMEMBERED_PLACES - 1);
+}
+
 interface Node {
   readonly literals: Map<string, Node>;
   parameter: Node | undefined;
@@ -32,6 +57,8 @@ function parameterName(segment: string): string | undefined {
  */
 export class PathRouter {
   readonly #root = createNode();
+  /** Recent paths of GET, by place: the match of a path never changes. */
+  readonly #remembered: (Remembered | undefined)[] = new Array(REMEMBERED_PLACES).fill(undefined);
 
   /** @throws Error when two routes share method and path, or a path and its declared parameters differ */
   constructor(routes: readonly Route[]) {
@@ -59,6 +86,7 @@ export class PathRouter {
     }
     if (node.routes.has(route.method)) throw new Error(`${route.method} ${route.path} is declared twice`);
     node.routes.set(route.method, route);
+    // The declared names are already property keys in V8, which makes setting them cheaper.
     node.names = declared;
   }
 
@@ -69,6 +97,16 @@ export class PathRouter {
    *   percent-encoding is broken; invalid_parameter when it must be an integer and is none
    */
   find(method: string, path: string): RouteMatch {
+    if (method !== "GET") return this.#find(method, path);
+    const place = placeOf(path);
+    const remembered = this.#remembered[place];
+    if (remembered !== undefined && remembered.path === path) return remembered.match;
+    const match = this.#find(method, path);
+    if (path.length <= REMEMBERED_PATH_CHARACTERS) this.#remembered[place] = { path, match };
+    return match;
+  }
+
+  #find(method: string, path: string): RouteMatch {
     const values: string[] = [];
     const node = this.#walk(path, values);
     if (node === undefined) throw noRoute(path);
@@ -82,12 +120,13 @@ export class PathRouter {
       );
     }
     const takesQuery = Object.keys(route.query).length > 0;
+    if (values.length === 0) return { route, params: NO_PARAMETERS, takesQuery };
     const params: Record<string, string> = {};
     for (let i = 0; i < values.length; i++) {
       const name = node.names[i] as string;
       params[name] = readSegment(route, name, values[i] as string);
     }
-    return { route, params, takesQuery };
+    return { route, params: Object.freeze(params), takesQuery };
   }
 
   /** Methods of the path, HEAD and OPTIONS among them. @throws ServiceError route_not_found */
@@ -117,6 +156,8 @@ export class PathRouter {
   }
 }
 
+const NO_PARAMETERS: Record<string, string> = Object.freeze({});
+
 function noRoute(path: string): ServiceError {
   return new ServiceError("route_not_found", "the interface has no such path; /docs lists all paths", {
     path: path.slice(0, 2048),
@@ -145,6 +186,8 @@ function readSegment(route: Route, name: string, raw: string): string {
 function decoded(raw: string): string | undefined {
   // Bytes that are not UTF-8 arrive as U+FFFD.
   if (raw.includes("\ufffd")) return undefined;
+  // A copy, for speed: V8 compares and looks up a slice of another string more slowly each time.
+  if (!raw.includes("%")) return Buffer.from(raw).toString();
   try {
     return decodeURIComponent(raw);
   } catch {

@@ -81,6 +81,9 @@ export class RequestPipeline {
   readonly #bodyParsers = new Map<Route, RequestBodyParser>();
   readonly #reading = new BodiesBeingRead();
   #isDraining = false;
+  /** The last allowed Host and its base URL: most requests have the same Host. */
+  #lastHost: string | undefined;
+  #lastBaseUrl = "";
 
   constructor(options: RequestPipelineOptions) {
     this.#options = { ...DEFAULTS, ...options };
@@ -126,8 +129,8 @@ export class RequestPipeline {
     const fault = framingFault(incoming, headers);
     if (fault !== undefined) return refusal(fault, traceId);
     const host = headers.get("host") as string;
-    this.#options.allowedHosts?.check(host);
-    const baseUrl = this.#options.baseUrl ?? `${this.#options.scheme}://${host}`;
+    if (host !== this.#lastHost) this.#takeHost(host);
+    const baseUrl = this.#lastBaseUrl;
     if (incoming.method === "OPTIONS") return this.#optionsReply(incoming);
     const { route, params, takesQuery } = this.#router.find(incoming.method, incoming.path);
     incoming.route = route;
@@ -148,6 +151,13 @@ export class RequestPipeline {
     const request = new PipelineRequest(incoming, params, query, baseUrl, traceId);
     incoming.handled = request;
     return route.body === undefined ? route.handle(request) : this.#withBody(route, incoming, request);
+  }
+
+  /** @throws ServiceError misdirected_request */
+  #takeHost(host: string): void {
+    this.#options.allowedHosts?.check(host);
+    this.#lastHost = host;
+    this.#lastBaseUrl = this.#options.baseUrl ?? `${this.#options.scheme}://${host}`;
   }
 
   #optionsReply({ path, headers }: IncomingRequest): Reply {

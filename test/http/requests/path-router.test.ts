@@ -3,6 +3,7 @@ import { ServiceError } from "../../../core/service-errors.js";
 import { jsonReply } from "../../../http/replies/reply.js";
 import { PathRouter } from "../../../http/requests/path-router.js";
 import { defineRoute } from "../../../http/requests/route.js";
+import { heldBytes } from "../../helpers/process/held-memory.js";
 
 function route(path: string, names: string[] = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as string)) {
   return defineRoute({
@@ -100,4 +101,38 @@ t.test("another method is 405, and says what is allowed", async (t) => {
 t.test("declarations that contradict each other are refused", async (t) => {
   t.throws(() => new PathRouter([route("/a/{run_id}"), route("/a/{name}")]), /declared twice/);
   t.throws(() => new PathRouter([route("/a/{run_id}", ["name"])]), /path parameters/);
+});
+
+t.test("where a path leads is the same the first time and later, however many others came between", async (t) => {
+  const paths = Array.from({ length: 2_500 }, (_, nth) => `/runs/r${nth}%20`);
+  for (const round of [1, 2]) {
+    for (const [nth, path] of paths.entries()) {
+      const expected = JSON.stringify(["/runs/{run_id}", { run_id: `r${nth} ` }]);
+      // Asked for twice: the second answer is remembered.
+      for (const time of [1, 2]) {
+        if (JSON.stringify(outcome(path)) !== expected) t.fail(`${path}, round ${round}, time ${time}`);
+      }
+    }
+  }
+  t.equal(outcome("/runs/r1%20", "POST"), "method_not_allowed", "what is remembered is of GET alone");
+  t.same(outcome("/runs/r1%20", "HEAD"), ["/runs/{run_id}", { run_id: "r1 " }]);
+  const { params } = router.find("GET", "/runs/r1%20");
+  t.throws(() => Object.assign(params, { run_id: "other" }), TypeError, "no handler can change what the next one gets");
+  for (const time of [1, 2]) t.equal(outcome("/runs/%ff"), "run_not_found", `time ${time}`);
+});
+
+t.test("long paths are not remembered", (t) => {
+  const paths = 2_048;
+  const characters = 16_384;
+  // Each path is a flat string of its own, at a place of its own: the place depends on the last characters.
+  const path = (nth: number) =>
+    Buffer.from(`/runs/${"a".repeat(characters)}${nth.toString(36).padStart(4, "0")}`).toString();
+  const own = new PathRouter([route("/runs/{run_id}")]);
+  own.find("GET", path(0));
+  const before = heldBytes();
+  for (let nth = 0; nth < paths; nth++) own.find("GET", path(nth));
+  const grown = heldBytes() - before;
+  t.ok(grown < (paths * characters) / 8, `${grown} bytes after ${paths} paths of ${characters} characters`);
+  t.match(own.find("GET", "/runs/x"), { params: { run_id: "x" } });
+  t.end();
 });

@@ -5,6 +5,7 @@ const TRACE = "0af7651916cd43dd8448eb211c80319c";
 const PARENT = "b7ad6b7169203331";
 
 t.test("a fresh id is 32 lower-case hex digits and never repeats", async (t) => {
+  // More than one pool of random bytes.
   const ids = new Set(Array.from({ length: 5000 }, freshTraceId));
   t.equal(ids.size, 5000);
   for (const id of ids) if (!/^[0-9a-f]{32}$/.test(id)) t.fail(id);
