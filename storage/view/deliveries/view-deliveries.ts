@@ -70,10 +70,6 @@ export class ViewDeliveries {
   /** The deliveries of each webhook, by entry in `#webhooks`. */
   readonly #lists: DeliveryList[] = [];
 
-  get size(): number {
-    return this.#ids.size;
-  }
-
   /** Deliveries begin with these events of a run. Known deliveries stay as they are. */
   begin(runId: string, events: IndexedEvents): void {
     if (events.deliveryCount === 0) return;
@@ -143,13 +139,6 @@ export class ViewDeliveries {
   /** How often the run's deliveries have changed since the store was opened. With the run's updated_at it identifies the bytes of an answer. */
   changesOf(runId: string): number {
     return this.#runs.get(runId) ?? 0;
-  }
-
-  /** Deliveries to a webhook, newest first. @param beforeUs only those created before this time; null means all */
-  ofWebhook(webhookId: string, beforeUs: number | null, limit: number): DeliveryRow[] {
-    // Without a filter there is one piece of work.
-    const { done, value } = this.search(webhookId, { beforeUs: beforeUs ?? undefined }, limit).next();
-    return done === true ? value : [];
   }
 
   /**
