@@ -1,5 +1,6 @@
 import { formatTimeUs, timeText } from "../timestamps.js";
 import { deliveryRollup, deliverySummary, failureNote, type NamedDelivery } from "../webhook/webhook-response.js";
+import type { QualityCheck } from "./quality.js";
 import { manifestOf } from "./run-files.js";
 import {
   type EventLogEntry,
@@ -77,12 +78,17 @@ export function runSummaryResponse(summary: RunSummary, baseUrl: string) {
   };
 }
 
-/** Null until checks exist, and for a run that failed or was cancelled. It changes no more once the run is completed. */
-export function qualityReportResponse(run: RunState) {
+/**
+ * Null until checks exist, and for a run that failed or was cancelled. It changes no more once the run is completed.
+ *
+ * @param isShown which checks it lists; its status is that of all
+ */
+export function qualityReportResponse(run: RunState, isShown: (check: QualityCheck) => boolean = () => true) {
   const status = qualityStatusOf(run);
   if (status === null) return { run_id: run.id, quality_report: null };
   // Values are millimetres unless the producer said otherwise; the answer always says which.
-  const checks = run.checks.map((check) => ({ ...check, canonical_units: check.canonical_units ?? "mm" }));
+  const shown = run.checks.filter(isShown);
+  const checks = shown.map((check) => ({ ...check, canonical_units: check.canonical_units ?? "mm" }));
   const { defects, summary } = run;
   // Until the run is completed, checks can be added and the run can fail.
   const final = run.status === "completed";

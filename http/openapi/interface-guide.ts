@@ -20,7 +20,7 @@ A run can fail, and a part can fail. These are two different things.
 
 - **The run failed**: it stopped early, and nobody knows whether the part is good. \`GET /runs?status=failed\`; \`error_message\` says why.
 - **The part failed**: the run is \`completed\`, and at least one check failed. \`GET /runs?status=completed&quality_status=failed\`;
-  \`GET /runs/{run_id}/quality-report\` shows every check.
+  \`GET /runs/{run_id}/quality-report\` shows every check, and with \`?checks=not_passed\` only those that did not pass.
 
 \`quality_status\` is the outcome of the inspection: \`passed\`, \`failed\`, \`indeterminate\` (no check failed, but one could not be evaluated),
 or null if there is no report: before the first check, for a run without checks, and for a run that failed or was cancelled. While a run goes on

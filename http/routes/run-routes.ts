@@ -154,6 +154,14 @@ function programRunListRoute(view: View, pages: RunPages): Route {
   });
 }
 
+const CHECKS = oneOf(
+  {
+    all: "every check.",
+    not_passed: "those that are `failed`, `not_evaluated` or `error`: a list of runs shows why each did not pass.",
+  },
+  "Which checks the report has. Any other value is no error: it has every check.",
+);
+
 function qualityReportRoute(large: LargeDocuments): Route {
   return defineRoute({
     path: "/runs/{run_id}/quality-report",
@@ -161,8 +169,10 @@ function qualityReportRoute(large: LargeDocuments): Route {
     tag: TAG,
     summary: "The quality report with every check; lengths are in millimetres. Null until there are checks.",
     pathParameters: { run_id: RUN_ID },
+    query: { checks: CHECKS },
     responses: { 200: jsonResponse("QualityReportResponse", "The quality report, or null.") },
-    handle: (request) => runAnswer(large, "quality-report", request),
+    handle: (request) =>
+      runAnswer(large, request.query.checks === "not_passed" ? "not-passed" : "quality-report", request),
   });
 }
 

@@ -1,5 +1,6 @@
 /** Preview pictures of frames, read by `fetch`: an <img> could not send the key. */
 import { ApiError, apiFetch, getJson, type RunFile } from "./api.js";
+import { turns } from "./turns.js";
 
 export interface Preview {
   readonly png: Blob;
@@ -14,12 +15,10 @@ export type NoPreview = "none" | "removed" | "notShipped" | "damaged";
 
 /** Pictures that are kept; the oldest is then dropped. */
 const KEPT = 200;
-/** A browser opens six connections to a service; the page needs some of them itself. */
-const AT_ONCE = 3;
+/** A browser opens six connections to a service; the page needs some of them itself, and the reasons of runs have two. */
+const inTurn = turns(3);
 
 const pictures = new Map<string, Promise<Preview | NoPreview>>();
-const waiting: (() => void)[] = [];
-let running = 0;
 
 /** Whether a frame's height map was made, and is still there: then its preview is too. */
 export function hasPreview(files: readonly RunFile[], frameId: string): boolean {
@@ -72,18 +71,6 @@ async function readPreview(frameId: string): Promise<Preview | NoPreview> {
 /** Forgets all pictures. */
 export function forgetPreviews(): void {
   pictures.clear();
-}
-
-/** Work for one of the many rows of a page: some of it at once, the rest in the order in which it came. */
-export async function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
-  if (running >= AT_ONCE) await new Promise<void>((resolve) => waiting.push(resolve));
-  running++;
-  try {
-    return await work();
-  } finally {
-    running--;
-    waiting.shift()?.();
-  }
 }
 
 /** What a preview says about itself: its size and its texts come before its pixels. */

@@ -5,7 +5,6 @@ import { useHealth } from "../data/health.js";
 import { connectLive, liveState } from "../data/live.js";
 import { forgetPreviews } from "../data/previews.js";
 import { useReloadWhileSeen } from "../data/reload-while-seen.js";
-import { forgetReports } from "../data/reports.js";
 import { forgetAll } from "../data/resource.js";
 import { apiKey, forgetKey, isKeyWanted } from "../data/session.js";
 import { setUnit, unit } from "../data/units.js";
@@ -108,7 +107,6 @@ function lock(): void {
   forgetKey();
   forgetAll();
   forgetPreviews();
-  forgetReports();
   connectLive();
 }
 

@@ -1,4 +1,5 @@
 import t from "tap";
+import type { CheckStatus } from "../../../core/run/quality.js";
 import {
   ACTIVE_RUN,
   at,
@@ -18,6 +19,10 @@ import {
 } from "../../helpers/http/filled-cell.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { listOf } from "../../helpers/list-of.js";
+
+interface QualityReport {
+  quality_report: { status: string; checks: { name: string }[] } | null;
+}
 
 /** An ended step, of which nothing else is known. */
 const STEP = { name: null, status: "completed", started_at: null, result: null, error: null };
@@ -198,6 +203,31 @@ t.test("GET /runs/{run_id}/quality-report and /defects", async (t) => {
   cell.end(us(65), ACTIVE_RUN, { status: "completed", errorMessage: null, notes: [] });
   await isEverywhere("failed", true, "completed");
 });
+
+t.test(
+  "GET /runs/{run_id}/quality-report?checks=not_passed: the status of all checks, and only those that did not pass",
+  async (t) => {
+    const { client, cell } = await filled(t);
+    const names = async (checks: string) => {
+      const { body } = await client.raw("GET", `/runs/${ACTIVE_RUN}/quality-report?checks=${checks}`);
+      const { quality_report: report } = JSON.parse(body.toString()) as QualityReport;
+      return report && [report.status, ...report.checks.map(({ name }) => name)];
+    };
+    t.equal(await names("not_passed"), null, "no checks yet");
+    const add = (...statuses: CheckStatus[]) => {
+      for (const status of statuses)
+        cell.apply(us(60), { kind: "check_added", runId: ACTIVE_RUN, check: { name: status, status } });
+    };
+    add("passed", "warning");
+    t.same(await names("not_passed"), ["passed"]);
+    add("error", "not_evaluated", "failed");
+    t.same(await names("not_passed"), ["failed", "error", "not_evaluated", "failed"]);
+    for (const value of ["all", "", "whatever"])
+      t.same(await names(value), ["failed", "passed", "warning", "error", "not_evaluated", "failed"], `"${value}"`);
+    const repeated = await client.raw("GET", `/runs/${ACTIVE_RUN}/quality-report?checks=all&checks=not_passed`);
+    t.equal(repeated.status, 422);
+  },
+);
 
 t.test("a run that fails has no report any more, whatever its checks said", async (t) => {
   const { client, cell } = await filled(t);

@@ -41,7 +41,7 @@ const PATHS: Record<string, string> = {
   "/programs/{program_id}/checks.csv": "200 400 401 404 411 413 421 422 500 503",
   "/programs/{program_id}/checks.ndjson": "200 400 401 404 411 413 421 422 500 503",
   "/programs/{program_id}/checks.dfq": "200 400 401 404 411 413 421 422 500 503",
-  "/runs/{run_id}/quality-report": "200 304 400 401 404 411 412 413 421 500 503",
+  "/runs/{run_id}/quality-report": "200 304 400 401 404 411 412 413 421 422 500 503",
   "/runs/{run_id}/report.html": "200 304 400 401 404 411 412 413 421 500 503",
   "/runs/{run_id}/defects": "200 304 400 401 404 411 412 413 421 500 503",
   "/runs/{run_id}/files": "200 304 400 401 404 411 412 413 421 500 503",
