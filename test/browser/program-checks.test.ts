@@ -1,4 +1,4 @@
-import type { Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import t, { type Test } from "tap";
 import {
   axeFindings,
@@ -38,6 +38,10 @@ t.test("how a check is doing", inBrowser, async (t) => {
   t.test("of 10,000 names, one is found and chosen", (t) => chooseOne(t, cell, open));
   t.test("the newest of many values, and the values of a part of the trend", (t) => narrow(t, cell, open));
   t.test("what there is not", (t) => showNothing(t, cell, open));
+  t.test("one value, and checks without a verdict", (t) => showOne(t, cell, open));
+  t.test("a deleted program", (t) =>
+    showDeleted(t, cell, browser, `http://127.0.0.1:${service.port}/console/programs`),
+  );
 });
 
 async function newProgram(cell: ConsoleCell, name: string): Promise<string> {
@@ -263,6 +267,62 @@ async function showNothing(t: Test, cell: ConsoleCell, open: OpenPage): Promise<
   }
   await page.getByRole("button", { name: "All times" }).click();
   await page.getByRole("link", { name: "unmeasured" }).waitFor();
+  t.same(faults, []);
+  await page.context().close();
+}
+
+async function showOne(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const programId = await newProgram(cell, "One value");
+  const { value: _, ...unmeasured } = check("flat", "not_evaluated", 0);
+  const checks = [check("flat", "passed", 10.01), unmeasured, { ...unmeasured, status: "error" }];
+  const runId = await cell.play({ programId, checks });
+  const { completed_at: ended } = await cell.get<{ completed_at: string }>(`/runs/${runId}`);
+  const since = `${ended.slice(0, 19)}Z`;
+  const { page, faults } = await open(`/console/programs/${programId}?check=flat&completed_since=${since}`);
+  await chart(page, "Control chart").getByText("The only value. Control limits need two values.").waitFor();
+  await chart(page, "Trend").getByText("Mean, minimum and maximum of 1 value in 1 part.").waitFor();
+  await chart(page, "Histogram").getByText("1 value in 5 bins.").waitFor();
+  const figures = page.locator(".figures div", { hasText: "Without a verdict" });
+  t.equal(await figures.locator("dd").textContent(), "2");
+  const field = page.getByLabel("Completed since");
+  const shown = await field.inputValue();
+  t.equal(
+    Date.parse(`${shown}${shown.length === 16 ? ":00" : ""}`),
+    Date.parse(since),
+    "the field shows the seconds, too",
+  );
+  await field.fill("2020-01-01T00:00:07");
+  await field.press("Enter");
+  await page.waitForURL(/completed_since=2020-01-01T\d\d%3A\d\d%3A07\.000Z/);
+
+  // The answers about the values come one after the other.
+  await page.route(/checks\.ndjson/, (route) => route.fulfill({ status: 200, body: "" }));
+  await page.goto(`/console/programs/${programId}?check=flat`);
+  await chart(page, "Trend").waitFor();
+  t.equal(await chart(page, "Control chart").count(), 0);
+  t.notMatch(await page.locator("main").textContent(), /Infinity|NaN/);
+  t.same(faults, []);
+  await page.context().close();
+}
+
+/** The browser's log has the 404 of the program itself. */
+async function showDeleted(t: Test, cell: ConsoleCell, browser: Browser, programs: string): Promise<void> {
+  const programId = await newProgram(cell, "Gone <b>");
+  await cell.play({ programId, serialNumber: "SN-GONE", checks: [check("depth", "failed", 11)] });
+  const unused = await newProgram(cell, "Never used");
+  for (const id of [programId, unused]) await cell.say("program.delete", { id });
+  const { page, faults } = await openPage(browser, `${programs}/${programId}`, {}, [/status of 404/]);
+  await page.getByRole("heading", { name: "Gone <b>", exact: true }).waitFor();
+  await page.getByText("This program was deleted.").waitFor();
+  await page.locator(".check-list tbody tr").getByText("1 of 1").waitFor();
+  await page.locator(".runs-table").getByRole("link", { name: "SN-GONE" }).waitFor();
+  t.equal(await page.getByRole("heading", { name: "Steps" }).count(), 0);
+  t.same(await axeFindings(page), []);
+  await page.goto(`${programs}/${unused}`);
+  await page.getByRole("heading", { name: "Deleted program", exact: true }).waitFor();
+  await page.getByText("No run yet.").waitFor();
+  await page.goto(`${programs}/${nextId()}`);
+  await page.getByRole("link", { name: "All programs" }).waitFor();
   t.same(faults, []);
   await page.context().close();
 }

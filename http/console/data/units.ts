@@ -52,9 +52,10 @@ export function sureText(confidence: number | null | undefined): string {
   return confidence === null || confidence === undefined ? "" : `${Math.round(confidence * 100)} % sure`;
 }
 
-/** A whole number with thin spaces between the thousands. */
-export function whole(value: number): string {
-  return String(value).replace(/\B(?=(\d{3})+$)/g, "\u2009");
+/** A whole number with thin spaces between the thousands; with a noun: `1 value`, `2 values`. */
+export function whole(value: number, noun?: string): string {
+  const text = String(value).replace(/\B(?=(\d{3})+$)/g, "\u2009");
+  return noun === undefined ? text : `${text} ${noun}${value === 1 ? "" : "s"}`;
 }
 
 /** In powers of 1024, as the service's options and its health write it. */

@@ -1,6 +1,5 @@
 /** One program: its steps, how it and its checks are doing, and its newest runs. */
-import type { Program, RunList, RunSummary } from "../data/api.js";
-import { queryOf } from "../data/api.js";
+import { ApiError, getJson, type Program, queryOf, type RunList, type RunSummary } from "../data/api.js";
 import { useReloadOnChange } from "../data/reload-on-change.js";
 import { type Resource, useResource } from "../data/resource.js";
 import { whole } from "../data/units.js";
@@ -27,7 +26,7 @@ export function ProgramPage({ programId }: { programId: string }) {
     completed_until: asked("completed_until"),
     check: asked("check"),
   };
-  const program = useResource<Program>(path);
+  const program = useResource<ShownProgram>(`program ${path}`, (signal) => readProgram(path, signal));
   const runs = useResource<RunList>(`${path}/runs?limit=${LATELY}`);
   const quality = useResource<ProgramQuality>(`quality ${path}${queryOf({ ...query })}`, (signal) =>
     readProgramQuality(path, query, signal),
@@ -43,14 +42,13 @@ export function ProgramPage({ programId }: { programId: string }) {
         <>
           <header class="run-head">
             <h1>
-              <Text of={data.name} />
+              <Text of={data.name} none="Deleted program" />
             </h1>
-            {data.description && (
-              <p>
-                <Text of={data.description} />
-              </p>
+            {data.steps === undefined ? (
+              <p class="note">This program was deleted. Its runs and their quality stay.</p>
+            ) : (
+              <ProgramFacts program={data} />
             )}
-            <ProgramFacts program={data} />
           </header>
           <QualityFilter query={query} />
           <div class="columns">
@@ -60,13 +58,27 @@ export function ProgramPage({ programId }: { programId: string }) {
             </div>
             <div class="column-side">
               <QualityPanel quality={quality} query={query} />
-              <ProgramSteps steps={data.steps} />
+              {data.steps !== undefined && <ProgramSteps steps={data.steps} />}
             </div>
           </div>
         </>
       )}
     </Loaded>
   );
+}
+
+/** What is known of a program: of a deleted one the name that it had in its newest run. */
+type ShownProgram = Program | { name: string | null; steps?: undefined };
+
+async function readProgram(path: string, signal: AbortSignal): Promise<ShownProgram> {
+  try {
+    return await getJson<Program>(path, signal);
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    // There are no runs either of a program that never was: then this is 404, too.
+    const { runs } = await getJson<RunList>(`${path}/runs?limit=1`, signal);
+    return { name: runs[0]?.program_name ?? null };
+  }
 }
 
 interface ChecksProps {
@@ -139,6 +151,11 @@ function ProgramFacts({ program }: { program: Program }) {
   if (program.run_configs?.length) facts.Configurations = program.run_configs.map(({ name }) => name).join(", ");
   return (
     <>
+      {program.description && (
+        <p>
+          <Text of={program.description} />
+        </p>
+      )}
       <dl class="fact-list">
         <div>
           <dt>State</dt>

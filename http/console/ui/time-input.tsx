@@ -13,7 +13,7 @@ interface TimeInputProps {
 export function TimeInput({ label, name, at, change }: TimeInputProps) {
   const ms = Date.parse(at);
   const zoneMs = new Date(ms).getTimezoneOffset() * 60_000;
-  const local = Number.isNaN(ms) ? "" : new Date(ms - zoneMs).toISOString().slice(0, 16);
+  const local = Number.isNaN(ms) ? "" : new Date(ms - zoneMs).toISOString().slice(0, 19);
   const edited = useEditedInput(local, ({ value }) => {
     const typed = new Date(value);
     change(Number.isNaN(typed.getTime()) ? "" : typed.toISOString());
@@ -21,7 +21,7 @@ export function TimeInput({ label, name, at, change }: TimeInputProps) {
   return (
     <label class="filter-time">
       {label}
-      <input type="datetime-local" name={name} {...edited} />
+      <input type="datetime-local" name={name} step="1" {...edited} />
     </label>
   );
 }

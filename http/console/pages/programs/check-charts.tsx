@@ -26,7 +26,7 @@ export function CheckCharts({ quality: { statistics, newest } }: { quality: Prog
         <Empty title="None of these checks has a value." />
       ) : (
         <>
-          <ControlChart check={check} newest={newest} />
+          {newest.length > 0 && <ControlChart check={check} newest={newest} />}
           <TrendChart check={check} newest={newest} programId={statistics.program_id} />
           <Distribution check={check} />
         </>
@@ -45,6 +45,7 @@ function Figures({ check }: { check: CheckStatistics }) {
   const all = [
     ["Passed", `${percentText(check.count === 0 ? undefined : passed / check.count)} of ${whole(check.count)}`],
     ["Failed", whole(check.failed)],
+    ["Without a verdict", whole(check.not_evaluated + check.error)],
     ["Cp", indexText(check.cp)],
     ["Cpk", indexText(check.cpk)],
     ["Pp", indexText(check.pp)],
@@ -93,7 +94,7 @@ function TrendChart({ check, newest, programId }: TrendChartProps) {
       ...{ value: mean, low: minimum, high: maximum, isFailed: failed > 0 },
       href: run === undefined ? pageHref("programs", programId, { ...query, ...range }) : pageHref("runs", run),
       text:
-        `${localTime(from)} to ${localTime(to)}: ${count} values, mean ${mean === null ? "–" : text(mean)}, ` +
+        `${localTime(from)} to ${localTime(to)}: ${whole(count, "value")}, mean ${mean === null ? "–" : text(mean)}, ` +
         `minimum ${text(minimum)}, maximum ${text(maximum)}, ${failed} failed`,
     };
   });
@@ -102,7 +103,7 @@ function TrendChart({ check, newest, programId }: TrendChartProps) {
       <figcaption>
         <h3>Trend</h3>
         <p class="note">
-          {`Mean, minimum and maximum of ${whole(check.values)} values in ${trend.length} parts. Red: some of the part failed.`}
+          {`Mean, minimum and maximum of ${whole(check.values, "value")} in ${whole(trend.length, "part")}. Red: some of the part failed.`}
         </p>
       </figcaption>
       <Chart
@@ -138,18 +139,14 @@ function Distribution({ check }: { check: CheckStatistics }) {
   const text = numberTextOf(check);
   const lines = specificationLines(check);
   const limits = lines.map(({ name, value }) => `${name} ${text(value)}`).join(", ");
+  const counts = `${whole(values, "value")} in ${whole(histogram.counts.length, "bin")}`;
   return (
     <figure class="chart-figure">
       <figcaption>
         <h3>Histogram</h3>
-        <p class="note">{`${whole(values)} values in ${histogram.counts.length} bins. ${limits}`}</p>
+        <p class="note">{`${counts}. ${limits}`}</p>
       </figcaption>
-      <Histogram
-        label={`Histogram: ${values} values in ${histogram.counts.length} bins`}
-        of={histogram}
-        lines={lines}
-        numberText={text}
-      />
+      <Histogram label={`Histogram: ${counts}`} of={histogram} lines={lines} numberText={text} />
       <ChartTable
         label="Histogram as a table"
         columns={["From", "Until", "Values"]}

@@ -32,8 +32,8 @@ export function ControlChart({ check, newest }: { check: CheckStatistics; newest
         <h3>Control chart</h3>
         <p class="note">
           {newest.length < check.values
-            ? `The newest ${newest.length} of ${whole(check.values)} values, one by one. `
-            : `All ${newest.length} values, one by one. `}
+            ? `The newest ${newest.length} of ${whole(check.values, "value")}, one by one. `
+            : `${newest.length === 1 ? "The only value" : `All ${newest.length} values, one by one`}. `}
           {limits === undefined
             ? "Control limits need two values."
             : `UCL and LCL: mean of these ± 2.66 × mean moving range. ${outside} outside: a ring. Red: the check failed.`}
