@@ -62,6 +62,7 @@ t.test("NIST's reference data sets for mean and standard deviation", async (t) =
 t.test(
   "NIST's control chart for individual values (e-Handbook, 6.3.2.2): moving range and control limits",
   async (t) => {
+    // https://www.itl.nist.gov/div898/handbook/pmc/section3/pmc322.htm: flowrates of ten batches, and the limits that it prints.
     const flowrates = Float64Array.of(49.6, 47.6, 49.9, 51.3, 47.8, 51.2, 52.6, 52.4, 53.6, 52.1);
     const range = running(flowrates).meanMovingRange;
     const { mean } = running(flowrates).all();
@@ -77,6 +78,7 @@ t.test(
 t.test(
   "NIST's example of capability (e-Handbook, 6.1.6): limits 8 and 20, mean 16, standard deviation 2",
   async (t) => {
+    // https://www.itl.nist.gov/div898/handbook/pmc/section1/pmc16.htm
     const { index, centred } = capabilityOf(16, 2, { lower: 8, upper: 20 });
     t.equal(index, 1);
     t.ok(near(centred, 0.6667, 4));
@@ -84,6 +86,26 @@ t.test(
     t.ok(near(capabilityOf(16, 2, { lower: null, upper: 20 }).centred, 0.6667, 4), "Cpu");
   },
 );
+
+t.test("SAS/QC: the inner diameters of 20 jet engines (data set Jets), one by one", async (t) => {
+  // SAS/QC User's Guide, SHEWHART procedure, IRCHART statement, "Saving Control Limits" prints _MEAN_, _R_ and the limits
+  // (support.sas.com/documentation/cdl/en/qcug/67522/HTML/default/qcug_shewhart_sect103.htm; the data: sample library, SHWIR1). SAS takes
+  // d2 = 2 / √π, and this service 1.128, as NIST and AIAG do. The AIAG SPC manual has no example that can be read freely.
+  const diameters = Float64Array.of(
+    ...[78.4, 80.1, 84.4, 79.1, 80.4, 83.5, 73.8, 83.5, 75.0, 76.8],
+    ...[70.5, 80.3, 82.4, 79.4, 86.4, 90.5, 77.7, 82.5, 79.9, 83.2],
+  );
+  const values = running(diameters);
+  const { mean } = values.all();
+  const range = values.meanMovingRange;
+  t.ok(near(mean, 80.39, 10), `mean ${mean}`);
+  t.ok(near(range, 5.32632, 5), `mean moving range ${range}`);
+  const reach = (3 * range * Math.sqrt(Math.PI)) / 2;
+  t.ok(near(mean - reach, 66.229, 4) && near(mean + reach, 94.551, 4), `${mean - reach} to ${mean + reach}`);
+  t.ok(near(reach / 3, 4.72032, 5), "standard deviation from part to part");
+  const { cp } = figuresOf(diameters, { lower: mean - reach, upper: mean + reach });
+  t.ok(near(cp, (1.128 * Math.sqrt(Math.PI)) / 2, 12), "limits three of SAS's standard deviations away");
+});
 
 t.test("the R package SixSigma: 20 bottles of a winery, limits 740 and 760 (ss.data.ca)", async (t) => {
   // Cano, Moguerza and Redchuk, Six Sigma with R (2012), chapter 7. The package's own tests (test-ss-ca-cp.R, test-ss-ca-cpk.R) hold

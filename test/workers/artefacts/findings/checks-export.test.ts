@@ -275,7 +275,15 @@ for name, rows in table.groupby("name", sort=False):
     bins = int(min(50, max(5, numpy.ceil((v.max() - v.min()) / (2 * (q3 - q1) / n ** (1 / 3))))))
     counts, edges = numpy.histogram(v, bins=bins)
     centred = lambda d: numpy.nanmin([(high - m) / (3 * d), (m - low) / (3 * d)])
-    checks.append(dict(name=name, count=len(rows), values=n, failed=int((rows.status == "failed").sum()),
+    size = 1
+    while n > 200 * size: size *= 2
+    parts = [measured.iloc[at:at + size] for at in range(0, n, size)]
+    trend = [{"from": p.completed_at.iloc[0], "to": p.completed_at.iloc[-1], "count": len(p), "mean": number(p.value.mean()),
+        "minimum": number(p.value.min()), "maximum": number(p.value.max()), "failed": int((p.status == "failed").sum())} for p in parts]
+    statuses = {s: int((rows.status == s).sum()) for s in ["passed", "failed", "warning", "not_evaluated", "error"]}
+    changed = len(measured[["nominal", "threshold"]].drop_duplicates()) > 1
+    checks.append(dict(**statuses, name=name, count=len(rows), values=n, canonical_units=rows.units.iloc[-1], trend=trend,
+        nominal=number(nominal), limits_changed=changed,
         mean=number(m), standard_deviation=number(s), minimum=number(v.min()), maximum=number(v.max()), median=number(v.median()),
         lower_limit=number(low), upper_limit=number(high), cp=number((high - low) / (6 * short)) if numpy.isfinite(high) else None,
         cpk=number(centred(short)), pp=number((high - low) / (6 * s)) if numpy.isfinite(high) else None, ppk=number(centred(s)),
@@ -307,6 +315,11 @@ t.test(
         const own = checks.find(({ name }) => name === expected.name)!;
         const same = Object.fromEntries(Object.keys(expected).map((key) => [key, own[key]]));
         t.equal(differenceOf(same, expected), undefined, `seed ${seed}, ${expected.name}`);
+        t.same(
+          Object.keys(own).filter((key) => !(key in expected)),
+          [],
+          "every figure",
+        );
       }
     }
   },

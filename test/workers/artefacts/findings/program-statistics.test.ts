@@ -248,6 +248,25 @@ t.test("all values equal: a spread of 0 and no capability", async (t) => {
   );
 });
 
+t.test("histories of the examples in NIST's e-Handbook have the figures that it prints", async (t) => {
+  const figuresOf = async (values: readonly number[], nominal: number, threshold: number) => {
+    const { mean, cp, cpk, standard_deviation, pp, ppk } = await checkOf(
+      await storeOfChecks(
+        t,
+        values.map((value) => ({ value, nominal, threshold })),
+      ),
+    );
+    return [mean, cp, cpk, standard_deviation, pp, ppk].map((figure) => figure?.toFixed(4));
+  };
+  // 6.3.2.2: the limits are its control limits, 45.8159 and 55.8041.
+  const flowrates = [49.6, 47.6, 49.9, 51.3, 47.8, 51.2, 52.6, 52.4, 53.6, 52.1];
+  t.same((await figuresOf(flowrates, 50.81, 4.9941)).slice(0, 3), ["50.8100", "1.0000", "1.0000"]);
+  // 6.1.6: limits 8 and 20, mean 16, deviation 2. From part to part, and over all.
+  const around16 = (distance: number) => Array.from({ length: 50 }, (_, at) => 16 + (at % 2 === 0 ? 1 : -1) * distance);
+  t.same((await figuresOf(around16(1.128), 14, 6)).slice(0, 3), ["16.0000", "1.0000", "0.6667"]);
+  t.same((await figuresOf(around16(2 * Math.sqrt(49 / 50)), 14, 6)).slice(3), ["2.0000", "1.0000", "0.6667"]);
+});
+
 t.test("limits missing: the values' figures without capability", async (t) => {
   const check = await checkOf(await storeOfChecks(t, [{ value: 1 }, { value: 2 }, { value: 4, nominal: 2 }]));
   t.match(check, { nominal: 2, lower_limit: null, upper_limit: null, limits_changed: true, cp: null, ppk: null });
