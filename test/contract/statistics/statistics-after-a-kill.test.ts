@@ -48,6 +48,16 @@ async function shownRuns(client: ContractClient): Promise<StoredMeasuredRun[]> {
   return found.sort((a, b) => a.completedAtUs - b.completedAtUs);
 }
 
+/** Asks for the statistics again and again. @returns the answers, of which no two are the same */
+async function askMeanwhile(client: ContractClient, recorded: Promise<void>): Promise<string[]> {
+  const answers = new Set<string>();
+  let isOver = false;
+  const over = recorded.finally(() => (isOver = true));
+  while (!isOver) answers.add((await client.raw("GET", STATISTICS)).body.toString());
+  await over;
+  return [...answers];
+}
+
 /** Records runs one after the other. Whoever can read a run's end can read it in the statistics. */
 async function record(t: Test, producer: ProducerClient, client: ContractClient): Promise<void> {
   const random = createRandom(36);
@@ -93,14 +103,21 @@ t.test("the same bytes after a kill, after a restart, and with everything derive
   await producer.welcomed();
   await producer.deliver({ type: "program.put", program: { id: PROGRAM, name: "Disc", status: "active", steps: [] } });
   const client = new ContractClient(t, service.port);
-  await record(t, producer, client);
+  const meanwhile = await askMeanwhile(new ContractClient(t, service.port), record(t, producer, client));
   const before = await Promise.all(PATHS.map(async (path) => (await client.raw("GET", path)).body));
-  const model = modelStatistics(await shownRuns(client), { programId: PROGRAM });
+  const shown = await shownRuns(client);
+  const model = modelStatistics(shown, { programId: PROGRAM });
   t.equal(
     differenceOf(JSON.parse((before[0] as Buffer).toString()), model),
     undefined,
     "the figures of all that is shown",
   );
+  t.ok(meanwhile.length > 5, `${meanwhile.length} different answers while runs were recorded`);
+  for (const answer of meanwhile.map((text) => JSON.parse(text) as typeof model)) {
+    const { completed, failed } = answer.runs;
+    const then = modelStatistics(shown.slice(0, completed + failed), { programId: PROGRAM });
+    t.equal(differenceOf(answer, then), undefined, `after ${completed + failed} runs`);
+  }
   const isSame = async (what: string): Promise<void> => {
     const asked = new ContractClient(t, service.port);
     for (const [at, path] of PATHS.entries()) {
