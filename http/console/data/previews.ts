@@ -15,7 +15,7 @@ export type NoPreview = "none" | "removed" | "notShipped" | "damaged";
 
 /** Pictures that are kept; the oldest is then dropped. */
 const KEPT = 200;
-/** A browser opens six connections to a service; the page needs some of them itself, and the reasons of runs have two. */
+/** A browser opens six connections to a service; the page needs some of them itself, and reports have one. */
 const inTurn = turns(3);
 
 const pictures = new Map<string, Promise<Preview | NoPreview>>();

@@ -4,7 +4,7 @@ import { useResource } from "./resource.js";
 import { turns } from "./turns.js";
 
 /** Reports do not wait for the pictures of a page, which are larger. */
-const inTurn = turns(2);
+const inTurn = turns(1);
 const NONE: readonly string[] = [];
 
 /** The report of each run. Undefined: the service cannot read it, as after damage. The others still count. */
