@@ -1,6 +1,5 @@
 /** Preview pictures of frames, read by `fetch`: an <img> could not send the key. */
-import { ApiError, apiFetch, getJson, type RunFile } from "./api.js";
-import { turns } from "./turns.js";
+import { ApiError, apiFetch, getJson, type RunFile, turns } from "./api.js";
 
 export interface Preview {
   readonly png: Blob;

@@ -1,7 +1,6 @@
 /** Quality reports of many runs. */
-import { ApiError, type Check, getJson, type Report, type RunSummary } from "./api.js";
+import { ApiError, type Check, getJson, type Report, type RunSummary, turns } from "./api.js";
 import { useResource } from "./resource.js";
-import { turns } from "./turns.js";
 
 /** Reports do not wait for the pictures of a page, which are larger. */
 const inTurn = turns(1);
