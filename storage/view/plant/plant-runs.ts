@@ -5,9 +5,11 @@
  * An ordinal of the joined table is the number of the run's table times 2^32, plus its ordinal there. Tables are numbered in the order of the stream,
  * so that every hub of the plant has the same ordinals.
  *
- * A page costs one query for each table, and then O(log tables) for each entry. To skip to an offset, blocks of entries are skipped: if each of k
- * tables looks at the last of its next s entries, and k times s entries are to be skipped, then the table whose entry is the newest has s entries that
- * all come before the page. So O(k log(offset / k)) steps lead to any offset.
+ * A page of all runs comes from one merged order (merged-order.ts), whatever the number of tables is.
+ *
+ * A page of some runs costs one query for each table, and then O(log tables) for each entry. To skip to an offset, blocks of entries are skipped: if
+ * each of k tables looks at the last of its next s entries, and k times s entries are to be skipped, then the table whose entry is the newest has s
+ * entries that all come before the page. So O(k log(offset / k)) steps lead to any offset.
  */
 import type { ReportStatus } from "../../../core/run/quality.js";
 import type { RunStatus } from "../../../core/run/run-state.js";
@@ -22,6 +24,7 @@ import {
   type RunTable,
   ViewRuns,
 } from "../view-runs.js";
+import { MergedOrder } from "./merged-order.js";
 
 const TABLE_SIZE = 2 ** 32;
 
@@ -50,6 +53,7 @@ export class PlantRuns implements RunTable {
   #current: Table | undefined;
   /** All tables of the current one's store. */
   #siblings: readonly Table[] = [];
+  #order = this.#emptyOrder();
 
   /** The next runs come from this store. */
   select(cell: string, storeId: string): void {
@@ -66,7 +70,11 @@ export class PlantRuns implements RunTable {
   }
 
   get size(): number {
-    return this.#tables.reduce((sum, { runs }) => sum + runs.size, 0);
+    return this.#order.size;
+  }
+
+  #emptyOrder(): MergedOrder {
+    return new MergedOrder((ordinal) => this.id(ordinal));
   }
 
   get nextOrdinal(): number {
@@ -84,14 +92,19 @@ export class PlantRuns implements RunTable {
   }
 
   create(run: IndexedRun, timeUs: number): boolean {
-    return this.#selected.runs.create(run, timeUs);
+    const { base, runs } = this.#selected;
+    const isNew = runs.create(run, timeUs);
+    if (isNew) this.#order.add(base + runs.size - 1);
+    return isNew;
   }
 
   end(run: IndexedRun, timeUs: number, location: RecordLocation): number {
     const siblings = this.#siblings;
     const before = siblings.length > 1 ? siblings.find(({ runs }) => runs.has(run.id)) : undefined;
     const { base, runs } = before ?? this.#selected;
+    const { size } = runs;
     const ordinal = runs.end(run, timeUs, location);
+    if (runs.size > size) this.#order.add(base + ordinal);
     return ordinal < 0 ? -1 : base + ordinal;
   }
 
@@ -109,6 +122,12 @@ export class PlantRuns implements RunTable {
 
   admitLateRuns(): void {
     for (const { runs } of this.#tables) runs.admitLateRuns();
+    const size = this.#tables.reduce((sum, { runs }) => sum + runs.size, 0);
+    if (size === this.size) return;
+    // The ordinals of some runs are others now.
+    this.#order = this.#emptyOrder();
+    for (const { base, runs } of this.#tables)
+      for (let ordinal = 0; ordinal < runs.size; ordinal++) this.#order.add(base + ordinal);
   }
 
   beginStatusTimes(): void {
@@ -206,7 +225,9 @@ export class PlantRuns implements RunTable {
   }
 
   query({ cells, ...query }: RunListQuery): RunPage {
-    const { offset, limit } = query;
+    const { offset, limit, ...filters } = query;
+    if (cells === undefined && Object.values(filters).every((value) => value === undefined))
+      return { total: this.size, ordinals: this.#order.page(offset, limit) };
     const matching: Matches[] = [];
     let total = 0;
     for (const table of this.#tables) {
