@@ -16,8 +16,8 @@ export interface PlantMessage {
   storeId: string;
   /** The message's place in the stream. */
   streamSequence: number;
-  /** From where the stream is to be read if the hub's log ends with this message: earlier if parts of another record are waited for. */
-  resumeSequence: number;
+  /** Places in the stream of parts of records that came before and are not whole yet, ascending. */
+  partSequences: number[];
   /** When the stream took the message, in microseconds since the Unix epoch. */
   streamTimeUs: number;
   /** `updated_at` of what the first record changes; the next record has 1 µs more, and so on. */
@@ -38,12 +38,14 @@ export function encodePlantMessage(message: PlantMessage): Uint8Array {
 
 /** @param bytes the index section without the origin @throws RecordDecodeError */
 export function decodePlantMessage(bytes: Uint8Array): PlantMessage {
-  const { cell, storeId, fault, ...numbers } = decodeMap(bytes);
-  const { streamSequence, resumeSequence, streamTimeUs, markUs, lastSequence, lagRecords, count } = numbers;
-  const places = { streamSequence, resumeSequence, streamTimeUs, markUs, lastSequence, lagRecords, count };
-  const areNumbers = Object.values(places).every((value) => Number.isSafeInteger(value) && (value as number) >= 0);
+  const { cell, storeId, fault, partSequences, ...numbers } = decodeMap(bytes);
+  const { streamSequence, streamTimeUs, markUs, lastSequence, lagRecords, count } = numbers;
+  const places = { streamSequence, streamTimeUs, markUs, lastSequence, lagRecords, count };
+  const isNumber = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
+  const areNumbers =
+    Object.values(places).every(isNumber) && Array.isArray(partSequences) && partSequences.every(isNumber);
   const areTexts =
     typeof cell === "string" && typeof storeId === "string" && (fault === null || typeof fault === "string");
   if (!areNumbers || !areTexts) throw new RecordDecodeError("a message of the plant without its fields");
-  return { cell, storeId, fault, ...places } as PlantMessage;
+  return { cell, storeId, fault, partSequences, ...places } as PlantMessage;
 }

@@ -27,6 +27,8 @@ export interface CaptureCacheOptions {
   cacheBytes: number | null;
   /** Null while the plant cannot be reached. */
   plant(): Pick<PlantClient, "lastMessage" | "lastChunk"> | null;
+  /** All names under which a store was shipped. */
+  namesOf(storeId: string): readonly string[];
   /** Called before a file is removed: whoever has it open closes it when its reads are done. */
   onRemove(path: string): void;
   line: LogLines["line"];
@@ -52,6 +54,7 @@ export class CaptureCache {
     this.#host = {
       fileSystem: options.fileSystem,
       fetch: (subject) => this.#fetch(subject),
+      namesOf: options.namesOf,
       makeRoom: (lengthBytes) => this.#makeRoom(lengthBytes),
     };
   }

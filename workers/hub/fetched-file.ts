@@ -14,6 +14,8 @@ export interface FetchedFileHost {
   fileSystem: FileSystem;
   /** The last message of a subject of the capture stream; null if there is none. */
   fetch(subject: string): Promise<StoredMessage | null>;
+  /** All names under which a store was shipped. */
+  namesOf(storeId: string): readonly string[];
   /** Called before so many bytes are written. Rejects if there is no room for them. */
   makeRoom(lengthBytes: number): Promise<void>;
 }
@@ -107,9 +109,20 @@ export class FetchedFile {
     return fetching;
   }
 
+  /** Under the name of the run's cell, or else under a later one: the cell ships its captures again when it gets another name. */
   async #fetch(chunk: Chunk): Promise<number> {
+    const { cell, storeId } = this.#request;
+    let endOffset = 0;
+    for (const name of new Set([cell, ...this.#host.namesOf(storeId)])) {
+      endOffset = Math.max(endOffset, await this.#fetchUnder(name, chunk));
+      if (endOffset >= chunk.endOffset) break;
+    }
+    return endOffset;
+  }
+
+  async #fetchUnder(cell: string, chunk: Chunk): Promise<number> {
     const { rangeOffset, index } = chunk;
-    const { cell, storeId, runId, kind } = this.#request;
+    const { storeId, runId, kind } = this.#request;
     const subject = chunkSubject(cell, storeId, { runId, kind, offset: rangeOffset }, index);
     const message = await this.#host.fetch(subject);
     if (message === null) return 0;

@@ -10,20 +10,21 @@ import type { LogMessage } from "../plant/plant-client.js";
 import { type KnownStore, MessageReader } from "./message-reader.js";
 
 /** In place of the version of a recorder's opening state, so that neither opens the other's folder. */
-const OPENING_STATE_VERSION = "hub-2";
+const OPENING_STATE_VERSION = "hub-3";
 
 /** How far the hub has read the stream. */
 interface Position {
   /** The last message that was taken. */
   streamSequence: number;
-  resumeSequence: number;
+  /** Places of the parts before it that are still needed. */
+  partSequences: readonly number[];
   /** The last mark that was given. */
   markUs: number;
   /** Records of the next message that are in the log already: a crash cut it. */
   takenOfNext: number;
 }
 
-const BEGINNING: Position = { streamSequence: 0, resumeSequence: 1, markUs: 0, takenOfNext: 0 };
+const BEGINNING: Position = { streamSequence: 0, partSequences: [], markUs: 0, takenOfNext: 0 };
 
 /** The last message of a log that is being read: it is not whole if the log ends within it. */
 interface ReplayedMessage {
@@ -80,10 +81,20 @@ export class HubLog {
     return this.#position.streamSequence;
   }
 
-  /** Where to read the stream from. Calls that read it anew begin here. */
-  resume(): number {
+  /** All names under which a store was shipped. */
+  namesOf(storeId: string): string[] {
+    return Object.keys(this.#stores.get(storeId)?.lastSequences ?? {});
+  }
+
+  /**
+   * Where to read the stream from. Calls that read it anew begin here.
+   *
+   * @returns `partSequences`: the places of messages to `take` first
+   */
+  resume(): { fromSequence: number; partSequences: readonly number[] } {
     this.#reader.clear();
-    return this.#position.resumeSequence;
+    const { streamSequence, partSequences } = this.#position;
+    return { fromSequence: streamSequence + 1, partSequences };
   }
 
   /**
@@ -101,7 +112,7 @@ export class HubLog {
     const missing = records.slice(takenOfNext);
     const own: PlantMessage = {
       ...{ cell, storeId, fault, lastSequence, lagRecords, streamSequence, streamTimeUs },
-      resumeSequence: Math.min(streamSequence + 1, this.#reader.firstPart),
+      partSequences: this.#reader.partSequences,
       markUs: Math.max(before.markUs + 1, streamTimeUs) + takenOfNext,
       count: missing.length,
     };
@@ -121,9 +132,9 @@ export class HubLog {
   }
 
   #taken(message: PlantMessage): void {
-    const { streamSequence, resumeSequence, markUs, count } = message;
+    const { streamSequence, partSequences, markUs, count } = message;
     const lastMarkUs = count === 0 ? this.#position.markUs : markUs + count - 1;
-    this.#position = { streamSequence, resumeSequence, markUs: lastMarkUs, takenOfNext: 0 };
+    this.#position = { streamSequence, partSequences, markUs: lastMarkUs, takenOfNext: 0 };
     this.#stored(message);
   }
 
@@ -159,7 +170,9 @@ export class HubLog {
   #restore(openingState: Uint8Array): void {
     const { version, stores, ...position } = decodeMap(openingState);
     if (version !== OPENING_STATE_VERSION) {
-      throw new RecordDecodeError("this is the data directory of a cell: a hub needs a folder of its own");
+      throw new RecordDecodeError(
+        "this is the data directory of a cell, or of a hub of another release: a hub needs a folder of its own",
+      );
     }
     this.#position = position as unknown as Position;
     this.#stores = new Map(Object.entries(stores as Record<string, KnownStore>));

@@ -3,6 +3,7 @@ import { type ComponentRow, since } from "../../core/health.js";
 import type { LockedDataDirectory } from "../../storage/disk/data-directory.js";
 import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import type { CommittedBatch } from "../../storage/log/committed-batch.js";
+import { LOG_STREAM, LOG_SUBJECTS } from "../plant/log-message.js";
 import { PlantClient, PlantRefusal } from "../plant/plant-client.js";
 import { BatchStream } from "../recorder/captures/batch-stream.js";
 import type { FrontToRecorder, RecorderToFront } from "../recorder/recorder-messages.js";
@@ -56,6 +57,7 @@ export class Hub {
     this.#cache = new CaptureCache({
       ...{ fileSystem, capturesPath: directory.capturesPath, cacheBytes: options.cacheBytes, line: this.#lines.line },
       plant: () => this.#plant,
+      namesOf: (storeId) => this.#hub?.namesOf(storeId) ?? [],
       onRemove: (path) => send({ kind: "capture_evicted", path }),
     });
   }
@@ -152,7 +154,12 @@ export class Hub {
       }
       this.#say(null);
       if (goal === hub.streamSequence) this.#environment.send({ kind: "caught_up" });
-      for await (const message of plant.readLog(hub.resume(), this.#stop.signal)) {
+      const { fromSequence, partSequences } = hub.resume();
+      for (const place of partSequences) {
+        const part = await plant.nextMessage(LOG_STREAM, LOG_SUBJECTS, place);
+        if (part !== null) hub.take({ ...part, streamTimeUs: 1_000 * part.timeMs });
+      }
+      for await (const message of plant.readLog(fromSequence, this.#stop.signal)) {
         hub.take(message);
         onSuccess();
         if (log.pendingBytes > PENDING_BYTES || message.streamSequence === goal) {

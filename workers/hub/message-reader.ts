@@ -49,9 +49,8 @@ export function lastSequenceOf(store: KnownStore | undefined): number {
 }
 
 interface Parts {
-  firstStreamSequence: number;
   fields: MessageFields;
-  pieces: Uint8Array[];
+  messages: LogMessage[];
 }
 
 /** Reads the records out of messages, joins parts, and verifies everything that an index of the view relies on. */
@@ -59,9 +58,12 @@ export class MessageReader {
   /** By subject: parts of a record that is not whole yet. */
   readonly #parts = new Map<string, Parts>();
 
-  /** The place of the first part that is still needed; Infinity if there is none. */
-  get firstPart(): number {
-    return Math.min(...[...this.#parts.values()].map(({ firstStreamSequence }) => firstStreamSequence));
+  /** Places in the stream of the parts that are still needed, ascending. */
+  get partSequences(): number[] {
+    const places = [...this.#parts.values()].flatMap(({ messages }) =>
+      messages.map(({ streamSequence }) => streamSequence),
+    );
+    return places.sort((left, right) => left - right);
   }
 
   clear(): void {
@@ -91,12 +93,18 @@ export class MessageReader {
     const known = knownOf(storeId);
     const before = known?.lastSequences[cell];
     if (fields.firstSequence <= (before ?? 0)) return failed("repeats records");
+    const { lastSequence, previousSequence } = fields;
+    const [firstMissing, lastMissing] = [(before ?? 0) + 1, previousSequence];
+    const gap =
+      firstMissing > lastMissing
+        ? null
+        : `${place} comes behind record ${lastMissing} of ${cell}: records ${firstMissing} to ${lastMissing} are missing here`;
     // Under a new name a cell ships its whole log again. It has no reason to ship under the former one again.
     const isFormerName = known !== undefined && before !== undefined && known.cell !== cell;
-    const fault = isFormerName
+    const copy = isFormerName
       ? `${place} is of a store that was also shipped as the cell ${known.cell}: if one is a copy, give it a data directory of its own`
       : null;
-    const { lastSequence } = fields;
+    const fault = [gap, copy].filter((text) => text !== null).join("; ") || null;
     const knownSequence = lastSequenceOf(known);
     const lagRecords = Math.max(0, decodeSender(message.header).logSequence - Math.max(lastSequence, knownSequence));
     try {
@@ -117,21 +125,18 @@ export class MessageReader {
   }
 
   /** The whole message; null while parts are still to come; a reason if parts are missing. */
-  #joined({ subject, streamSequence, bytes }: LogMessage, fields: MessageFields): Uint8Array | string | null {
+  #joined(message: LogMessage, fields: MessageFields): Uint8Array | string | null {
+    const { subject } = message;
     const { part, parts, firstSequence } = fields;
     const before = this.#parts.get(subject);
     this.#parts.delete(subject);
     // The cell never sent the rest of a record before.
-    if (parts === 1) return bytes;
-    const isNext = before?.fields.firstSequence === firstSequence && before.pieces.length === part - 1;
+    if (parts === 1) return message.bytes;
+    const isNext = before?.fields.firstSequence === firstSequence && before.messages.length === part - 1;
     if (part > 1 && !isNext) return `is part ${part} of ${parts}, without the others`;
-    const pieces = part === 1 ? [bytes] : [...(before?.pieces ?? []), bytes];
-    if (part === parts) return Buffer.concat(pieces);
-    this.#parts.set(subject, {
-      firstStreamSequence: part === 1 ? streamSequence : (before?.firstStreamSequence ?? streamSequence),
-      fields,
-      pieces,
-    });
+    const messages = part === 1 ? [message] : [...(before?.messages ?? []), message];
+    if (part === parts) return Buffer.concat(messages.map(({ bytes }) => bytes));
+    this.#parts.set(subject, { fields, messages });
     return null;
   }
 }

@@ -261,10 +261,9 @@ export class PlantClient {
     }
   }
 
-  /** The last place in the log stream that has a message; 0 in an empty stream. */
+  /** Place of the last message of a cell in the log stream; 0 if there is none. Somebody may have given the stream other subjects, too. */
   async lastLogSequence(): Promise<number> {
-    const manager = await this.#manager();
-    return (await manager.streams.info(LOG_STREAM)).state.last_seq;
+    return (await this.lastMessage(LOG_SUBJECTS))?.streamSequence ?? 0;
   }
 
   /** The messages of all cells from this place in the log stream on, in order. Ends when `signal` is aborted. @throws Error when the connection is lost */

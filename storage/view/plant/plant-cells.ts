@@ -16,14 +16,20 @@ interface CellStore {
   lagRecords: number;
 }
 
+interface CellFaults {
+  first: string;
+  last: string;
+  count: number;
+}
+
 export class PlantCells implements CellTable {
   /** The newest definition of each program. A program is deleted when no cell has it any more. */
   readonly programs = new ViewPrograms();
   readonly #stores = new Map<string, CellStore>();
   /** By cell: of the stores with its name, the one that was shipped last. */
   readonly #cells = new Map<string, CellStore>();
-  /** By cell: what was wrong with the last message that was not as it should be. */
-  readonly #faults = new Map<string, string>();
+  /** By cell: what was wrong with messages that were not as they should be. */
+  readonly #faults = new Map<string, CellFaults>();
   #current: CellStore | undefined;
 
   /** The next changes come from this store. */
@@ -41,7 +47,8 @@ export class PlantCells implements CellTable {
   }
 
   noteFault(cell: string, fault: string): void {
-    this.#faults.set(cell, fault);
+    const { first, count } = this.#faults.get(cell) ?? { first: fault, count: 0 };
+    this.#faults.set(cell, { first, last: fault, count: count + 1 });
   }
 
   #chooseStore(cell: string): void {
@@ -86,14 +93,17 @@ export class PlantCells implements CellTable {
   }
 }
 
-function rowOf(name: string, store: CellStore | undefined, fault: string | undefined): ComponentRow {
+function rowOf(name: string, store: CellStore | undefined, faults: CellFaults | undefined): ComponentRow {
   const unwell = [...(store?.state.components.values() ?? [])].filter(({ status }) => status !== "healthy");
   const details = [
     ...(store === undefined ? [] : contactOf(store)),
     ...unwell.map(({ key, status, detail }) => `${key} is ${status}${detail === null ? "" : ` (${detail})`}`),
-    ...(fault === undefined ? [] : [fault]),
+    ...(faults === undefined ? [] : [faults.last]),
+    ...(faults === undefined || faults.count === 1
+      ? []
+      : [`${faults.count - 1} faults before, the first: ${faults.first}`]),
   ];
-  const status = unwell.length > 0 || fault !== undefined ? "degraded" : "healthy";
+  const status = unwell.length > 0 || faults !== undefined ? "degraded" : "healthy";
   return { key: `cell_${name}`, id: null, status, detail: details.join("; "), enabled: null, required: false };
 }
 

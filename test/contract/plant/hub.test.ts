@@ -301,3 +301,19 @@ t.test("a hub without its plant says so, goes on reading, and comes back", { ski
   await untilPlant(/^healthy null$/);
   t.equal((await hub.end()).code, 0, "it stops cleanly");
 });
+
+t.test(
+  "a hub catches up with the cells, whatever else the stream has at its end",
+  { skip: noNatsServer },
+  async (t) => {
+    const server = await NatsServer.startFor(t);
+    await server.with((client) => client.createLogStream(1));
+    await server.addLogSubject("line3.other");
+    const empty = await startHub(t, server);
+    await untilCaughtUp(t, empty, 0);
+    await startCell(t, server, { cell: "a", runs: 1, seed: 1 });
+    await server.addLogSubject("line3.another");
+    await untilCaughtUp(t, await startHub(t, server), 1);
+    await untilCaughtUp(t, empty, 1);
+  },
+);

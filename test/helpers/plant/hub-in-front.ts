@@ -48,7 +48,7 @@ export class HubInFront {
     this.#markUs = Math.max(this.#markUs + 1, updatedAtUs);
     const index = encodePlantMessage({
       ...own,
-      ...{ streamSequence: this.#streamSequence, resumeSequence: this.#streamSequence + 1 },
+      ...{ streamSequence: this.#streamSequence, partSequences: [] },
       ...{ streamTimeUs: updatedAtUs, markUs: this.#markUs, count: records.length },
     });
     const message = { type: RECORD_TYPE.plantMessage, flags: 1, timeUs: updatedAtUs, index, body: new Uint8Array(0) };

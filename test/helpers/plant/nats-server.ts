@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { jetstreamManager } from "@nats-io/jetstream";
+import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import type { Test } from "tap";
 import { LOG_STREAM } from "../../../workers/plant/log-message.js";
@@ -92,6 +92,19 @@ export class NatsServer {
       return await use(client);
     } finally {
       await client.close();
+    }
+  }
+
+  /** Gives the log stream another subject, too, and a message of it as its last one. */
+  async addLogSubject(subject: string): Promise<void> {
+    const connection = await connect({ servers: this.url });
+    try {
+      const manager = await jetstreamManager(connection);
+      const { config } = await manager.streams.info(LOG_STREAM);
+      await manager.streams.update(LOG_STREAM, { subjects: [...config.subjects, subject] });
+      await jetstream(connection).publish(subject, "of nobody here");
+    } finally {
+      await connection.close();
     }
   }
 

@@ -56,7 +56,12 @@ export class SimulatedHub {
       if (random.chance(refusals)) throw new RangeError("no memory");
       return append(input);
     };
-    let at = this.hub.resume() - 1;
+    const resume = (): number => {
+      const { fromSequence, partSequences } = this.hub.resume();
+      for (const place of partSequences) this.hub.take(messages[place - 1] as LogMessage);
+      return fromSequence - 1;
+    };
+    let at = resume();
     for (const end = at + most; at < Math.min(end, messages.length); at++) {
       try {
         this.hub.take(messages[at] as LogMessage);
@@ -64,7 +69,7 @@ export class SimulatedHub {
         if (!(error instanceof RangeError)) throw error;
         this.counts.refusals++;
         // As after any other failure, the stream is read anew.
-        at = this.hub.resume() - 2;
+        at = resume() - 1;
       }
       if (random.chance(0.3)) await this.committed();
     }

@@ -42,6 +42,8 @@ export class SimulatedStream {
   readonly #stores: SimulatedStore[];
   #timeUs = FIRST_TIME_US;
   #markUs = 0;
+  /** By subject: the last record that was shipped. */
+  readonly #shipped = new Map<string, number>();
   counts = { records: 0, parts: 0, faults: 0, repeated: 0, renames: 0 };
 
   /** @param cells names; one that comes twice is a cell whose disk was replaced */
@@ -190,10 +192,14 @@ export class SimulatedStream {
     subject: string,
     bytes: Uint8Array,
     fields: { firstSequence: number; lastSequence: number; count: number; part?: number; parts?: number },
-    crc = crc32(bytes),
+    faultCrc?: number,
   ): void {
     const streamSequence = (this.messages.at(-1)?.streamSequence ?? 0) + 1;
-    const header = encodeFields({ part: 1, parts: 1, previousSequence: fields.firstSequence - 1, ...fields, crc });
+    const isFault = faultCrc !== undefined;
+    const previousSequence = isFault ? 0 : (this.#shipped.get(subject) ?? 0);
+    const whole = { part: 1, parts: 1, previousSequence, ...fields };
+    const header = encodeFields({ ...whole, crc: faultCrc ?? crc32(bytes) });
+    if (!isFault && whole.part === whole.parts) this.#shipped.set(subject, fields.lastSequence);
     this.messages.push(logMessage(subject, header, bytes, streamSequence, this.#timeUs));
   }
 }

@@ -25,6 +25,7 @@ import { sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_128);
 const CELL = "line3-cell7";
+const RENAMED = "line3-cell8";
 const STORE = "11111111-2222-4333-8444-555555555555";
 const LIMITS = { replicas: 1, captureDays: 1, captureBytes: null };
 
@@ -69,6 +70,7 @@ class Plant {
       capturesPath: this.capturesPath,
       cacheBytes: options.cacheBytes ?? null,
       plant: () => this.client,
+      namesOf: () => [CELL, RENAMED],
       onRemove: (path) => this.evicted.push(path),
       line: (_level, message) => this.lines.push(message),
     });
@@ -84,6 +86,7 @@ class Plant {
     file: Shipped,
     range: ByteRange = { offset: 0, lengthBytes: file.bytes.length },
     change: (fields: Record<string, string>, index: number) => Record<string, string> = (fields) => fields,
+    cell = CELL,
   ): Promise<void> {
     const { runId, kind, bytes } = file;
     const { offset: at, lengthBytes: sizeBytes } = range;
@@ -92,7 +95,7 @@ class Plant {
       const chunk = bytes.subarray(offset, Math.min(at + sizeBytes, offset + CHUNK_BYTES));
       const place = { index, count: chunkCount(sizeBytes), sizeBytes, offset };
       const fields = encodeChunk({ ...place, path: capturePath(runId, kind), causeSequence: 1 }, chunk);
-      const subject = chunkSubject(CELL, STORE, { runId, kind, offset: at }, index);
+      const subject = chunkSubject(cell, STORE, { runId, kind, offset: at }, index);
       const expected = this.#chunks.get(subject) ?? 0;
       const options = { subjects: subject, expected, stream: CAPTURE_STREAM };
       const sequence = await this.client?.publish(subject, change(fields, index), chunk, options);
@@ -126,6 +129,26 @@ class Plant {
 function part({ bytes }: Shipped, { offset, lengthBytes }: ByteRange): Buffer {
   return Buffer.from(bytes.subarray(offset, offset + lengthBytes));
 }
+
+t.test("captures of a store with another name are found under each of its names", { skip: noNatsServer }, async (t) => {
+  const plant = await Plant.startFor(t);
+  const cache = plant.cache();
+  const [older, newer, grown, none] = [1, 2, 3, 4].map(() => plant.file(600_000)) as [
+    Shipped,
+    Shipped,
+    Shipped,
+    Shipped,
+  ];
+  await plant.ship(older);
+  await plant.ship(newer, undefined, undefined, RENAMED);
+  await plant.ship(grown, { offset: 0, lengthBytes: 1_000 });
+  await plant.ship(grown, undefined, undefined, RENAMED);
+  for (const file of [older, newer, grown]) {
+    const { bytes, fault } = await plant.read(cache, file, { offset: 100, lengthBytes: 599_900 });
+    t.ok(bytes?.equals(file.bytes.subarray(100)), String(fault?.message));
+  }
+  t.match((await plant.read(cache, none, { offset: 0, lengthBytes: 9 })).fault, { code: "not_shipped" });
+});
 
 /** The least recently used files go first, and no file that is read: by a map of which chunks each file has. */
 t.test("the cache keeps to its bound, as the model does", { skip: noNatsServer }, async (t) => {
@@ -245,7 +268,7 @@ t.test(
       },
     });
     const subject = logSubject(CELL, STORE);
-    const fields = encodeSender({ logSequence: 1, publicUrl: "http://cell-7.factory:8000" });
+    const fields = encodeSender({ logSequence: 1, publicUrl: "http://cell-7.factory:8000", capturesSequence: 0 });
     await plant.client?.publish(subject, fields, new Uint8Array(1), { subjects: subject, expected: 0 });
     t.match(await plant.read(plant.cache(), file, range), {
       fault: {
