@@ -181,7 +181,7 @@ const FRONT_GAUGES: readonly Row<MetricSources>[] = [
   ],
   [
     "inspection_plant_skipped_captures",
-    "Captures that the plant lacks, because they are damaged here or older than what its full stream keeps.",
+    "Captures that the plant lacks, because they are damaged or unreadable here, or older than what its full stream keeps.",
     (of) => of.shipper()?.skippedCaptures,
   ],
   ["inspection_hub_cache_bytes", "Bytes of captures that the hub has on its disk.", (of) => of.cache?.()?.bytes],

@@ -1,6 +1,6 @@
 import { monotonicMs } from "../../core/service-clock.js";
 import { verifyExtents } from "../../storage/captures/capture-reader.js";
-import { orWhereMissing } from "../../storage/disk/file-system-error.js";
+import { isUnreadable, orWhereMissing } from "../../storage/disk/file-system-error.js";
 import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import { readFully, withFile } from "../../storage/disk/whole-files.js";
 import { forEachRecord } from "../../storage/log/committed-batch.js";
@@ -22,6 +22,9 @@ import { OtherLastMessage, type PlantClient } from "./plant-client.js";
 
 /** What is used of the client. */
 export type CaptureConnection = Pick<PlantClient, "requireCaptureStream" | "lastMessage" | "publish">;
+
+/** How often bytes that the disk cannot read are tried, with a pause in between, before they are left out. */
+const READ_TRIES = 3;
 
 export interface CaptureShipperOptions {
   cell: string;
@@ -49,7 +52,7 @@ export interface CaptureFigures {
   sequence: number;
   chunks: number;
   bytes: number;
-  /** Ranges whose bytes are damaged here. */
+  /** Ranges whose bytes are damaged here, or cannot be read. */
   skipped: number;
   /** Runs that were not sent, because they ended before what a full stream still has. */
   tooOld: number;
@@ -73,25 +76,37 @@ export class CaptureShipper {
   #keptSinceUs = 0;
   /** Of the clock that never steps: a wall clock that goes back would hold everything up. */
   #nextAtMs = 0;
-  readonly #figures: CaptureFigures = { sequence: 0, chunks: 0, bytes: 0, skipped: 0, tooOld: 0, skippedText: null };
+  /** Places of ranges that were skipped. They may be met again after a loss of the connection. */
+  readonly #skipped = new Set<string>();
+  /** The range that could not be read last. */
+  #unread = { place: "", tries: 0 };
+  readonly #figures = { sequence: 0, chunks: 0, bytes: 0, tooOld: 0, skippedText: null as string | null };
 
   constructor(options: CaptureShipperOptions) {
     this.#options = options;
   }
 
   get figures(): CaptureFigures {
-    return { ...this.#figures };
+    return { ...this.#figures, skipped: this.#skipped.size };
   }
 
-  /** Finds out where to go on. @throws PlantRefusal if the stream does not take captures */
-  async begin(plant: CaptureConnection): Promise<void> {
+  /**
+   * Finds out where to go on.
+   *
+   * @param knownSequence what the log stream says of captures (`SenderFields.capturesSequence`)
+   * @throws PlantRefusal if the stream does not take captures
+   */
+  async begin(plant: CaptureConnection, knownSequence = 0): Promise<void> {
     const { cell, storeId, tail } = this.#options;
-    const { settings, firstSequence, firstTimeMs } = await plant.requireCaptureStream();
+    const { settings, firstSequence, lastSequence, firstTimeMs } = await plant.requireCaptureStream();
     const last = await plant.lastMessage(storeSubjects(cell, storeId), CAPTURE_STREAM);
     this.#runs.length = 0;
     this.#ranges.length = 0;
     this.#nextChunk = 0;
-    const after = last === null ? 0 : Math.max(0, decodeCauseSequence(last.header) - 1);
+    // The stream may have dropped all chunks of the cell by its limits: then they are not sent again. A new stream has dropped nothing.
+    const hasDropped = lastSequence > 0 && firstSequence !== 1;
+    const dropped = hasDropped ? Math.max(knownSequence, this.#figures.sequence) : 0;
+    const after = last === null ? dropped : Math.max(0, decodeCauseSequence(last.header) - 1);
     tail.seek(after);
     this.#figures.sequence = after;
     // What this cell has shipped before is gone on from. So it never leaves out a run that ended while the plant was away.
@@ -157,19 +172,29 @@ export class CaptureShipper {
     const path = `${capturesPath}/${range.path}`;
     try {
       const [damage] = await verifyExtents(fileSystem, path, range.extents);
-      if (damage !== undefined) this.#skip(`${range.path}, offset ${damage.extent.offset}: ${damage.reason}`);
+      if (damage !== undefined) this.#skip(range, `${range.path}, offset ${damage.extent.offset}: ${damage.reason}`);
       else this.#nextChunk = 1;
       return damage === undefined;
     } catch (error) {
-      if (!(error instanceof StorageError)) throw error;
-      if (error.code !== "capture_missing" || range.kind === "report") this.#skip(error.message);
+      if (!(error instanceof StorageError)) this.#readFailed(range, error);
+      else if (error.code !== "capture_missing" || range.kind === "report") this.#skip(range, error.message);
       return false;
     }
   }
 
-  #skip(text: string): void {
-    this.#figures.skipped++;
+  #skip({ path, offset }: NamedRange, text: string): void {
+    this.#skipped.add(`${path}, offset ${offset}`);
     this.#figures.skippedText = text;
+  }
+
+  /** Leaves out bytes that the disk cannot read again and again, so that they do not hold up those behind them. @throws the error before, or another one */
+  #readFailed(range: NamedRange, error: unknown): void {
+    if (!isUnreadable(error)) throw error;
+    const place = `${range.path}, offset ${range.offset}`;
+    const tries = this.#unread.place === place ? this.#unread.tries + 1 : 1;
+    this.#unread = { place, tries };
+    if (tries < READ_TRIES && !this.#skipped.has(place)) throw error;
+    this.#skip(range, (error as Error).message);
   }
 
   async #send(plant: CaptureConnection, range: NamedRange): Promise<void> {
@@ -180,9 +205,12 @@ export class CaptureShipper {
     const offset = range.offset + within;
     const read = withFile(fileSystem, `${capturesPath}/${range.path}`, (file) => readFully(file, bytes, offset));
     // Retention may have removed it meanwhile. Whatever else keeps the bytes from being read is for the caller.
-    const readBytes = await orWhereMissing(read, null);
+    const readBytes = await orWhereMissing(read, null).catch((error: unknown) => {
+      this.#readFailed(range, error);
+      return null;
+    });
     if (readBytes !== bytes.length) {
-      if (readBytes !== null) this.#skip(`${range.path}, offset ${offset}: the file ends before its end`);
+      if (readBytes !== null) this.#skip(range, `${range.path}, offset ${offset}: the file ends before its end`);
       return this.#rangeDone();
     }
     const { sizeBytes, path } = range;

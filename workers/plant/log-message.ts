@@ -52,19 +52,23 @@ export interface SenderFields {
   logSequence: number;
   /** Where people reach the cell itself (`--public-url`); null if it was not told. */
   publicUrl: string | null;
+  /** Captures of runs that ended in records up to this one have been in the plant, or were left out; 0: none, or nobody knows. */
+  capturesSequence: number;
 }
 
-export function encodeSender({ logSequence, publicUrl }: SenderFields): Record<string, string> {
+export function encodeSender({ logSequence, publicUrl, capturesSequence }: SenderFields): Record<string, string> {
   return {
     "Inspection-Log-Sequence": String(logSequence),
     ...(publicUrl !== null && { "Inspection-Public-Url": publicUrl }),
+    ...(capturesSequence > 0 && { "Inspection-Captures": String(capturesSequence) }),
   };
 }
 
-/** @returns `logSequence` 0 if the message does not say it */
+/** @returns 0 for a number that the message does not say */
 export function decodeSender(get: (name: string) => string): SenderFields {
-  const logSequence = /^\d{1,15}$/.test(get("Inspection-Log-Sequence")) ? Number(get("Inspection-Log-Sequence")) : 0;
-  return { logSequence, publicUrl: get("Inspection-Public-Url") || null };
+  const numberOf = (name: string) => (/^\d{1,15}$/.test(get(name)) ? Number(get(name)) : 0);
+  const [logSequence, capturesSequence] = [numberOf("Inspection-Log-Sequence"), numberOf("Inspection-Captures")];
+  return { logSequence, publicUrl: get("Inspection-Public-Url") || null, capturesSequence };
 }
 
 export function messageFields(fields: Omit<MessageFields, "crc">, bytes: Uint8Array): MessageFields {

@@ -135,16 +135,7 @@ export class ShipperHandle {
   }
 
   figures(): ShipperFigures {
-    const { shippedSequence, durableSequence, lagBytes, oldestUnshippedUs, lost, captures } = this.#status;
-    return {
-      shippedSequence,
-      lagRecords: Math.max(0, durableSequence - shippedSequence),
-      lagBytes,
-      lagSeconds: oldestUnshippedUs === null ? 0 : Math.max(0, Date.now() / 1000 - oldestUnshippedUs / 1e6),
-      lostRecords: lost?.records ?? 0,
-      captureBytes: captures?.bytes ?? 0,
-      skippedCaptures: (captures?.skipped ?? 0) + (captures?.tooOld ?? 0),
-    };
+    return figuresOf(this.#status);
   }
 
   /** Ends the thread, within `graceMs` at most. What was not shipped is shipped after the next start. */
@@ -156,6 +147,19 @@ export class ShipperHandle {
     await this.#exited;
     clearTimeout(cut);
   }
+}
+
+export function figuresOf(status: ShipperStatus): ShipperFigures {
+  const { shippedSequence, durableSequence, lagBytes, oldestUnshippedUs, lost, captures } = status;
+  return {
+    shippedSequence,
+    lagRecords: Math.max(0, durableSequence - shippedSequence),
+    lagBytes,
+    lagSeconds: oldestUnshippedUs === null ? 0 : Math.max(0, Date.now() / 1000 - oldestUnshippedUs / 1e6),
+    lostRecords: lost?.records ?? 0,
+    captureBytes: captures?.bytes ?? 0,
+    skippedCaptures: (captures?.skipped ?? 0) + (captures?.tooOld ?? 0),
+  };
 }
 
 /** What keeps the log from the plant comes first, then what keeps captures, then what is lost here. */
@@ -170,5 +174,5 @@ function faultOf({ fault, captureFault, lost, foreign, captures, restored }: Shi
   if (foreign !== null)
     return `message ${foreign} of the log stream is damaged, or was not sent by this service: it is passed over`;
   if (captures === null || captures.skippedText === null) return null;
-  return `${captures.skipped} captured files are damaged here, and are missing in the plant; the last: ${captures.skippedText}`;
+  return `${captures.skipped} captured files are damaged or unreadable here, and are missing in the plant; the last: ${captures.skippedText}`;
 }

@@ -4,6 +4,7 @@ import type { CaptureFigures, CaptureShipper } from "./capture-shipper.js";
 import {
   BATCH_BYTES,
   cellSubjects,
+  decodeSender,
   encodeFields,
   encodeSender,
   logSubject,
@@ -93,6 +94,8 @@ export class Shipper {
   /** When captures are tried again after a refusal: milliseconds of `performance.now`. */
   #capturesAtMs = 0;
   #capturesBegun = false;
+  /** What the cell's last message says of captures. */
+  #capturesSequence = 0;
 
   constructor(options: ShipperOptions) {
     this.#options = options;
@@ -164,8 +167,8 @@ export class Shipper {
       );
     }
     this.#foreign = foreign;
-    const behind =
-      sent === null || !isOwn ? { afterSequence: 0, part: 1 } : await this.#behind(sent.message, sent.fields);
+    const behind = sent !== null && isOwn ? await this.#behind(sent.message, sent.fields) : await this.#first(plant);
+    if (sent !== null && isOwn) this.#capturesSequence = decodeSender(sent.message.header).capturesSequence;
     if (behind === null) {
       await this.#pause((this.#options.longestPauseMs ?? LONGEST_PAUSE_MS) / 6);
       return this.#standing(plant);
@@ -174,6 +177,13 @@ export class Shipper {
     this.#shipped = afterSequence;
     this.#options.tail.seek(afterSequence);
     return { part, streamSequence };
+  }
+
+  /** A store that the plant has under another name is sent whole under this one, if it goes on with what came last. @throws PlantRefusal */
+  async #first(plant: PlantConnection) {
+    const { sent } = await lastSent(plant, logSubject("*", this.#options.storeId));
+    if (sent !== null) await this.#behind(sent.message, sent.fields);
+    return { afterSequence: 0, part: 1 };
   }
 
   /**
@@ -217,6 +227,7 @@ export class Shipper {
     const sender = encodeSender({
       logSequence: this.#lastSequence,
       publicUrl: this.#options.publicUrl ?? null,
+      capturesSequence: Math.max(this.#capturesSequence, this.#options.captures?.figures.sequence ?? 0),
     });
     let expected = from.streamSequence;
     for (let part = parts > 1 ? from.part : 1; part <= parts; part++) {
@@ -237,7 +248,7 @@ export class Shipper {
     const { captures, longestPauseMs = LONGEST_PAUSE_MS } = this.#options;
     if (captures === undefined || performance.now() < this.#capturesAtMs) return false;
     try {
-      if (!this.#capturesBegun) await captures.begin(plant);
+      if (!this.#capturesBegun) await captures.begin(plant, this.#capturesSequence);
       this.#capturesBegun = true;
       const isSent = await captures.step(plant);
       this.#captureFault = null;

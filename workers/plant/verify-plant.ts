@@ -67,13 +67,22 @@ export async function verifyPlant(options: VerifyOptions): Promise<VerifyResult>
   return { cell, ...comparison.counts };
 }
 
+interface PartsSoFar {
+  firstSequence: number;
+  pieces: Uint8Array[];
+  /** When the last one came. */
+  timeMs: number;
+}
+
+const NO_PARTS: PartsSoFar = { firstSequence: 0, pieces: [], timeMs: 0 };
+
 class Comparison {
   readonly counts = { messages: 0, records: 0, differences: 0, underWay: 0 };
   readonly #options: VerifyOptions;
   readonly #own: OwnRecords;
   /** The next sequence number, and the parts of its record so far. */
   #next = 1;
-  #parts: { firstSequence: number; pieces: Uint8Array[] } = { firstSequence: 0, pieces: [] };
+  #parts: PartsSoFar = NO_PARTS;
   #otherStores = new Set<string>();
 
   constructor(options: VerifyOptions) {
@@ -82,20 +91,21 @@ class Comparison {
   }
 
   async take(message: StoredMessage): Promise<void> {
+    const fields = decodeFields(message.header, message.bytes);
     const storeId = storeIdOfSubject(message.subject);
-    if (storeId !== this.#options.storeId) {
+    const isOwn = storeId === this.#options.storeId;
+    if (isOwn) this.counts.messages++;
+    if (fields === null) {
+      this.#differ("damaged", `message ${message.streamSequence} is damaged, or was not sent by this service`);
+      return;
+    }
+    if (!isOwn) {
       if (this.#otherStores.has(storeId)) return;
       this.#otherStores.add(storeId);
       this.#differ(
         "other_epoch",
         `message ${message.streamSequence} and maybe later ones are of another store, ${storeId}: it has the cell's name since then`,
       );
-      return;
-    }
-    this.counts.messages++;
-    const fields = decodeFields(message.header, message.bytes);
-    if (fields === null) {
-      this.#differ("damaged", `message ${message.streamSequence} is damaged, or was not sent by this service`);
       return;
     }
     const { firstSequence, lastSequence, part, parts } = fields;
@@ -105,13 +115,14 @@ class Comparison {
       return;
     }
     // Parts of a record that never became whole do not count: the cell has begun again.
-    if (part === 1) this.#parts = { firstSequence, pieces: [] };
+    if (part === 1) this.#parts = { firstSequence, pieces: [], timeMs: 0 };
     const { pieces } = this.#parts;
     // The record is missing then, which the next message shows.
     if (this.#parts.firstSequence !== firstSequence || pieces.length !== part - 1) return;
     pieces.push(message.bytes);
+    this.#parts.timeMs = message.timeMs;
     if (part < parts) return;
-    this.#parts = { firstSequence: 0, pieces: [] };
+    this.#parts = NO_PARTS;
     await this.#compare(named, message.streamSequence, fields, Buffer.concat(pieces));
   }
 
@@ -136,12 +147,15 @@ class Comparison {
   }
 
   async end(): Promise<void> {
-    const { firstSequence, pieces } = this.#parts;
-    if (pieces.length > 0)
+    const { firstSequence, pieces, timeMs } = this.#parts;
+    const sinceMs = (this.#options.nowMs ?? Date.now)() - UNDER_WAY_MS;
+    const areUnderWay = pieces.length > 0 && timeMs >= sinceMs;
+    if (pieces.length > 0 && !areUnderWay)
       this.#differ("missing", `record ${firstSequence}: the plant has only its first ${pieces.length} parts`);
     const rest = (await this.#own.rest()).filter(({ sequence }) => sequence >= this.#next);
-    const sinceUs = 1000 * ((this.#options.nowMs ?? Date.now)() - UNDER_WAY_MS);
-    const old = rest.filter(({ timeUs }) => timeUs < sinceUs);
+    const old = rest.filter(
+      ({ sequence, timeUs }) => timeUs < 1000 * sinceMs && !(areUnderWay && sequence === firstSequence),
+    );
     this.counts.underWay = rest.length - old.length;
     if (old.length > 0)
       this.#differ("unshipped", `records ${old[0]?.sequence} to ${old.at(-1)?.sequence} have not been shipped yet`);

@@ -33,11 +33,19 @@ function endedRun(at: number, bytes: Uint8Array): RunState {
 }
 
 /** A stream that keeps the runs of the chunks which it takes, and has these settings and messages. */
-function streamWith(state: { max_bytes?: number; max_age?: number; firstSequence?: number; firstTimeMs?: number }) {
-  const { max_bytes = -1, max_age = 0, firstSequence = 0, firstTimeMs = 0 } = state;
+function streamWith(state: {
+  max_bytes?: number;
+  max_age?: number;
+  firstSequence?: number;
+  lastSequence?: number;
+  firstTimeMs?: number;
+}) {
+  const { max_bytes = -1, max_age = 0, firstSequence = 0, lastSequence = firstSequence, firstTimeMs = 0 } = state;
   const taken: string[] = [];
   const connection = {
-    requireCaptureStream: async () => ({ settings: { max_bytes, max_age }, firstSequence, firstTimeMs }),
+    requireCaptureStream: async () => ({
+      ...{ settings: { max_bytes, max_age }, firstSequence, lastSequence, firstTimeMs },
+    }),
     lastMessage: async () => null,
     publish: async (subject: string) => taken.push(subject.split(".")[4]?.at(-1) as string),
   } as unknown as CaptureConnection;
@@ -106,6 +114,48 @@ t.test("runs that ended while the plant was away are shipped, however old they a
   await shipAll(shipper, aged.connection);
   t.strictSame(aged.taken, ["0", "1", "2", "3"]);
   t.equal(shipper.figures.tooOld, 0);
+});
+
+t.test("bytes that the disk never reads hold nothing up for long", async (t) => {
+  const disk = await storeWith(3);
+  const { connection, taken } = streamWith({});
+  const shipper = await shipperOn(disk, connection);
+  const bad = capturePath(`${RUN_ID}1`, "report");
+  disk.onRead = (path) => (path.endsWith(bad) ? "EIO" : undefined);
+  let failures = 0;
+  for (let tries = 0; tries < 10 && taken.length < 3 && shipper.figures.skipped === 0; tries++) {
+    await shipAll(shipper, connection).catch(({ code }: { code: string }) => {
+      failures++;
+      t.equal(code, "EIO");
+      // As the shipper does after a pause. What it has sent is sent again here: this stream says nothing of it.
+      taken.length = 0;
+      return shipper.begin(connection);
+    });
+  }
+  t.strictSame(taken, ["0", "2"]);
+  t.equal(failures, 2, "two more looks, each after a pause");
+  t.match(shipper.figures, { skipped: 1, skippedText: /^read .*EIO/ });
+  await shipper.begin(connection);
+  await shipAll(shipper, connection);
+  t.equal(shipper.figures.skipped, 1, "it is counted once");
+});
+
+t.test("what a stream has dropped by its limits is not sent again", async (t) => {
+  const disk = await storeWith(4);
+  const knownSequence = 3;
+  const emptied = streamWith({ max_age: 1e9, firstSequence: 0, lastSequence: 9 });
+  const shipper = await shipperOn(disk, emptied.connection);
+  await shipper.begin(emptied.connection, knownSequence);
+  await shipAll(shipper, emptied.connection);
+  t.strictSame(emptied.taken, ["2", "3"], "the log stream says up to which record captures were sent");
+  t.equal(shipper.figures.sequence > knownSequence, true);
+  await shipper.begin(emptied.connection);
+  await shipAll(shipper, emptied.connection);
+  t.strictSame(emptied.taken, ["2", "3"], "nor after a loss of the connection");
+  const made = streamWith({});
+  await shipper.begin(made.connection, knownSequence);
+  await shipAll(shipper, made.connection);
+  t.strictSame(made.taken, ["0", "1", "2", "3"], "a stream that was made anew gets all");
 });
 
 t.test("a full stream gets no runs that would only push newer ones out", async (t) => {

@@ -2,7 +2,7 @@ import { mkdirSync, rmdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import t from "tap";
-import { ShipperHandle } from "../../../workers/plant/shipper-handle.js";
+import { figuresOf, ShipperHandle } from "../../../workers/plant/shipper-handle.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 t.test("a thread that has ended is started again, and health says so", async (t) => {
@@ -33,4 +33,14 @@ t.test("a thread that has ended is started again, and health says so", async (t)
   rmdirSync(note);
   await until(/^the plant does not take messages: /);
   await shipper.stop(5_000);
+});
+
+t.test("the metrics count what was skipped and what was too old as captures that the plant lacks", async (t) => {
+  const captures = { sequence: 9, chunks: 4, bytes: 1_000, skipped: 2, tooOld: 3, skippedText: null };
+  const status = { fault: null, shippedSequence: 7, durableSequence: 9, lagBytes: 0, oldestUnshippedUs: null };
+  const others = { lost: { records: 5, first: 1, last: 6 }, foreign: null, captureFault: null, restored: null };
+  t.match(figuresOf({ ...status, ...others, captures }), {
+    ...{ lagRecords: 2, lostRecords: 5, captureBytes: 1_000, skippedCaptures: 5 },
+  });
+  t.match(figuresOf({ ...status, ...others, captures: null }), { skippedCaptures: 0 });
 });

@@ -182,6 +182,36 @@ t.test("a copy of a store is refused when its log goes another way", { skip: noN
   t.strictSame(namesIn(await server.messages()), ["a", "b"]);
 });
 
+t.test("an old backup is refused under another name, too", { skip: noNatsServer }, async (t) => {
+  const server = await NatsServer.startFor(t);
+  await server.with((client) => client.createLogStream(1));
+  const connect = () => server.client();
+  const disk = await createDisk();
+  const log = await openLog(disk);
+  await append(log, "a");
+  const backup = disk.copy();
+  await append(log, "b");
+  const own = ship(disk, { connect });
+  await untilShipped(t, log, own);
+  const restored = await openLog(backup);
+  await append(restored, "another", "and one more");
+  const other = ship(backup, { connect, cell: "cell-8" });
+  await until(
+    t,
+    () =>
+      /of this store, but its log has others: .* the store was put back from a backup/.test(other.status.fault ?? ""),
+    () => JSON.stringify(other.status),
+  );
+  await Promise.all([own.stop(), other.stop()]);
+  t.strictSame(namesIn(await server.messages()), ["a", "b"]);
+  t.ok(restored.names.includes("and one more"), "the store keeps its records");
+  const renamed = ship(disk, { connect, cell: "cell-9" });
+  await untilShipped(t, log, renamed);
+  await renamed.stop();
+  const under9 = (await server.messages()).filter(({ subject }) => subject === logSubject("cell-9", STORE));
+  t.strictSame(namesIn(under9), ["a", "b"], "the store itself may have another name");
+});
+
 t.test("what is wrong with the plant is said in one line", { skip: noNatsServer }, async (t) => {
   const disk = await createDisk();
   const log = await openLog(disk);

@@ -76,6 +76,11 @@ t.test(
       ],
       ["a batch is doubled", instead(whole, at(whole), at(whole)), ["doubled"]],
       ["a stray message", [...sent, { ...at(whole), fields: {}, bytes: Buffer.from("stray") }], ["damaged"]],
+      [
+        "a stray message of another id",
+        [...sent, { subject: logSubject("cell-7", OTHER_STORE), fields: {}, bytes: Buffer.from("stray") }],
+        ["damaged"],
+      ],
       ["another store goes on", [...sent, { ...at(0), subject: logSubject("cell-7", OTHER_STORE) }], ["other_epoch"]],
     ];
     for (const [name, messages, codes] of cases) {
@@ -97,6 +102,35 @@ t.test(
     await opened.log.close();
   },
 );
+
+t.test("a record whose parts are arriving is under way, and not missing", { skip: noNatsServer }, async (t) => {
+  const source = await NatsServer.startFor(t);
+  await source.with((client) => client.createLogStream(1));
+  const disk = await createDisk();
+  const opened = await openLog(disk, { segmentBytes: 4_000_000 });
+  await opened.log.whenCommitted(opened.log.append(recordOf("large", 1_300_000)));
+  opened.timers.fire();
+  await shipAll(t, { disk, opened, storeId: STORE, connect: () => source.client() });
+  const sent = (await source.messages()).map(sentOf);
+  const firstParts = sent.slice(0, sent.findIndex(({ fields }) => fields["Inspection-Part"]?.startsWith("2/")) + 1);
+  const server = await serverWith(t, firstParts);
+  const verify = async (laterMs: number) => {
+    const found: string[] = [];
+    const tail = new LogTail({ fileSystem: disk, directory: META });
+    const nowMs = () => Date.now() + laterMs;
+    const onDifference = ({ code, message }: Difference): void => void found.push(`${code}: ${message}`);
+    const { underWay } = await server.with((plant) =>
+      verifyPlant({ plant, storeId: STORE, tail, onDifference, nowMs }),
+    );
+    return { found, underWay };
+  };
+  // The record itself is old in this log: only its parts are new.
+  t.match(await verify(0), { found: [], underWay: 1 });
+  t.match(await verify(60_000), {
+    found: [/^missing: record \d+: the plant has only its first 2 parts$/, /^unshipped: /],
+  });
+  await opened.log.close();
+});
 
 t.test("a store that got another name is compared with what came under it", { skip: noNatsServer }, async (t) => {
   const server = await NatsServer.startFor(t);

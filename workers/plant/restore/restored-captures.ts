@@ -75,10 +75,15 @@ export class RestoredCaptures {
 
   async #chunk(runId: string, kind: CaptureKind, index: number, sizeBytes: number): Promise<Uint8Array | null> {
     const { plant, cell, storeId } = this.#source;
-    const subject = chunkSubject(cell, storeId, { runId, kind, offset: 0 }, index);
-    const message = await plant.lastMessage(subject, CAPTURE_STREAM);
-    const fields = message && decodeChunk(message.header, message.bytes);
-    return fields !== null && fields.sizeBytes >= sizeBytes && fields.index === index ? (message?.bytes ?? null) : null;
+    // What a store shipped under another name is there under that one only.
+    for (const name of [cell, "*"]) {
+      const subject = chunkSubject(name, storeId, { runId, kind, offset: 0 }, index);
+      const message = await plant.lastMessage(subject, CAPTURE_STREAM);
+      const fields = message && decodeChunk(message.header, message.bytes);
+      if (message !== null && fields !== null && fields.sizeBytes >= sizeBytes && fields.index === index)
+        return message.bytes;
+    }
+    return null;
   }
 
   async #ensureFolder(path: string): Promise<void> {

@@ -30,10 +30,11 @@ class Stage {
   #changed: (() => void)[] = [];
 
   /** An ended run that keeps so many bytes. */
-  add(n: number, bytes: number): void {
+  add(n: number, bytes: number, isProcessing = false): void {
     const base = structuredClone(stateWithRun("completed").runs.get(RUN_ID)) as RunState;
     const batches = [{ offset: 0, lengthBytes: bytes, crc32: 1, lineCount: 1, heightCrc32: 1 }];
-    const frames = base.frames.map((frame) => ({ ...frame, batches }));
+    const status = isProcessing ? "complete" : "incomplete";
+    const frames = base.frames.map((frame) => ({ ...frame, batches, status }) as const);
     const run = { ...base, id: idOf(n), createdAtUs: n, completedAtUs: END_US + n, frames };
     const { type, index, body } = encodeChanges(null, [{ kind: "run_ended", runId: run.id, run }], undefined);
     this.records.set(n, { type, flags: 0, sequence: n, timeUs: n, index, body });
@@ -93,6 +94,23 @@ class Stage {
     while (!condition()) await new Promise<void>((resolve) => this.#changed.push(resolve));
   }
 }
+
+t.test("captures stay until the plant can have them, and has them", async (t) => {
+  const stage = new Stage();
+  stage.add(1, 9, true);
+  stage.add(2, 9);
+  stage.add(3, 9);
+  let shippedSequence = 2;
+  stage.start({ shippedSequence: () => shippedSequence });
+  await stage.passEnded();
+  const tombstones = () => stage.steps.filter((step) => step.startsWith("tombstone"));
+  t.strictSame(tombstones(), ["tombstone 2"], "one has formats to be made, one is not in the plant");
+  stage.add(1, 9);
+  shippedSequence = 3;
+  stage.timers.advance(3_600_000);
+  await stage.until(() => tombstones().length === 3);
+  t.strictSame(tombstones(), ["tombstone 2", "tombstone 1", "tombstone 3"]);
+});
 
 const removed = (stage: Stage) => stage.lines.filter(({ message }) => message === "retention removed captures");
 
