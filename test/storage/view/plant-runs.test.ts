@@ -6,7 +6,7 @@ import { foldRun } from "../../../core/run/run-fold.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
 import { IndexReader } from "../../../storage/records/index-reader.js";
 import { PlantRuns } from "../../../storage/view/plant/plant-runs.js";
-import { ViewRuns } from "../../../storage/view/view-runs.js";
+import { type RunListQuery, ViewRuns } from "../../../storage/view/view-runs.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 20_261_128);
 const CELLS = 100;
@@ -19,6 +19,11 @@ interface ModelRun {
   cell: string;
   programId: string;
   updatedAtUs: number;
+}
+
+function matches(run: ModelRun, { programId, cells, updatedSinceUs = 0 }: Omit<RunListQuery, "offset" | "limit">) {
+  const isOfProgram = programId === undefined || run.programId === programId;
+  return isOfProgram && cells?.includes(run.cell) !== false && run.updatedAtUs > updatedSinceUs;
 }
 
 t.test(`a page of a hundred cells costs few steps at any offset, seed ${SEED}`, (t) => {
@@ -67,13 +72,7 @@ t.test(`a page of a hundred cells costs few steps at any offset, seed ${SEED}`, 
       cells: random.chance(0.3) ? [1, 2, 3].map(() => `cell-${random.integer(0, CELLS)}`) : undefined,
       updatedSinceUs: random.chance(0.3) ? random.integer(0, timeUs) : undefined,
     };
-    const { programId, cells, updatedSinceUs } = filter;
-    const matching = newestFirst.filter(
-      (run) =>
-        run.programId === (programId ?? run.programId) &&
-        cells?.includes(run.cell) !== false &&
-        run.updatedAtUs > (updatedSinceUs ?? 0),
-    );
+    const matching = newestFirst.filter((run) => matches(run, filter));
     const offset = nth < 2 ? nth * (newestFirst.length - 1) : random.integer(0, matching.length + 1);
     const limit = random.pick([0, 1, 50, 200, 2_000]);
     steps = 0;

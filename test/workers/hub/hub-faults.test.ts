@@ -117,7 +117,7 @@ t.test(
     t.strictSame(opened.hub.resume(), { fromSequence: 502, partSequences: [1] });
     stream.record("a", STORE, 1, { part: 2 });
     await opened.feed(stream.messages, random);
-  await opened.committed();
+    await opened.committed();
     const { programs } = opened.view.listPrograms({ offset: 0, limit: 10 });
     t.strictSame(programs[0]?.cells, ["a", "b"], "the cell came back, and its record is whole");
     t.notMatch(JSON.stringify(opened.view.components()), /missing/);
