@@ -18,8 +18,10 @@ t.test("the console of a hub", { ...inBrowser, skip: inBrowser.skip || noNatsSer
   const server = await NatsServer.startFor(t);
   await server.with((client) => client.createLogStream(1));
   const hub = await startHub(t, server);
-  await startCell(t, server, { cell: "line1-cell1", runs: 4, seed: 1 });
-  await startCell(t, server, { cell: "line2-cell2", runs: 3, seed: 2 });
+  await Promise.all([
+    startCell(t, server, { cell: "line1-cell1", runs: 4, seed: 1 }),
+    startCell(t, server, { cell: "line2-cell2", runs: 3, seed: 2 }),
+  ]);
   await untilCaughtUp(t, hub, 7);
   const browser = await startBrowser(t);
   const { page, faults } = await openPage(browser, `http://127.0.0.1:${hub.port}/console/runs`, {}, [/404/]);

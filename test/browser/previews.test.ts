@@ -33,10 +33,12 @@ async function heal(t: Test, open: OpenPage, path: string, field: string, reads:
     ];
     await page.route(read, (route) => answers.shift()?.(route), { times: answers.length });
   }
+  await page.clock.install();
   const lost = page.waitForEvent("requestfailed", (request) => reads[0]?.test(request.url()) === true);
   await page.goto(path);
   await lost;
-  await page.locator(`${field} img`).waitFor();
+  const picture = page.locator(`${field} img`);
+  while (!(await picture.isVisible())) await page.clock.fastForward("00:10");
   t.same(faults, []);
   await page.context().close();
 }

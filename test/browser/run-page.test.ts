@@ -161,8 +161,9 @@ async function readLongText(t: Test, cell: ConsoleCell, open: OpenPage, others: 
   t.same(await axeFindings(page), []);
   const scrolledPx = () => dialog.locator(".scroll").evaluate<number, { scrollTop: number }>((box) => box.scrollTop);
   await page.setViewportSize({ width: 320, height: 400 });
-  await page.keyboard.press("End");
-  while ((await scrolledPx()) === 0) await page.locator("dialog").waitFor();
+  // Until the box has its new size, there is nothing to scroll.
+  do await page.keyboard.press("End");
+  while ((await scrolledPx()) === 0);
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
   t.equal(await isFocused(), true, "the keyboard goes on where it was");

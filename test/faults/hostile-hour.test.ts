@@ -169,7 +169,10 @@ for (const { name, environment } of FRONTS) {
     });
     t.equal(status, 201, "a webhook can be made");
     t.same(await holdAgainst(honest), [], "what was acknowledged is stored, once");
-    const missing = () => honest.acknowledgedRuns.filter((id) => !honest.announcedRuns.has(id));
+    const missing = (): string[] => {
+      const announced = honest.announcedRuns;
+      return honest.acknowledgedRuns.filter((id) => !announced.has(id));
+    };
     t.equal(
       await until(`events of ${missing().length} runs`, () => missing().length === 0, CALM_MS),
       "",

@@ -1,5 +1,5 @@
 import t, { type Test } from "tap";
-import { IN_3D, inBrowser, openPage, startBrowser, untilTrue } from "../../helpers/browser/console-browser.js";
+import { IN_3D, inBrowser, openPage, startBrowser } from "../../helpers/browser/console-browser.js";
 import { FrameCell, madeCapture, SMALL, withOutliers } from "../../helpers/browser/frame-cell.js";
 import { cameraAfter, FrameView, isLit, pixelsPerMm, screenColours, share } from "../../helpers/browser/frame-view.js";
 import { readPly } from "../../helpers/captures/ply-reader.js";
@@ -36,8 +36,6 @@ t.test("the views and colours of the cloud", inBrowser, async (t) => {
 async function openCloud(view: FrameView, frameId: string, query: string): Promise<void> {
   await view.open(frameId, `view=cloud&${query}`);
   await view.page.waitForSelector(".cloud[data-points]");
-  // The code that draws in 3D comes later. The first picture gives the overlay another width than that of a new canvas.
-  await untilTrue(view.page, "document.querySelector('.cloud-overlay').width !== 300");
   await view.untilDrawn();
   await view.page.locator(".cloud").focus();
 }

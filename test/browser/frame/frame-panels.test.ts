@@ -101,8 +101,6 @@ async function pressWithAlt(t: Test, view: FrameView, frameId: string): Promise<
   ] as const) {
     await view.open(frameId, query);
     await page.waitForSelector(query === "view=cloud" ? ".cloud[data-points]" : "canvas[data-painted]");
-    // The code that draws in 3D comes later.
-    if (query === "view=cloud") await cameraAfter(view, () => page.locator(".cloud").press("2"));
     const isLeft = (key: string, altKey: boolean) =>
       page.evaluate<boolean>(`document.querySelector(".map").dispatchEvent(
         new KeyboardEvent("keydown", { key: "${key}", altKey: ${altKey}, bubbles: true, cancelable: true }))`);
@@ -127,9 +125,10 @@ async function listDefects(t: Test, view: FrameView, frameId: string): Promise<v
   }
   t.equal(await page.locator(".frame-side > *").first().getAttribute("aria-label"), "Defects");
   await page.getByLabel("Height is drawn").fill("2");
-  await page.mouse.wheel(0, 2_000);
+  // The browser scrolls a little later, and not at all while the page is shorter than the window.
   while ((await page.evaluate<number>("scrollY")) === 0) {
-    // The browser scrolls a little later.
+    await page.mouse.wheel(0, 2_000);
+    await view.untilDrawn();
   }
   const { y, height } = await view.box();
   t.ok(y >= 0 && y + height <= 800, `the cloud stays in sight while settings are changed: from ${y} to ${y + height}`);

@@ -157,6 +157,8 @@ async function damagedPreview(
 async function previewShape(t: Test, browser: Browser, service: ServiceProcess, runId: string): Promise<void> {
   const { page, faults } = await openPage(browser, `http://127.0.0.1:${service.port}/console/runs/${runId}`);
   const picture = page.locator(".preview img");
+  await picture.waitFor();
+  await untilTrue(page, "document.querySelector('.preview img').naturalWidth > 0");
   const { width = 0, height = 0 } = (await picture.boundingBox()) ?? {};
   t.ok(Math.abs(width / height - 0.75) < 0.02, `${width} x ${height}`);
   const { width: fieldWidth = 0, height: fieldHeight = 0 } = (await page.locator(".preview").boundingBox()) ?? {};

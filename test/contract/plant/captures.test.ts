@@ -6,7 +6,8 @@ import { capturePath } from "../../../storage/captures/capture-path.js";
 import { CAPTURE_STREAM, CHUNK_BYTES, decodeChunk, parseChunkSubject } from "../../../workers/plant/capture-message.js";
 import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
 import { untilShippedWhole } from "../../helpers/plant/shipping-service.js";
-import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { startDemo } from "../../helpers/process/demo-results.js";
+import { runCommand } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const LIMITS = ["--replicas", "1", "--capture-days", "90"];
@@ -48,7 +49,7 @@ for (const policy of ["all", "reports"] as const) {
     t.match(await runCommand(["plant", "init", "--plant", server.url, ...LIMITS]), { code: 0 });
     const dataDirectory = temporaryDirectory(t);
     const start = (runs: number) =>
-      ServiceProcess.startFor(t, {
+      startDemo(t, {
         args: ["demo", "--runs", String(runs), "--plant", server.url, "--cell", "cell-7", "--plant-captures", policy],
         dataDirectory,
       });
@@ -101,7 +102,7 @@ t.test("retention waits for the plant", { skip: noNatsServer }, async (t) => {
   const dataDirectory = temporaryDirectory(t);
   const more = ["--plant-captures", "all", "--retain-after-shipping", "--retain-bytes", "1"];
   const args = ["demo", "--runs", "2", "--plant", server.url, "--cell", "cell-7", ...more];
-  const service = await ServiceProcess.startFor(t, { args, dataDirectory });
+  const service = await startDemo(t, { args, dataDirectory });
   // Names first: retention may remove a file before it is read.
   const names = () => readdirSync(join(dataDirectory, "captures"), { recursive: true }) as string[];
   const isCaptured = () => names().some((name) => name.endsWith(".cap"));

@@ -231,17 +231,21 @@ t.test("a leaf node at the cell", { skip: noNatsServer }, async (t) => {
   const guide = await Guide.for(t);
   writeAccounts(guide);
   guide.write("## A server at the cell");
-  const { serve } = await guide.runAll("## A server at the cell");
+  const { serve: alone } = await guide.runAll("## A server at the cell");
   await untilPlant(
     t,
-    serve,
+    alone,
     /^degraded: .*the NATS server has no JetStream: .*if it is a leaf node, look at its connection/,
   );
   guide.write("## Accounts");
+  const serveWords = guide.commands("## A server at the cell").find(([, command]) => command === "serve") as string[];
   const [server = [], init = [], , hubWords = []] = guide.commands("## Accounts");
   await guide.run(server);
   await guide.run(init);
   const hub = (await guide.run(hubWords)) as ServiceProcess;
+  // It would look for the plant again within half a minute.
+  await alone.end();
+  const serve = (await guide.run(serveWords)) as ServiceProcess;
   await makeRuns(t, serve, 1);
   await untilCaughtUp(t, hub, 1);
   t.equal(await totalOf(hub, "line3-cell7"), 1, "its run came through the leaf node");

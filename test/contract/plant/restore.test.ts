@@ -6,7 +6,8 @@ import { BATCH_BYTES, encodeFields, messageFields } from "../../../workers/plant
 import type { StoredMessage } from "../../../workers/plant/plant-client.js";
 import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
 import { untilShippedWhole } from "../../helpers/plant/shipping-service.js";
-import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { startDemo } from "../../helpers/process/demo-results.js";
+import { runCommand } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 interface RunPage {
@@ -76,7 +77,7 @@ for (const policy of ["all", "reports"] as const) {
     const server = await plantOf(t);
     const [lost, data] = [temporaryDirectory(t), join(temporaryDirectory(t), "restored")];
     const start = (dataDirectory: string, runs: number, ...more: string[]) =>
-      ServiceProcess.startFor(t, {
+      startDemo(t, {
         args: [
           "demo",
           "--runs",
@@ -91,15 +92,15 @@ for (const policy of ["all", "reports"] as const) {
         ],
         dataDirectory,
       });
-    const before = await start(lost, 3);
-    await untilShippedWhole(before.port, 3, server);
+    const before = await start(lost, 2);
+    await untilShippedWhole(before.port, 2, server);
     let answers = await answersOf(before.port);
     // Until two rounds say the same, with everything shipped between them: so nothing that is compared is lost.
     for (let text = ""; ; answers = await answersOf(before.port)) {
       const now = JSON.stringify([...answers]);
       if (now === text) break;
       text = now;
-      await untilShippedWhole(before.port, 3, server);
+      await untilShippedWhole(before.port, 2, server);
     }
     await before.end("SIGKILL");
     await beginRecord(server);
@@ -130,7 +131,7 @@ for (const policy of ["all", "reports"] as const) {
     t.match(await restore("--acknowledge"), { code: 0, stdout: "acknowledged\n" });
     await untilHealth(t, after.port, /^healthy null$/);
     t.match(await restore("--acknowledge"), { code: 1, stdout: /nothing to acknowledge/ });
-    await untilShippedWhole(after.port, 5, server);
+    await untilShippedWhole(after.port, 4, server);
     t.equal((await after.end()).code, 0);
     t.match(await runCommand(["plant", "verify", ...at, "--data", data]), {
       code: 0,
@@ -145,7 +146,7 @@ t.test("a stray message is not taken for the cell's store", { skip: noNatsServer
   const server = await plantOf(t);
   const data = join(temporaryDirectory(t), "restored");
   const plant = ["--plant", server.url, "--cell", "cell-7"];
-  const cell = await ServiceProcess.startFor(t, {
+  const cell = await startDemo(t, {
     args: ["demo", "--runs", "1", ...plant],
     dataDirectory: temporaryDirectory(t),
   });

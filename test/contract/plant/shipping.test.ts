@@ -1,7 +1,8 @@
 import { setTimeout } from "node:timers/promises";
 import t from "tap";
 import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
-import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
+import { startDemo } from "../../helpers/process/demo-results.js";
+import { runCommand } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 t.test("options of the plant that do not fit together, and a plant that is away", async (t) => {
@@ -41,7 +42,7 @@ t.test("a service ships to the plant, and says so; without it, it records on", {
   const server = await NatsServer.startFor(t);
   const dataDirectory = temporaryDirectory(t);
   const start = () =>
-    ServiceProcess.startFor(t, {
+    startDemo(t, {
       args: ["demo", "--runs", "2", "--plant", server.url, "--cell", "cell-7"],
       dataDirectory,
     });

@@ -54,34 +54,33 @@ export class ConsoleCell {
     return this.#producer.deliver({ type, ...fields }, payload);
   }
 
-  /** Makes a run. @returns its id */
+  /** Makes a run. Messages without a capture go out one after the other, and are acknowledged together. @returns its id */
   async play(run: PlayedRun): Promise<string> {
     const { checks = [], end = "finish" } = run;
     const id = this.#producer.nextRunId();
     const program_id = run.programId ?? PROGRAM;
-    await this.say("run.create", {
-      id,
-      program_id,
-      serial_number: run.serialNumber ?? null,
-      metadata: run.metadata ?? null,
-    });
-    await this.say("run.start", { id });
-    await this.say("step.start", { run_id: id, index: 1 });
+    const answers: Promise<void>[] = [];
+    const say = (type: string, fields: object): void => void answers.push(this.say(type, fields));
+    const metadata = run.metadata ?? null;
+    say("run.create", { id, program_id, serial_number: run.serialNumber ?? null, metadata });
+    say("run.start", { id });
+    say("step.start", { run_id: id, index: 1 });
     const frameId = run.withCaptures ? await this.#capture(id, run.sample) : "";
     const defects = run.defects?.(frameId) ?? [];
-    for (const event of run.events ?? []) await this.say("event.add", { run_id: id, ...event });
+    for (const event of run.events ?? []) say("event.add", { run_id: id, ...event });
     if (checks.length + defects.length > 0) {
       // A message has a megabyte at most.
       for (let from = 0; from === 0 || from < checks.length; from += CHECKS_A_MESSAGE) {
         const job = nextId();
-        await this.say("job.start", { run_id: id, id: job, name: "inspector" });
+        say("job.start", { run_id: id, id: job, name: "inspector" });
         const some = { checks: checks.slice(from, from + CHECKS_A_MESSAGE), defects: from === 0 ? defects : [] };
-        await this.say("job.finish", { run_id: id, id: job, status: "completed", ...some });
+        say("job.finish", { run_id: id, id: job, status: "completed", ...some });
       }
     }
-    if (end === "finish") await this.say("run.finish", { id, summary: run.message ?? null });
-    if (end === "fail") await this.say("run.fail", { id, error_message: run.message ?? "the robot stopped" });
-    if (end === "cancel") await this.say("run.cancel", { id });
+    if (end === "finish") say("run.finish", { id, summary: run.message ?? null });
+    if (end === "fail") say("run.fail", { id, error_message: run.message ?? "the robot stopped" });
+    if (end === "cancel") say("run.cancel", { id });
+    await Promise.all(answers);
     if (end !== "none") await this.#untilEnded(id);
     return id;
   }

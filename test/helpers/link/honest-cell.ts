@@ -53,10 +53,9 @@ export class HonestCell {
     this.#receiver = await startReceiver();
     await this.#producer.deliver(programPut());
     const numbers = Array.from({ length: PROGRAM_NUMBERS }, (_, at) => at);
-    for (let nth = 0; nth < LARGE_PROGRAMS; nth++) {
-      const { type, program } = programPut(nextId());
-      await this.#producer.deliver({ type, program: { ...program, metadata: { numbers } } });
-    }
+    const puts = Array.from({ length: LARGE_PROGRAMS }, () => programPut(nextId()));
+    const large = puts.map(({ type, program }) => ({ type, program: { ...program, metadata: { numbers } } }));
+    await Promise.all(large.map((put) => this.#producer.deliver(put)));
     const { status, body } = await this.ask("POST", "/webhooks", {
       ...{ name: "honest", url: this.#receiver.url, subscribed_events: ["ProgramCompleted"] },
     });

@@ -1,5 +1,6 @@
 import { setTimeout } from "node:timers/promises";
 import type { Test } from "tap";
+import { startDemo } from "../process/demo-results.js";
 import { ServiceProcess } from "../process/service-process.js";
 import type { NatsServer } from "./nats-server.js";
 
@@ -20,13 +21,15 @@ export async function getJson<T>(service: ServiceProcess, path: string): Promise
   return JSON.parse((await get(service, path)).text) as T;
 }
 
-/** Looks until the condition holds; fails the test after half a minute. */
+const WAIT_MS = 120_000;
+
+/** Looks until the condition holds; fails the test after two minutes. */
 export async function until(t: Test, what: string, condition: () => Promise<boolean>): Promise<void> {
-  for (let looks = 0; looks < 3000; looks++) {
-    if (await condition()) return;
-    await setTimeout(10);
+  const endMs = performance.now() + WAIT_MS;
+  while (!(await condition())) {
+    if (performance.now() > endMs) return void t.fail(`still waiting: ${what}`);
+    await setTimeout(30);
   }
-  t.fail(`still waiting: ${what}`);
 }
 
 /** A cell that has made so many runs, all of them in the plant. */
@@ -36,7 +39,7 @@ export async function startCell(
   { cell, runs, seed }: { cell: string; runs: number; seed: number },
 ): Promise<ServiceProcess> {
   const args = ["demo", "--runs", String(runs), "--seed", String(seed), "--plant", server.url, "--cell", cell];
-  const service = await ServiceProcess.startFor(t, { args: [...args, "--base-url", BASE_URL] });
+  const service = await startDemo(t, { args: [...args, "--base-url", BASE_URL] });
   await untilShipped(t, service, runs);
   return service;
 }

@@ -11,6 +11,8 @@ const GET = (path: string) => `GET ${path} HTTP/1.1\r\nHost: cell:8000\r\n\r\n`;
 const MB = 1_000_000;
 /** Longer than a system delays an acknowledgement. */
 const SETTLED_MS = 250;
+/** How long the slow client is served: in full size longer than two stall limits. */
+const SERVED_MS = sized(76_000, 132_000);
 /** Between two looks at clients that do not take their answers. */
 const LOOK_MS = 4_000;
 /** When a client that takes nothing takes some after all: late enough for a cut 60 s after the start to be told from one 60 s after this. */
@@ -95,7 +97,7 @@ onEveryFront(
     // Time passes only after the buffers of both sides are full.
     await standstill(() => stalled.seen.readBytes + slow.seen.readBytes);
     let cutAfterMs = 0;
-    for (let passedMs = LOOK_MS; passedMs <= 132_000; passedMs += LOOK_MS) {
+    for (let passedMs = LOOK_MS; passedMs <= SERVED_MS; passedMs += LOOK_MS) {
       // Less than what the system tells a server of, which is a third of its buffer; but the other side must have learned of it.
       const before = await waiting(port, slowClient);
       do await take(slowClient, 200_000);

@@ -13,7 +13,7 @@ import { sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
 const CELLS = 10;
-const KILLS = sized(4, 100);
+const KILLS = sized(2, 100);
 const SIZES = [0, 40, 3_000, 60_000, 700_000];
 
 t.test("ten cells ship to three servers whose leader is killed again and again", { skip: noNatsServer }, async (t) => {

@@ -9,6 +9,7 @@ import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
 import { type Shipping, ship as shipLog, until, untilShipped } from "../../helpers/plant/shipped-log.js";
 import { namesIn } from "../../helpers/plant/shipped-names.js";
 import { createDisk, type OpenedLog, openLog, recordOf } from "../../helpers/store/log-harness.js";
+import { sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 1);
 const STORE = "11111111-1111-4111-8111-111111111111";
@@ -19,6 +20,7 @@ function ship(disk: SimulatedDisk, options: Pick<ShipperOptions, "connect"> & Pa
   return shipLog({ disk, storeId: STORE, ...options });
 }
 
+const ROUNDS = sized(30, 60);
 const SIZES = [0, 40, 3_000, 200_000, 700_000, 1_500_000];
 
 t.test(
@@ -53,7 +55,7 @@ t.test(
       return connection;
     };
     let shipping = ship(disk, { connect });
-    for (let round = 0; round < 60; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       const names = Array.from({ length: random.integer(1, 6) }, (_, at) => `record-${round}-${at}`);
       const sequences = names.map((name) => opened.log.append(recordOf(name, random.pick(SIZES))));
       await opened.log.whenCommitted(Math.max(...sequences));
@@ -128,8 +130,10 @@ t.test("a replaced disk begins anew; of two cells of one name, one is refused", 
   t.strictSame(first.names, ["a", "b", "d"], "the refused cell keeps all of its records");
 });
 
-t.test("after a day without a link everything is shipped", { skip: noNatsServer }, async (t) => {
-  const SECONDS = 86_400;
+/** In full size a day. */
+const SECONDS = sized(20_000, 86_400);
+
+t.test("after a long time without a link everything is shipped", { skip: noNatsServer }, async (t) => {
   const disk = await createDisk();
   const opened = await openLog(disk, { segmentBytes: 4_000_000 });
   let server: NatsServer | undefined;

@@ -137,7 +137,7 @@ t.test("without the time-out a run waits for ever", async (t) => {
   const runId = await started(raw);
   await raw.close();
   await recorder.until(() => recorder.lines.some((line) => line.message === "producer disconnected"));
-  recorder.timers.advance(365 * 24 * 3_600_000);
+  recorder.timers.advance(10 * 24 * 3_600_000);
   await (await recorder.connect("other")).accept({ type: "cell.put" });
   t.equal(recorder.run(runId).status, "running");
 });
