@@ -5,12 +5,23 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runTestFiles } from "./run-test-files.mjs";
 
+/** They begin first, so that none of them runs alone at the end. */
+const LONGEST = [
+  ...["faults/hostile-hour", "contract/start/package", "contract/plant/", "contract/package/", "browser/"],
+  ...["workers/plant/", "faults/", "contract/webhooks/", "contract/start/"],
+];
+const rankOf = (file) => {
+  const rank = LONGEST.findIndex((path) => file.startsWith(join("dist/test", path)));
+  return rank === -1 ? LONGEST.length : rank;
+};
+
 const words = process.argv.slice(2);
 const files = readdirSync("dist/test", { recursive: true })
   .filter((path) => path.endsWith(".test.js"))
   .map((path) => join("dist/test", path))
   .filter((file) => words.length === 0 || words.some((word) => file.includes(word)))
-  .sort();
+  .sort()
+  .sort((a, b) => rankOf(a) - rankOf(b));
 if (files.length === 0) {
   console.error(`no test file matches: ${words.join(" ")}`);
   process.exit(1);

@@ -49,7 +49,7 @@ async function chooseCells(t: Test, page: Page): Promise<void> {
   await page.getByRole("columnheader", { name: "Cells" }).waitFor();
   const untilRuns = async (count: number): Promise<void> => {
     let found = -1;
-    for (let looks = 0; found !== count && looks < 600; looks++) {
+    for (let looks = 0; found !== count && looks < 1_200; looks++) {
       const links = await page.locator("tbody td.number a").allTextContents();
       found = links.reduce((sum, text) => sum + Number(text), 0);
       if (found !== count) await setTimeout(50);

@@ -55,7 +55,7 @@ for (const policy of ["all", "reports"] as const) {
       });
     const first = await start(2);
     // The service and the server end at any time; what is there is asked of the stream.
-    for (let looks = 0; looks < 500; looks++) {
+    for (let looks = 0; looks < 6_000; looks++) {
       const state = await server.with((client) => client.streamState(CAPTURE_STREAM));
       if ((state?.messages ?? 0) > 0) break;
       await setTimeout(20);

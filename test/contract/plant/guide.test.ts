@@ -21,7 +21,7 @@ const ADDRESSES = ["10.0.0.5:4222", "10.0.0.6:4222", "10.0.0.7:4222", "127.0.0.1
 const ROUTES = ["10.0.0.5:6222", "10.0.0.6:6222", "10.0.0.7:6222"];
 const PLACE = /(?:\d+\.){3}\d+:\d{4}|\/(?:etc|var)\/[a-z/]*[a-z]/g;
 /** How long a command is tried that needs a cluster with a leader. */
-const TRIES = 60;
+const TRIES = 240;
 
 /** The guide's files and commands, with the addresses and folders of this test in place of those that it prints. */
 class Guide {

@@ -49,7 +49,7 @@ async function plantOf(t: Test): Promise<NatsServer> {
 
 async function untilHealth(t: Test, port: number, expected: RegExp): Promise<void> {
   let plant = "";
-  for (let looks = 0; looks < 500 && !expected.test(plant); looks++) {
+  for (let looks = 0; looks < 6_000 && !expected.test(plant); looks++) {
     const { components } = (await (await fetch(`http://127.0.0.1:${port}/health`)).json()) as {
       components: { plant: { status: string; detail: string | null } };
     };

@@ -49,7 +49,7 @@ t.test("a service ships to the plant, and says so; without it, it records on", {
   const textOf = async (port: number, path: string) => (await fetch(`http://127.0.0.1:${port}${path}`)).text();
   const untilPlant = async (port: number, expected: RegExp): Promise<void> => {
     let plant = "";
-    for (let looks = 0; looks < 1000 && !expected.test(plant); looks++) {
+    for (let looks = 0; looks < 6_000 && !expected.test(plant); looks++) {
       const { components } = JSON.parse(await textOf(port, "/health")) as Health;
       plant = `${components.plant.status} ${components.plant.detail}`;
       await setTimeout(20);
@@ -77,7 +77,7 @@ t.test("a service ships to the plant, and says so; without it, it records on", {
   const isShipped = (text: string) =>
     /^inspection_plant_lag_records 0$/m.test(text) && /^inspection_plant_shipped_sequence [1-9]/m.test(text);
   let metrics = "";
-  for (let looks = 0; looks < 1000 && !isShipped(metrics); looks++) {
+  for (let looks = 0; looks < 6_000 && !isShipped(metrics); looks++) {
     metrics = await textOf(service.port, "/metrics");
     await setTimeout(20);
   }

@@ -51,7 +51,7 @@ export class NatsCluster {
         client = await this.client();
         return await use(client);
       } catch (error) {
-        if (tries > 60) throw error;
+        if (tries > 240) throw error;
         await setTimeout(250);
       } finally {
         await client?.close();

@@ -41,7 +41,7 @@ export function ship({ disk, ...options }: ShippedLog): Shipping {
 
 export async function until(t: Test, condition: () => boolean, what: () => string): Promise<void> {
   for (let looks = 0; !condition(); looks++) {
-    if (looks > 3000) return void t.fail(`still waiting: ${what()}`);
+    if (looks > 12_000) return void t.fail(`still waiting: ${what()}`);
     await setTimeout(10);
   }
 }

@@ -21,7 +21,7 @@ t.test("a thread that has ended is started again, and health says so", async (t)
     20,
   );
   const until = async (expected: RegExp): Promise<void> => {
-    for (let looks = 0; looks < 3_000 && !faults.some((fault) => expected.test(fault ?? "")); looks++)
+    for (let looks = 0; looks < 12_000 && !faults.some((fault) => expected.test(fault ?? "")); looks++)
       await setTimeout(10);
     t.ok(
       faults.some((fault) => expected.test(fault ?? "")),
