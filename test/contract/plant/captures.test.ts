@@ -5,7 +5,7 @@ import t, { type Test } from "tap";
 import { capturePath } from "../../../storage/captures/capture-path.js";
 import { CAPTURE_STREAM, CHUNK_BYTES, decodeChunk, parseChunkSubject } from "../../../workers/plant/capture-message.js";
 import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
-import { untilShippedWhole } from "../../helpers/plant/shipping-service.js";
+import { removeWebhooks, untilShippedWhole } from "../../helpers/plant/shipping-service.js";
 import { startDemo } from "../../helpers/process/demo-results.js";
 import { runCommand } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
@@ -64,6 +64,8 @@ for (const policy of ["all", "reports"] as const) {
     await server.start();
     await first.end("SIGKILL");
     const second = await start(2);
+    await untilShippedWhole(second.port, 3, server);
+    await removeWebhooks(second.port);
     await untilShippedWhole(second.port, 3, server);
     t.equal((await second.end()).code, 0);
     const files = filesIn(dataDirectory);

@@ -12,7 +12,7 @@ import { hashOfFolder } from "../../helpers/store/folder-content.js";
 import { sized } from "../../helpers/test-size.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 11);
-const ROUNDS = sized(4, 200);
+const ROUNDS = sized(3, 200);
 /** Each store grows by what comes during its backups. A new one now and then keeps their length, however slow the machine is. */
 const ROUNDS_OF_STORE = 5;
 const SCRIPT = new URL("../../helpers/process/small-segments-service.js", import.meta.url).pathname;
