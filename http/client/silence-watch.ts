@@ -6,7 +6,11 @@ export class SilenceWatch {
   readonly #abort = new AbortController();
   readonly #caller: AbortSignal | undefined;
   readonly #silenceMs: number;
-  readonly #onAbort = () => this.#abort.abort();
+  readonly #onAbort = () => {
+    // Else the timer would keep a process alive that has nothing else to do.
+    this.pause();
+    this.#abort.abort();
+  };
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(caller: AbortSignal | undefined, silenceMs: number = SILENCE_MS) {

@@ -217,7 +217,9 @@ async function exportsWork(t: Test, folder: string, binary: string): Promise<voi
     script: resolve(folder, "node_modules/.bin/inspection-service"),
   });
   const url = `http://127.0.0.1:${service.port}`;
-  const { stdout } = await run(binary, ["program.mjs", url, service.cellSocketPath], { cwd: folder });
+  // It ends when it has left the stream: the watch over a silent connection, of 45 s, does not keep it.
+  const options = { cwd: folder, timeout: 40_000 };
+  const { stdout } = await run(binary, ["program.mjs", url, service.cellSocketPath], options);
   const expected = {
     ...{ events: ["ready", "run"], note: "a packed note", serials: ["SN-1"], isSameMark: true, status: "completed" },
     ...{ refused: "illegal_transition", missing: 404, verify: "function" },
