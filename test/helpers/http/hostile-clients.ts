@@ -7,6 +7,7 @@ import { randomUUID } from "node:crypto";
 import { connect, type NetConnectOpts, type Socket } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
 import { encodeFrame, type FrameToSend } from "../../../workers/cell-link/frame-codec.js";
+import { sized } from "../test-size.js";
 
 const [httpPort, linkPort, linkPath, paths] = process.argv.slice(2) as [string, string, string, string];
 const largePaths = paths.split(",");
@@ -23,7 +24,8 @@ const WRONG_TOKENS = 4;
 const ANNOUNCED_PAYLOADS = 12;
 const REFUSAL_FLOODS = 4;
 const REFUSALS_AT_ONCE = 10;
-const REDIAL_MS = 50;
+/** In a commit's size other tests share the machine, of which the hostile would take half. */
+const REDIAL_MS = sized(250, 50);
 const SLOW_BYTE_MS = 500;
 const LARGEST_PAYLOAD_BYTES = 64 * 1024 * 1024;
 /** How much of it comes. */
