@@ -11,6 +11,7 @@ import type { RecordReader, RunRecordsOptions } from "../../../storage/view/run-
 import { View } from "../../../storage/view/view.js";
 import { CellHistory, type HistoryRecord } from "../../helpers/link/cell-history.js";
 import { differences, listRuns } from "../../helpers/store/view-comparison.js";
+import { sized } from "../../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_250_707);
 const BASE_URL = "http://cell:8000";
@@ -123,7 +124,7 @@ t.test(`answers as a plain model does while records come, and after opening anew
   let queries = 0;
   for (let step = 0; step < 6_000; step++) {
     view.fold.applyBatch(log.append(history.next()));
-    if (step % 10 !== 0) continue;
+    if (step % sized(25, 10) !== 0) continue;
     queries += 4;
     const found = await differences(view, history, random, 4);
     if (found.length > 0) t.fail(`after record ${step + 1}: ${found[0]}`) || t.bailout();
