@@ -5,7 +5,7 @@ import t, { type Test } from "tap";
 import { capturePath } from "../../../storage/captures/capture-path.js";
 import { CAPTURE_STREAM, CHUNK_BYTES, decodeChunk, parseChunkSubject } from "../../../workers/plant/capture-message.js";
 import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
-import { removeWebhooks, untilShippedWhole } from "../../helpers/plant/shipping-service.js";
+import { untilShippedWhole } from "../../helpers/plant/shipping-service.js";
 import { startDemo } from "../../helpers/process/demo-results.js";
 import { runCommand } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
@@ -65,9 +65,12 @@ for (const policy of ["all", "reports"] as const) {
     await first.end("SIGKILL");
     const second = await start(2);
     await untilShippedWhole(second.port, 3, server);
-    await removeWebhooks(second.port);
-    await untilShippedWhole(second.port, 3, server);
     t.equal((await second.end()).code, 0);
+    // At once: what is recorded at the end is under way for ten seconds, and a difference then.
+    const verified = await runCommand(["plant", "verify", "--plant", server.url, "--data", dataDirectory]);
+    const told =
+      /^cell cell-7: \d+ messages, \d+ records the same, (\d+ new records? under way, )?0 differences\nok\n$/;
+    t.match(verified, { code: 0, stdout: told });
     const files = filesIn(dataDirectory);
     const ranges = await rangesIn(t, server);
     let bytes = 0;
@@ -90,8 +93,6 @@ for (const policy of ["all", "reports"] as const) {
       for (const { bytes } of previews) t.equal(bytes.subarray(1, 4).toString(), "PNG");
     }
     t.comment(`${policy}: ${ranges.size} ranges, ${bytes} bytes: 0 lost, 0 doubled, 0 out of order`);
-    const verified = await runCommand(["plant", "verify", "--plant", server.url, "--data", dataDirectory]);
-    t.match(verified, { code: 0, stdout: /^cell cell-7: \d+ messages, \d+ records the same, 0 differences\nok\n$/ });
   });
 }
 

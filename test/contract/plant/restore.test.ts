@@ -5,7 +5,7 @@ import t, { type Test } from "tap";
 import { BATCH_BYTES, encodeFields, messageFields } from "../../../workers/plant/log-message.js";
 import type { StoredMessage } from "../../../workers/plant/plant-client.js";
 import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
-import { removeWebhooks, untilShippedWhole } from "../../helpers/plant/shipping-service.js";
+import { untilShippedWhole } from "../../helpers/plant/shipping-service.js";
 import { startDemo } from "../../helpers/process/demo-results.js";
 import { runCommand } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
@@ -131,8 +131,6 @@ for (const policy of ["all", "reports"] as const) {
     t.match(await restore("--acknowledge"), { code: 0, stdout: "acknowledged\n" });
     await untilHealth(t, after.port, /^healthy null$/);
     t.match(await restore("--acknowledge"), { code: 1, stdout: /nothing to acknowledge/ });
-    await untilShippedWhole(after.port, 4, server);
-    await removeWebhooks(after.port);
     await untilShippedWhole(after.port, 4, server);
     t.equal((await after.end()).code, 0);
     t.match(await runCommand(["plant", "verify", ...at, "--data", data]), {

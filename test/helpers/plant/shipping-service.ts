@@ -2,13 +2,6 @@ import { setTimeout } from "node:timers/promises";
 import { CAPTURE_STREAM } from "../../../workers/plant/capture-message.js";
 import type { NatsServer } from "./nats-server.js";
 
-/** Removes the demo's webhooks: their later attempts would be recorded after the last look. */
-export async function removeWebhooks(port: number): Promise<void> {
-  const base = `http://127.0.0.1:${port}/webhooks`;
-  const webhooks = (await (await fetch(base)).json()) as { id: string }[];
-  for (const { id } of webhooks) await fetch(`${base}/${id}`, { method: "DELETE" });
-}
-
 /** Waits until so many runs of the service have ended, and nothing of them is left to ship: two looks find the same. */
 export async function untilShippedWhole(port: number, runs: number, server: NatsServer): Promise<void> {
   const get = (path: string) => fetch(`http://127.0.0.1:${port}${path}`);
