@@ -5,18 +5,9 @@ import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { runTestFiles } from "./run-test-files.mjs";
 
-/**
- * The longest begin first, so that none of them runs alone at the end. Hostile clients come after the browsers: both take all of the
- * machine that they get, and the honest clients among the hostile ones have deadlines.
- */
-const LONGEST = [
-  ...["browser/", "contract/plant/", "contract/start/package", "contract/package/", "workers/plant/"],
-  ...["faults/hostile-hour"],
-];
-const rankOf = (file) => {
-  const rank = LONGEST.findIndex((path) => file.startsWith(join("dist/test", path)));
-  return rank === -1 ? LONGEST.length : rank;
-};
+/** They begin first, so that none of them ends alone. Hostile clients come after the browsers: both take all of a machine. */
+const LONGEST = ["browser/", "contract/plant/", "contract/start/package", "contract/package/", "faults/hostile-hour"];
+const rankOf = (file) => [...LONGEST, ""].findIndex((path) => file.startsWith(join("dist/test", path)));
 
 const words = process.argv.slice(2);
 const files = readdirSync("dist/test", { recursive: true })

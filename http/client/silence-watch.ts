@@ -1,16 +1,12 @@
 /** After so long a silence a connection is dead: the service says something every 15 s, and sends files without pauses. */
 export const SILENCE_MS = 45_000;
 
-/** Ends one attempt when its connection is silent for too long, or when the caller's own signal says so. */
+/** Ends one attempt when its connection is silent for too long, or when the caller's own signal says so. Then its timer keeps no process alive. */
 export class SilenceWatch {
   readonly #abort = new AbortController();
   readonly #caller: AbortSignal | undefined;
   readonly #silenceMs: number;
-  readonly #onAbort = () => {
-    // Else the timer would keep a process alive that has nothing else to do.
-    this.pause();
-    this.#abort.abort();
-  };
+  readonly #onAbort = () => this.close();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(caller: AbortSignal | undefined, silenceMs: number = SILENCE_MS) {

@@ -75,6 +75,8 @@ async function holdAgainst(honest: HonestCell): Promise<string[]> {
   return wrong;
 }
 
+const lacking = (all: readonly string[], some: ReadonlySet<string>) => all.filter((id) => !some.has(id));
+
 class Samples {
   mostResidentBytes = 0;
   readonly #timer: NodeJS.Timeout;
@@ -169,10 +171,7 @@ for (const { name, environment } of FRONTS) {
     });
     t.equal(status, 201, "a webhook can be made");
     t.same(await holdAgainst(honest), [], "what was acknowledged is stored, once");
-    const missing = (): string[] => {
-      const announced = honest.announcedRuns;
-      return honest.acknowledgedRuns.filter((id) => !announced.has(id));
-    };
+    const missing = () => lacking(honest.acknowledgedRuns, honest.announcedRuns);
     t.equal(
       await until(`events of ${missing().length} runs`, () => missing().length === 0, CALM_MS),
       "",

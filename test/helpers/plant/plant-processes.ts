@@ -44,7 +44,7 @@ export async function startCell(
   return service;
 }
 
-/** Waits until so many runs have ended, and everything is in the plant. */
+/** Waits until so many runs have ended, no delivery is tried again, and everything is in the plant. */
 export async function untilShipped(t: Test, cell: ServiceProcess, runs: number): Promise<void> {
   const statuses = ["completed", "failed", "cancelled"];
   await until(t, `${runs} runs`, async () => {
@@ -55,7 +55,8 @@ export async function untilShipped(t: Test, cell: ServiceProcess, runs: number):
   await until(t, "all is shipped", async () => {
     const { text } = await get(cell, "/metrics");
     const shipped = /^inspection_plant_shipped_sequence (\d+)$/m.exec(text)?.[1] ?? "";
-    const isIdle = /^inspection_plant_lag_records 0$/m.test(text) && shipped === before;
+    const isDone = ["plant_lag_records", "webhook_waiting"].every((name) => text.includes(`\ninspection_${name} 0\n`));
+    const isIdle = isDone && shipped === before;
     before = shipped;
     if (!isIdle) await setTimeout(300);
     return isIdle;
