@@ -16,13 +16,12 @@ import { decodeIndex } from "../../../storage/records/record-index.js";
 import { asModel, CellLinkModel, type ModelRun } from "../../helpers/link/cell-link-model.js";
 import { randomCellMessage } from "../../helpers/link/random-cell-message.js";
 import { type Decision, PlainState } from "../../helpers/recorder/plain-state.js";
-import { sized } from "../../helpers/test-size.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20261120);
 t.comment(`TEST_SEED=${seed}`);
 
 t.test("random messages: accepted, refused and folded as a plain model does", async (t) => {
-  const ROUNDS = sized(20, 40);
+  const ROUNDS = 40;
   const counts = { accepted: 0, refused: 0, completed: 0 };
   const codes = new Map<string, number>();
   for (let round = 0; round < ROUNDS; round++) {
