@@ -10,7 +10,7 @@
  * While two secrets overlap, both sign: `t=…,v1=<new>,v1=<old>` and `v1,<new> v1,<old>`. With an Ed25519 key (RFC 8032) the second header is
  * `v1a,<base64 of the signature of the same bytes>` instead.
  */
-import { createHmac, createPrivateKey, type KeyObject, sign } from "node:crypto";
+import { createHmac, createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
 
 export const SERVICE_SIGNATURE_HEADER = "X-Service-Signature";
 const STANDARD_PREFIX = "whsec_";
@@ -69,6 +69,18 @@ let lastKey: { pem: string; key: KeyObject } | undefined;
 function keyOf(pem: string): KeyObject {
   if (lastKey?.pem !== pem) lastKey = { pem, key: createPrivateKey(pem) };
   return lastKey.key;
+}
+
+/** The key of a PEM (SPKI); undefined if it is no Ed25519 public key. */
+export function ed25519PublicKey(pem: string): KeyObject | undefined {
+  // From a private key Node would make the public one. Nobody should pass that around.
+  if (!/^\s*-----BEGIN PUBLIC KEY-----/.test(pem)) return undefined;
+  try {
+    const key = createPublicKey(pem);
+    return key.asymmetricKeyType === "ed25519" ? key : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Whether the secret can sign: after the prefix `whsec_` it must be base64. */

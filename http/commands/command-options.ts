@@ -291,6 +291,10 @@ export const LISTEN_OPTIONS = {
     parse: (text) => text || undefined,
     fallback: null,
   }),
+  "public-key": path(
+    "file with the answer of GET /webhooks/signing-key, or with its key in PEM: verifies events of webhooks with signing ed25519",
+    null,
+  ),
   forward: option<string | undefined>({
     placeholder: "<url>",
     description: "post each event to this URL too, and answer as it does",
@@ -332,7 +336,7 @@ export const EXPORT_OPTIONS = {
 export const BACKUP_OPTIONS = {
   ...STORE_OPTIONS,
   to: path("folder that the backup becomes (required): missing, empty, or a backup of this store", null),
-  "with-damage": toggle("copy a damaged store as it is; without it, damage is an error and the backup of before stays"),
+  "with-damage": toggle("copy a damaged store as it is; without it, damage is an error and the previous backup stays"),
 } as const satisfies OptionDeclarations;
 
 export const REPORT_OPTIONS = {

@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
 import { readFileSync } from "node:fs";
 import t from "tap";
 import {
@@ -70,7 +71,52 @@ t.test("says which check failed", async (t) => {
   t.equal(faultOf(signed({}, good.replace(/t=\d+/, `t=${AT + 1}`))), "signature_mismatch", "the time is signed too");
   const flipped = good.replace(/.$/, (digit) => (digit === "0" ? "1" : "0"));
   t.equal(faultOf(signed({}, flipped)), "signature_mismatch", "one digit");
-  t.throws(() => verifyWebhook(signed({ secret: "" })), TypeError);
+});
+
+t.test("without a usable secret or key nothing is verified: anybody could sign with an empty one", async (t) => {
+  const empty = signatureHeaders(signedBy(""), ID, AT, BODY)["X-Service-Signature"] as string;
+  const prefix = signatureHeaders(signedBy("whsec_"), ID, AT, BODY)["X-Service-Signature"] as string;
+  const refuses = (overrides: object, header: string, message: RegExp) =>
+    t.throws(() => verifyWebhook(signed(overrides, header)), { name: "TypeError", message });
+  for (const secret of ["", [], [""], new Uint8Array(), null, 0]) refuses({ secret }, empty, /^secret must be/);
+  refuses({ secret: "whsec_" }, prefix, /^secret must be/);
+  refuses({ secret: undefined }, empty, /^pass either secret or publicKey/);
+  refuses({ publicKey: "x" }, empty, /^pass either secret or publicKey/);
+  for (const publicKey of ["", "x", [], null]) refuses({ secret: undefined, publicKey }, empty, /^publicKey must be/);
+});
+
+t.test("a public key verifies the signature of Standard Webhooks", async (t) => {
+  const { privateKey, publicKey: key } = generateKeyPairSync("ed25519");
+  const publicKey = key.export({ type: "spki", format: "pem" }).toString();
+  const privatePem = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+  const good = signatureHeaders({ secrets: [SECRET], privateKey: privatePem }, ID, AT, BODY);
+  const options = { publicKey, headers: good, body: BODY, nowSeconds: AT };
+  const fault = (overrides: object, headers: object = {}) =>
+    faultOf({ ...options, headers: { ...good, ...headers }, ...overrides });
+  t.same(verifyWebhook(options), { timestampSeconds: AT });
+  t.equal(fault({ headers: new Headers(good) }), undefined);
+  const other = `v1,${"A".repeat(43)}= v1a,${"A".repeat(86)}==`;
+  t.equal(fault({}, { "webhook-signature": `${other} ${good["webhook-signature"]}` }), undefined, "any of several");
+  t.equal(fault({}, { "webhook-signature": other }), "signature_mismatch");
+  t.equal(fault({ body: "x" }), "signature_mismatch");
+  t.equal(fault({}, { "webhook-id": "another" }), "signature_mismatch");
+  t.equal(fault({}, { "webhook-timestamp": String(AT + 1) }), "signature_mismatch");
+  t.equal(fault({ headers: {} }), "signature_missing");
+  const hmac = signatureHeaders(signedBy(SECRET), ID, AT, BODY);
+  t.equal(fault({ headers: hmac }), "signature_missing", "signed with hmac");
+  const twice = [good["webhook-signature"], good["webhook-signature"]];
+  for (const signature of ["", "v1a", "v1a,?", twice]) {
+    t.equal(fault({}, { "webhook-signature": signature }), "signature_malformed", String(signature));
+  }
+  t.equal(fault({}, { "webhook-timestamp": "now" }), "signature_malformed");
+  t.equal(fault({ nowSeconds: AT + 301 }), "timestamp_too_old");
+  t.equal(fault({ nowSeconds: AT - 301 }), "timestamp_too_new");
+  const another = generateKeyPairSync("ed25519").publicKey.export({ type: "spki", format: "pem" }).toString();
+  t.equal(fault({ publicKey: another }), "signature_mismatch");
+  const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey;
+  for (const wrong of [privatePem, rsa.export({ type: "spki", format: "pem" }).toString()]) {
+    t.throws(() => verifyWebhook({ ...options, publicKey: wrong }), { name: "TypeError", message: /^publicKey must/ });
+  }
 });
 
 t.test("any of several signatures may be of the receiver's secret, while two secrets overlap", async (t) => {

@@ -3,6 +3,7 @@ import {
   DEMO_OPTIONS,
   HUB_OPTIONS,
   KEYS_ADD_OPTIONS,
+  LISTEN_OPTIONS,
   PRODUCERS_REMOVE_OPTIONS,
   SERVE_OPTIONS,
 } from "../../../http/commands/command-options.js";
@@ -20,6 +21,17 @@ function sources(
 }
 
 const resolve = (...given: Parameters<typeof sources>) => resolveOptions(SERVE_OPTIONS, sources(...given));
+
+t.test("`listen` takes what verifies events from each place; an empty variable is none", async (t) => {
+  const here = (...given: Parameters<typeof sources>) => resolveOptions(LISTEN_OPTIONS, sources(...given));
+  const none = { secret: null, "public-key": null, forward: undefined, answer: null };
+  t.strictSame(await here(), { host: "127.0.0.1", port: 9000, ...none });
+  t.match(await here({ "public-key": "key.json" }), { "public-key": "key.json" });
+  t.match(await here({}, { INSPECTION_PUBLIC_KEY: "key.pem" }), { "public-key": "key.pem", secret: null });
+  t.match(await here({}, { INSPECTION_SECRET: "", INSPECTION_PUBLIC_KEY: "" }), { secret: null, "public-key": null });
+  await t.rejects(here({ secret: "" }), { message: '--secret: "" is not allowed; it must be a text' });
+  await t.rejects(here({ "public-key": "" }), { message: /^--public-key: "" is not allowed/ });
+});
 
 t.test("the defaults are those of the contract", async (t) => {
   t.strictSame(await resolve(), {

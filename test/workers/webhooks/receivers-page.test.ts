@@ -20,6 +20,10 @@ const [NOW, OLD] = [0, -301].map(
       "X-Service-Signature"
     ] as string,
 ) as [string, string];
+/** By somebody who bets that the receiver has no secret. */
+const FORGED = signatureHeaders(signedBy(""), "id", Math.floor(Date.now() / 1000), Buffer.from(BODY))[
+  "X-Service-Signature"
+] as string;
 const CASES = [
   [NOW, BODY],
   [NOW, `${BODY} `],
@@ -35,9 +39,14 @@ t.test("verifying in TypeScript, as the page says", async (t) => {
     return `isOurs(${JSON.stringify(headers)}, Buffer.from(${JSON.stringify(body)}))`;
   });
   const script = `${code}\nconsole.log(${calls.join(", ")});`;
-  const env = { ...process.env, WEBHOOK_SECRET: SECRET };
-  const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", script], { env });
-  t.equal(stdout.toString().trim(), EXPECTED, stderr.toString());
+  const printed = (secret: string | undefined, text: string) => {
+    const env = { ...process.env, WEBHOOK_SECRET: secret };
+    const { stdout, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", text], { env });
+    return `${stdout.toString().trim()}${stderr}`;
+  };
+  t.equal(printed(SECRET, script), EXPECTED);
+  const forged = `${code}\nconsole.log(isOurs({ "x-service-signature": "${FORGED}" }, Buffer.from('${BODY}')));`;
+  for (const secret of [undefined, ""]) t.equal(printed(secret, forged), "false", "signed with an empty secret");
 });
 
 t.test("verifying an Ed25519 signature, as the page says", async (t) => {
@@ -67,8 +76,9 @@ t.test("verifying in Python, as the page says", { skip: hasPython ? false : "no 
     const given = signature === null ? "None" : JSON.stringify(signature);
     return `is_ours(${JSON.stringify(SECRET)}, ${given}, bytes.fromhex("${Buffer.from(body).toString("hex")}"))`;
   });
+  calls.push(`is_ours("", "${FORGED}", bytes.fromhex("${Buffer.from(BODY).toString("hex")}"))`);
   const { stdout, stderr } = spawnSync("python3", ["-c", `${code}\nprint(${calls.join(", ")})`]);
-  t.equal(stdout.toString().trim().toLowerCase(), EXPECTED, stderr.toString());
+  t.equal(stdout.toString().trim().toLowerCase(), `${EXPECTED} false`, stderr.toString());
 });
 
 t.test("settings, states and times are the code's", async (t) => {
