@@ -13,12 +13,16 @@ import { freePort } from "../../helpers/system/free-port.js";
 
 const FOLDER = "workers/webhooks/examples";
 const [SECRET, OLD_SECRET] = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "the-one-before"];
-const environment = { ...process.env, WEBHOOK_SECRETS: `${SECRET} ${OLD_SECRET}` };
+/** A space too many is no secret. */
+const environment = { ...process.env, WEBHOOK_SECRETS: ` ${SECRET}  ${OLD_SECRET} ` };
+const MOST_BODY_BYTES = 16 * 1024 * 1024;
 
 interface Example {
   name: string;
   /** Undefined where nothing can run it. @param folder for what is compiled */
   command(folder: string): string[] | undefined;
+  /** Its answer to a body in chunks, which does not say how long it is, and after how many bytes it comes. */
+  inChunks: { status: number; bytes: number };
   /** Ids of the stored events, in the order in which they came. */
   stored(store: string): string[];
 }
@@ -29,6 +33,7 @@ const python = pythonWith("sqlite3");
 const EXAMPLES: Example[] = [
   {
     name: "Python",
+    inChunks: { status: 411, bytes: 0 },
     command: () => (python === undefined ? undefined : [python, join(FOLDER, "receiver.py")]),
     stored: (store) =>
       JSON.parse(
@@ -43,6 +48,8 @@ print(json.dumps([row[0] for row in rows]))`,
   },
   {
     name: "C#",
+    // It reads 64 KiB at a time.
+    inChunks: { status: 413, bytes: MOST_BODY_BYTES + 64 * 1024 },
     command(folder) {
       for (const file of ["receiver.cs", "receiver.csproj"]) copyFileSync(join(FOLDER, file), join(folder, file));
       if (works("dotnet", "--version")) {
@@ -112,16 +119,17 @@ function signed(secret: string, ageSeconds = 0, eventId = EVENT_ID, updatedAt = 
   return { body, headers };
 }
 
-/** A body that is only announced. */
-function announces(url: string, sizeBytes: number): Promise<number | undefined> {
+/** The answer to a body that does not end: one that is only announced, or one that comes in chunks. */
+function answerTo(url: string, headers: Record<string, number | string>, bytes = 0): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
-    const sent = request(url, { method: "POST", headers: { "Content-Length": sizeBytes } });
+    const sent = request(url, { method: "POST", headers });
     sent.once("response", (response) => {
       resolve(response.statusCode);
       sent.destroy();
     });
     sent.once("error", reject);
-    sent.flushHeaders();
+    if (bytes === 0) sent.flushHeaders();
+    else sent.write(Buffer.alloc(bytes));
   });
 }
 
@@ -151,6 +159,13 @@ for (const example of EXAMPLES) {
   t.test(`the receiver in ${example.name}`, { skip }, async (t) => {
     t.comment((command as string[])[0] as string);
     const store = join(temporaryDirectory(t), "events");
+    for (const secrets of [undefined, "", " \t\n ", "whsec_", `${SECRET} whsec_`]) {
+      const [binary, ...args] = [...(command as string[]), store, String(await freePort())];
+      const env = { ...process.env, WEBHOOK_SECRETS: secrets };
+      const { status, stderr } = spawnSync(binary as string, args, { env, encoding: "utf8", timeout: 30_000 });
+      t.equal(status, 1, `it does not start with ${JSON.stringify(secrets)}`);
+      t.match(stderr, /WEBHOOK_SECRETS must have the secret of the webhook/);
+    }
     const receiver = await RunningReceiver.start(t, command as string[], store);
     await serviceDelivers(t, receiver.url);
     const said = [await receiver.says(), await receiver.says()].sort();
@@ -163,7 +178,10 @@ for (const example of EXAMPLES) {
     const changed = signed(SECRET);
     t.equal(await receiver.post(Buffer.concat([changed.body, Buffer.from(" ")]), changed.headers), 401);
     t.equal(await receiver.post(changed.body, {}), 401, "no signature");
-    t.equal(await announces(receiver.url, 17 * 1024 * 1024), 413);
+    t.equal(await status(signed("")), 401, "an empty secret");
+    t.equal(await answerTo(receiver.url, { "Content-Length": MOST_BODY_BYTES + 1 }), 413);
+    const chunked = { "Transfer-Encoding": "chunked" };
+    t.equal(await answerTo(receiver.url, chunked, example.inChunks.bytes), example.inChunks.status);
     t.equal(await status(signed(SECRET)), 204);
     t.equal(await receiver.says(), "ProgramStarted new");
     t.equal(await status(signed(OLD_SECRET)), 204, "the secret before this one");

@@ -1,4 +1,4 @@
-// A receiver of webhooks, to copy from. It needs .NET 6 or newer, and nothing else. README.md beside this file explains it.
+// A receiver of webhooks, to copy from. It needs .NET 8 or newer, and nothing else. README.md beside this file explains it.
 using System;
 using System.Collections.Generic;
 using System.Collections.Specialized;
@@ -15,11 +15,17 @@ static class Receiver
     const long ClockSeconds = 300;
     static readonly HashSet<string> Seen = new HashSet<string>();
 
-    // While a secret is changed: the new one and the old one.
-    static readonly string[] Secrets = Environment.GetEnvironmentVariable("WEBHOOK_SECRETS").Split(' ');
+    static byte[][] Keys; // while a secret is changed: the new one and the old one
 
-    static void Main(string[] arguments)
+    static int Main(string[] arguments)
     {
+        var secrets = Environment.GetEnvironmentVariable("WEBHOOK_SECRETS") ?? "";
+        Keys = secrets.Split((char[])null, StringSplitOptions.RemoveEmptyEntries).Select(KeyOf).ToArray();
+        if (Keys.Length == 0 || Keys.Any(key => key.Length == 0)) // anybody could sign with an empty one
+        {
+            Console.Error.WriteLine("WEBHOOK_SECRETS must have the secret of the webhook");
+            return 1;
+        }
         var events = arguments[0];
         if (File.Exists(events)) Seen.UnionWith(File.ReadLines(events).Select(line => line.Split(' ')[0]));
         var listener = new HttpListener();
@@ -46,6 +52,7 @@ static class Receiver
             status = 503;
         }
         context.Response.StatusCode = status;
+        context.Response.KeepAlive = status == 204; // else the rest of the body is not read
         context.Response.Close();
     }
 
@@ -54,7 +61,12 @@ static class Receiver
         if (request.HttpMethod != "POST") return 405;
         if (request.ContentLength64 > MostBodyBytes) return 413;
         var body = new MemoryStream();
-        request.InputStream.CopyTo(body);
+        var chunk = new byte[64 * 1024];
+        for (int read; (read = request.InputStream.Read(chunk, 0, chunk.Length)) > 0;)
+        {
+            if (body.Length + read > MostBodyBytes) return 413; // it came in chunks, and did not say how long it is
+            body.Write(chunk, 0, read);
+        }
         if (!IsOurs(request.Headers, body.ToArray())) return 401;
         var id = request.Headers["webhook-id"];
         var name = request.Headers["X-Service-Event"];
@@ -82,19 +94,11 @@ static class Receiver
     static bool IsOurs(NameValueCollection headers, byte[] body)
     {
         string id = headers["webhook-id"], time = headers["webhook-timestamp"], signature = headers["webhook-signature"];
-        long seconds;
-        if (id == null || signature == null || !long.TryParse(time, out seconds)) return false;
+        if (id == null || signature == null || !long.TryParse(time, out var seconds)) return false;
         if (Math.Abs(DateTimeOffset.UtcNow.ToUnixTimeSeconds() - seconds) > ClockSeconds) return false;
         var signed = Encoding.UTF8.GetBytes($"{id}.{time}.").Concat(body).ToArray();
-        var given = signature.Split(' ').Where(one => one.StartsWith("v1,")).ToArray();
-        return Secrets.Any(secret =>
-        {
-            using (var hmac = new HMACSHA256(KeyOf(secret)))
-            {
-                var expected = "v1," + Convert.ToBase64String(hmac.ComputeHash(signed));
-                return given.Any(one => IsEqual(one, expected));
-            }
-        });
+        var expected = Keys.Select(key => "v1," + Convert.ToBase64String(new HMACSHA256(key).ComputeHash(signed))).ToArray();
+        return signature.Split(' ').Any(one => expected.Any(other => IsEqual(one, other)));
     }
 
     static byte[] KeyOf(string secret)

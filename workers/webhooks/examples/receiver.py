@@ -2,7 +2,9 @@
 import hashlib, hmac, json, os, re, sqlite3, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-SECRETS = os.environ["WEBHOOK_SECRETS"].split()  # while a secret is changed: the new one and the old one
+SECRETS = os.environ.get("WEBHOOK_SECRETS", "").split()  # while a secret is changed: the new one and the old one
+if not SECRETS or "whsec_" in SECRETS:  # anybody could sign with an empty one
+    sys.exit("WEBHOOK_SECRETS must have the secret of the webhook")
 MOST_BODY_BYTES = 16 * 1024 * 1024  # the service sends at most 12 MiB
 CLOCK_SECONDS = 300
 
@@ -45,10 +47,12 @@ class Receiver(BaseHTTPRequestHandler):
     timeout = 60
 
     def do_POST(self):
-        length = int(self.headers.get("Content-Length", 0))
-        if length > MOST_BODY_BYTES:
+        length = self.headers.get("Content-Length", "")
+        if not re.fullmatch("[0-9]{1,15}", length):  # the service always says how long the body is
+            return self.answer(411)
+        if int(length) > MOST_BODY_BYTES:
             return self.answer(413)
-        body = self.rfile.read(length)
+        body = self.rfile.read(int(length))
         if not is_ours(self.headers.get("X-Service-Signature"), body):
             return self.answer(401)
         event = json.loads(body)
