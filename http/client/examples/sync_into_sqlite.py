@@ -66,4 +66,5 @@ def sync(store):
 if __name__ == "__main__":
     store = sqlite3.connect(FILE)
     store.executescript(SCHEMA)
-    print(f"{sync(store)} runs")
+    count = sync(store)
+    print(f"{count} run{'' if count == 1 else 's'}")

@@ -58,7 +58,7 @@ t.test("readers", { skip: pandas === undefined && "numpy and pandas are not ther
     return stdout;
   };
   t.match(await typed("## A frame in millimetres"), /"points": \d+/);
-  t.match(await typed("## A copy in SQLite"), /^1 runs$/m);
+  t.match(await typed("## A copy in SQLite"), /^1 run$/m);
 });
 
 interface Runs {

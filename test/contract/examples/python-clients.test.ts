@@ -122,7 +122,7 @@ t.test(
     t.equal(await sync(), "0 runs");
     await producer.deliver({ type: "run.finish", id: ids[4] });
     while (!(await isCompleted(4)));
-    t.equal(await sync(), "1 runs");
+    t.equal(await sync(), "1 run");
     const [later, laterChecks] = copy();
     t.same(later[4]?.slice(0, 3), [ids[4], "completed", "passed"]);
     t.equal(later[3]?.[1], "running");
