@@ -1,13 +1,18 @@
 import { execFile, execFileSync, spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
 import * as commandOptions from "../../../http/commands/command-options.js";
 import { environmentName } from "../../../http/commands/resolve-options.js";
+import { MarkdownPage } from "../../helpers/documents/markdown-page.js";
+import { RECEIVER_CERTIFICATE, RECEIVER_PRIVATE_KEY } from "../../helpers/http/test-authority.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const FILE = "http/package/Containerfile";
+const PAGE = new MarkdownPage("http/package/README.md");
 const run = promisify(execFile);
 
 /** Instructions with their words, lines that end with a backslash joined. */
@@ -36,26 +41,50 @@ t.test("the image is for no root, has one volume, and asks whether it lives", as
   t.same(JSON.parse(only("CMD")), ["serve"]);
 
   const words = JSON.parse(/CMD (\[.*\])$/.exec(only("HEALTHCHECK"))?.[1] as string) as string[];
-  const service = await ServiceProcess.startFor(t);
-  const asks = (port: number): Promise<number> =>
-    run(
-      process.execPath,
-      words.slice(1).map((word) => word.replace(":8000/", `:${port}/`)),
-    ).then(
+  const asks = (environment: Record<string, string>): Promise<number> =>
+    run(process.execPath, words.slice(1), { env: { ...process.env, ...environment } }).then(
       () => 0,
       ({ code }: { code: number }) => code,
     );
   t.equal(words[0], "node");
-  t.equal(await asks(service.port), 0, "it answers");
-  await service.end();
-  t.equal(await asks(service.port), 1, "nobody answers");
+  t.match(words.at(-1), /\|\| 8000,/, "the port that it has if nothing is said");
+  const folder = temporaryDirectory(t);
+  const [cert, key] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  writeFileSync(cert, RECEIVER_CERTIFICATE);
+  writeFileSync(key, RECEIVER_PRIVATE_KEY);
+  for (const tls of [{}, { INSPECTION_TLS_CERT: cert, INSPECTION_TLS_KEY: key }]) {
+    const service = await ServiceProcess.startFor(t, { environment: tls });
+    const environment = { ...tls, INSPECTION_PORT: String(service.port) };
+    t.equal(await asks(environment), 0, "it answers");
+    await service.end();
+    t.equal(await asks(environment), 1, "nobody answers");
+  }
 });
 
 const works = (engine: string): boolean => spawnSync(engine, ["info"], { timeout: 60_000 }).status === 0;
 const engine = ["podman", "docker"].find(works);
 
+/** What the guide says to type, with names of the test's own and a free port. Only podman has an option for the format. */
+function guideCommands(engine: string, image: string): string[] {
+  const [block = ""] = PAGE.blocks("## Container", "sh");
+  const here = block
+    .replaceAll(/^podman /gm, `${engine} `)
+    .replaceAll(/ inspection-service(?= |$)/gm, ` ${image}`)
+    .replaceAll(" inspection:/", ` ${image}-data:/`)
+    .replaceAll("8000:8000", "127.0.0.1::8000");
+  return (engine === "docker" ? here.replace(" --format docker", "") : here).trim().split("\n");
+}
+
+t.test("the guide has three commands: build, make a key, serve", async (t) => {
+  t.same(guideCommands("docker", "test-7"), [
+    "docker build -f http/package/Containerfile -t test-7 dist/packages",
+    "docker run --rm -v test-7-data:/inspection test-7 keys add --file /inspection/keys.json --scope read",
+    "docker run -d --read-only --cap-drop all -v test-7-data:/inspection -p 127.0.0.1::8000 test-7",
+  ]);
+});
+
 t.test(
-  "the image is built and serves",
+  "the image is built and serves, by the commands of the guide",
   {
     skip: engine === undefined && "neither podman nor docker runs here",
   },
@@ -64,8 +93,10 @@ t.test(
     execFileSync(process.execPath, [".ci/package/package.mjs"]);
     const image = `inspection-service-test-${process.pid}`;
     const command = (...args: string[]) => run(engine as string, args, { timeout: 300_000 });
+    const typed = async (text: string) => (await run("sh", ["-ec", text], { timeout: 300_000 })).stdout.trim();
+    const [build, addKey, serve] = guideCommands(engine as string, image) as [string, string, string];
     try {
-      await command("build", "-f", FILE, "-t", image, "dist/packages");
+      await typed(build);
     } catch (error) {
       const { stderr } = error as { stderr: string };
       if (/pull|registry|dial tcp|manifest/i.test(stderr))
@@ -73,13 +104,9 @@ t.test(
       throw error;
     }
     t.teardown(() => command("rmi", "-f", image));
-    const volume = `${image}-data`;
-    t.teardown(() => command("volume", "rm", volume));
-    const mounted = ["-v", `${volume}:/inspection`, image];
-    const add = ["keys", "add", "--file", "/inspection/keys.json", "--scope", "read"];
-    const key = (await command("run", "--rm", ...mounted, ...add)).stdout.trim();
-    const serving = ["run", "-d", "--read-only", "--cap-drop", "all", "-p", "127.0.0.1::8000", ...mounted];
-    const id = (await command(...serving)).stdout.trim();
+    t.teardown(() => command("volume", "rm", `${image}-data`));
+    const key = await typed(addKey);
+    const id = await typed(serve);
     t.teardown(() => command("rm", "-f", id));
     const address = (await command("port", id, "8000")).stdout.trim();
     await answers(t, address, key);
