@@ -1,7 +1,7 @@
 /** Runs what the documents tell their readers to type: every request, command and option that they name works as they say. */
 import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import t, { type Test } from "tap";
 import * as commandOptions from "../../http/commands/command-options.js";
@@ -11,13 +11,15 @@ import { NPY_IN_MILLIMETRES } from "../../http/openapi/frame-millimetres.js";
 import { plantStreams } from "../../workers/plant/plant-streams.js";
 import { type Command, commandsOf, fencesOf, inlineCodeOf } from "../helpers/documents/document-text.js";
 import { documentedCell, type Names } from "../helpers/documents/documented-cell.js";
+import { HAS_UWS } from "../helpers/http/fronts-here.js";
+import { RECEIVER_CERTIFICATE, RECEIVER_PRIVATE_KEY } from "../helpers/http/test-authority.js";
 import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
 import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
 import { freePort } from "../helpers/system/free-port.js";
 
 const README = "README.md";
 const GUIDE = "http/README.md";
-/** Documents whose shell commands are run. In all others, only the options that they name are checked. */
+/** Documents whose shell commands are run here. */
 const DOCUMENTS = [
   README,
   GUIDE,
@@ -29,6 +31,23 @@ const DOCUMENTS = [
   README,
   "workers/webhooks/README.md",
 ];
+/** Documents whose shell commands are run by another test in this folder. */
+const RUN_ELSEWHERE: Readonly<Record<string, string>> = {
+  "http/client/examples/README.md": "examples/example-pages",
+  "http/hub/README.md": "plant/guide",
+  "http/monitoring/RUNBOOK.md": "package/debian-package",
+  "http/package/README.md": "package/debian-package",
+  "storage/BACKUP.md": "package/debian-package",
+  "storage/README.md": "commands/store-pages",
+  "workers/cell-link/README.md": "commands/store-pages",
+  "workers/cell-link/examples/README.md": "examples/example-pages",
+  "workers/plant/PLANT.md": "plant/guide",
+  "workers/webhooks/examples/README.md": "examples/example-pages",
+};
+const FOLDERS = ["core", "storage", "workers", "http", ".github"];
+const ALL_DOCUMENTS = FOLDERS.flatMap((folder) =>
+  readdirSync(folder, { recursive: true, encoding: "utf8" }).map((path) => join(folder, path)),
+).filter((path) => path.endsWith(".md"));
 /** Where the documents serve. The test puts the address and folder of its own service in their place. */
 const [URL_IN_DOCUMENTS, RECEIVER_PORT] = ["http://127.0.0.1:8000", "9000"];
 const [DATA_IN_DOCUMENTS, BACKUP_IN_DOCUMENTS] = ["/var/lib/inspection", "/backup/"];
@@ -38,6 +57,8 @@ const TEST_SCRIPT = ".ci/test.mjs";
 const TEST_FILES = readdirSync("dist/test", { recursive: true, encoding: "utf8" }).filter((path) =>
   path.endsWith(".test.js"),
 );
+/** Commands that go on until a signal. They are started, on a free port and with a store of their own. */
+const SERVING_COMMANDS = ["serve", "demo", "listen"];
 /** Commands that need a store which is not being served. */
 const STORE_COMMANDS = ["check", "inspect", "export", "producers"];
 
@@ -49,7 +70,7 @@ const OPTION_NAMES = new Set(
   ),
 );
 /** Options of other programs. */
-const OTHER_OPTIONS = ["help"];
+const OTHER_OPTIONS = ["help", "format", "health-cmd"];
 
 const packageJson = JSON.parse(readFileSync("package.json", "utf8")) as {
   version: string;
@@ -92,16 +113,12 @@ function faultOfOptions(words: readonly string[], declarations: Declarations): s
   return null;
 }
 
-function faultOfService(command: string, words: readonly string[]): string | null {
-  return faultOfOptions(words, command === "demo" ? DEMO_OPTIONS : SERVE_OPTIONS);
-}
-
 /** What npm is asked for is in package.json; the package and its parts have the versions that the documents say. */
 function faultOfNpm(words: readonly string[]): string | null {
   const [command = "", ...rest] = words;
   const [script] = command === "run" ? rest : [command];
   if (packageJson.scripts[script as string] !== undefined) {
-    return rest.includes("--") ? faultOfService("demo", rest.slice(rest.indexOf("--") + 1)) : null;
+    return rest.includes("--") ? faultOfOptions(rest.slice(rest.indexOf("--") + 1), DEMO_OPTIONS) : null;
   }
   if (command === "pack" && rest.length === 0) return null;
   const releases = [
@@ -132,6 +149,8 @@ function cloneFolder(t: Test, service: ServiceProcess): string {
   symlinkSync(resolve("."), join(folder, "node_modules/inspection-results-service"));
   symlinkSync(resolve("dist"), join(folder, "dist"));
   symlinkSync(service.dataDirectory, join(folder, "demo-data"));
+  writeFileSync(join(folder, "cert.pem"), RECEIVER_CERTIFICATE);
+  writeFileSync(join(folder, "key.pem"), RECEIVER_PRIVATE_KEY);
   return folder;
 }
 
@@ -223,11 +242,19 @@ class Reader {
     this.#t.same(words.filter(isUnknown), [], `words that choose tests: ${words.join(" ")}`);
   }
 
+  async #serves(text: string): Promise<void> {
+    if (text.includes("--front uws") && !HAS_UWS)
+      return this.#t.comment(`not started, as no build loads here: ${text}`);
+    const args = text.replaceAll(/ --(?:port|data) \S+/g, "").split(" ");
+    const serving = await ServiceProcess.start({ args, cwd: this.#folder });
+    const { code } = await serving.end();
+    this.#t.equal(code, 0, text);
+    await serving.dispose();
+  }
+
   async #commands(words: string[]): Promise<void> {
     const [command = "", ...rest] = words.map((word) => this.#here(word));
-    if (command === "serve" || command === "demo") this.#t.equal(faultOfService(command, rest), null, words.join(" "));
-    else if (command === "listen")
-      this.#t.equal(faultOfOptions(rest, commandOptions.LISTEN_OPTIONS), null, words.join(" "));
+    if (SERVING_COMMANDS.includes(command)) await this.#serves([command, ...rest].join(" "));
     else if (STORE_COMMANDS.includes(command)) this.#later.push([command, ...rest]);
     else {
       const { code, stdout, stderr } = await runCommand([command, ...rest], {}, process.execPath, this.#folder);
@@ -299,13 +326,20 @@ async function pathsAreThere(t: Test, service: ServiceProcess, { paths }: Interf
   }
 }
 
+t.test("a test runs the commands of each document that has some", (t) => {
+  const withCommands = [README, ...ALL_DOCUMENTS].filter((path) => commandsOf(read(path)).length > 0);
+  t.same(withCommands.sort(), [...new Set([...DOCUMENTS, ...Object.keys(RUN_ELSEWHERE)])].sort());
+  for (const [path, name] of Object.entries(RUN_ELSEWHERE)) {
+    const source = read(`test/contract/${name}.test.ts`);
+    t.ok(source.includes(`"${path}"`) || source.includes(`"${dirname(path)}"`), `${name} reads ${path}`);
+  }
+  t.end();
+});
+
 t.test("options, variables and units in all documents", async (t) => {
-  const documents = ["core", "storage", "workers", "http", ".github"].flatMap((folder) =>
-    readdirSync(folder, { recursive: true, encoding: "utf8" }).map((path) => join(folder, path)),
-  );
   const streams = plantStreams({ replicas: 3, captureDays: 1, captureBytes: null }).map(({ name }) => name);
   const variables = new Set([...[...OPTION_NAMES].map(environmentName), ...streams]);
-  for (const path of [README, ...documents.filter((path) => path.endsWith(".md"))]) {
+  for (const path of [README, ...ALL_DOCUMENTS]) {
     for (const code of inlineCodeOf(read(path))) {
       for (const [, name] of code.matchAll(/(?:^|\s)--([a-z][a-z-]*)/g)) {
         t.ok(OPTION_NAMES.has(name as string) || OTHER_OPTIONS.includes(name as string), `${path}: --${name}`);

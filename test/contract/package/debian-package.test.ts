@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
-import { SERVE_OPTIONS } from "../../../http/commands/command-options.js";
+import { LISTEN_OPTIONS, SERVE_OPTIONS } from "../../../http/commands/command-options.js";
 import { MarkdownPage } from "../../helpers/documents/markdown-page.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { PrivateSystem } from "../../helpers/system/private-system.js";
@@ -166,11 +166,11 @@ t.test("the manual page says what --help says", { skip: cannotMake }, async (t) 
   if (man.error !== undefined) return t.comment("man is not installed: not read by it");
   t.equal(man.stderr, "", "no warning of the typesetter");
   const text = man.stdout.replaceAll(/\s+/g, " ");
-  for (const [name, { description }] of Object.entries(SERVE_OPTIONS)) {
+  for (const [name, { description }] of [SERVE_OPTIONS, LISTEN_OPTIONS].flatMap((one) => Object.entries(one))) {
     t.ok(text.includes(`--${name} `), name);
     t.ok(text.includes(description.replaceAll(/\s+/g, " ")), description);
   }
-  for (const command of ["serve", "demo", "check", "inspect", "export", "keys add", "producers remove"])
+  for (const command of ["serve", "demo", "listen", "check", "inspect", "export", "keys add", "producers remove"])
     t.ok(text.includes(`inspection-service ${command} [options]`), command);
   t.match(text, /What a crash leaves behind \(a torn tail, files that no record names\)/);
 });
@@ -207,6 +207,7 @@ t.test("the Debian package: install, write, restart, upgrade, remove, purge", { 
   t.match(await operator.reads("### Check the results"), /^ok/m);
 
   await isRestored(t, operator);
+  await isMoved(t, operator);
   await restartsByItself(t, operator);
   await upgradesAndGoes(t, operator);
 });
@@ -223,6 +224,17 @@ async function isRestored(t: Test, operator: Operator): Promise<void> {
   t.match(await operator.reads("## A wrong clock", { of: storePage }), /clock: not changed/);
   t.match(await operator.reads("# Runbook", { of: runbook }), /"status":"healthy"/);
   await operator.does(`rm -r ${DATA}-before /backup`);
+}
+
+/** As the same page says. The same system is the new computer: its store is away, and the account has another number. */
+async function isMoved(t: Test, operator: Operator): Promise<void> {
+  const heading = "## Move to another computer";
+  await operator.reads(heading, { of: backupPage, only: /systemctl stop|tar .* -c/ });
+  await operator.does(`mv ${DATA} ${DATA}-old; usermod --uid 4321 inspection`);
+  t.match(await operator.reads(heading, { of: backupPage, only: /tar .* -x|chown|check|systemctl start/ }), /\nok\n$/);
+  t.equal(await operator.runs(), 1);
+  t.equal(await operator.does(`stat -c '%U %u %a' ${DATA} | sort -u`), "inspection 4321 700\n");
+  await operator.does(`rm -r ${DATA}-old`);
 }
 
 /** By a kill, and by the watchdog when it hangs. */

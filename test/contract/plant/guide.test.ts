@@ -17,6 +17,7 @@ import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { freePort } from "../../helpers/system/free-port.js";
 
 const PAGE = new MarkdownPage("workers/plant/PLANT.md");
+const HUB_PAGE = new MarkdownPage("http/hub/README.md");
 const ADDRESSES = ["10.0.0.5:4222", "10.0.0.6:4222", "10.0.0.7:4222", "127.0.0.1:4222", "10.0.0.5:7422"];
 const ROUTES = ["10.0.0.5:6222", "10.0.0.6:6222", "10.0.0.7:6222"];
 const PLACE = /(?:\d+\.){3}\d+:\d{4}|\/(?:etc|var)\/[a-z/]*[a-z]/g;
@@ -66,9 +67,12 @@ class Guide {
   }
 
   /** The section's commands, each as its words. */
-  commands(heading: string): string[][] {
-    const lines = PAGE.blocks(heading, "sh")
+  commands(heading: string, page = PAGE): string[][] {
+    const lines = page
+      .blocks(heading, "sh")
       .join("\n")
+      .replaceAll(/^npx /gm, "")
+      .replaceAll("--port 8000", "--port 0")
       .replaceAll(/\\\n */g, "")
       .split("\n");
     return lines.map((line) => this.#local(line.trim(), 5).split(" ")).filter(([program]) => program !== "");
@@ -153,6 +157,8 @@ t.test("one machine; compare; a disk dies", { skip: noNatsServer }, async (t) =>
   const { serve, hub } = await guide.runAll("## One machine");
   await makeRuns(t, serve, 2);
   await untilCaughtUp(t, hub, 2);
+  const [another = []] = guide.commands("# Hub", HUB_PAGE);
+  await untilCaughtUp(t, (await guide.run(another)) as ServiceProcess, 2);
   const [verify = []] = guide.commands("## Compare");
   t.match(await guide.run(verify), { stdout: /, 0 differences\nok\n$/ });
   await serve.end("SIGKILL");

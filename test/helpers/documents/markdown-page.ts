@@ -33,10 +33,10 @@ export class MarkdownPage {
     );
   }
 
-  /** The fenced blocks of a language in the section, without their fences. */
+  /** The fenced blocks of a language in the section, without their fences and the indentation of these. */
   blocks(heading: string, language: string): string[] {
-    const blocks = this.section(heading).matchAll(new RegExp(`^ *\`\`\`${language}\n(.*?)^ *\`\`\`$`, "gms"));
-    return [...blocks].map(([, code = ""]) => code);
+    const blocks = this.section(heading).matchAll(new RegExp(`^( *)\`\`\`${language}\n(.*?)^ *\`\`\`$`, "gms"));
+    return [...blocks].map(([, indent = "", code = ""]) => code.replaceAll(new RegExp(`^${indent}`, "gm"), ""));
   }
 
   /** The section has this text, which stands where `pattern` matches. */

@@ -16,9 +16,11 @@ export interface Ended {
 }
 
 export interface ProcessOptions {
-  /** Command and options; a data directory, and port 0, are added where they are not given. */
+  /** Command and options; a data directory (not for `listen`), and port 0, are added where they are not given. */
   args?: readonly string[];
   environment?: Readonly<Record<string, string>>;
+  /** Where it runs; default: where the tests do. */
+  cwd?: string;
   /** Compiled script to run in place of the service's own. */
   script?: string;
   /** Default: a temporary folder of its own, removed with `dispose`. */
@@ -111,13 +113,13 @@ export class ServiceProcess {
     this.#ownsDirectory = options.dataDirectory === undefined;
     this.dataDirectory = options.dataDirectory ?? mkdtempSync(join(tmpdir(), "inspection-service-"));
     const args = [...(options.args ?? ["serve"])];
-    if (!args.includes("--data")) args.push("--data", this.dataDirectory);
+    if (!args.includes("--data") && args[0] !== "listen") args.push("--data", this.dataDirectory);
     if (!args.includes("--port")) args.push("--port", "0");
-    const program = [options.script ?? MAIN, ...args];
+    const program = [resolve(options.script ?? MAIN), ...args];
     const [binary, parts] = limited(options.binary ?? process.execPath, program, options.descriptorLimit);
     const command = [...(options.wrap ?? []), binary, ...parts];
     this.#child = spawn(command[0] as string, command.slice(1), {
-      env: cleanEnvironment(options.environment),
+      ...{ cwd: options.cwd, env: cleanEnvironment(options.environment) },
       stdio: ["ignore", "pipe", options.stderrFd ?? "pipe"],
     });
     this.#output = new Output(this.#child);
