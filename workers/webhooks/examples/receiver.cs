@@ -52,7 +52,7 @@ static class Receiver
             status = 503;
         }
         context.Response.StatusCode = status;
-        context.Response.KeepAlive = status == 204; // else the rest of the body is not read
+        context.Response.KeepAlive = status == 204; // else some of the body may still be to come
         context.Response.Close();
     }
 
