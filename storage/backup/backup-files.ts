@@ -9,14 +9,14 @@ export class BackupFiles {
   linkedFiles = 0;
   copiedFiles = 0;
   copiedBytes = 0;
-  /** A file was taken from the backup of before. */
+  /** A file was taken from the previous backup. */
   hasReused = false;
   readonly fileSystem: FileSystem;
   /** The store. */
   readonly from: string;
   /** The folder that is being filled. */
   readonly to: string;
-  /** The backup of before, for files that cannot be linked to those of the store. */
+  /** The previous backup, for files that cannot be linked to those of the store. */
   readonly previous: string | null;
   readonly #folders = new Set<string>();
 
@@ -40,7 +40,7 @@ export class BackupFiles {
    * Puts a file durably into the backup, in place of one that may be there.
    *
    * @param isFinal the service never writes to it again: so both may share it
-   * @param isSame says whether the backup of before has the same file; default: its size tells
+   * @param isSame says whether the previous backup has the same file; default: its size tells
    * @returns false when the store has no such file
    */
   async put(name: string, isFinal: boolean, isSame = () => this.#hasSameSize(name)): Promise<boolean> {

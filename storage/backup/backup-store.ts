@@ -105,7 +105,7 @@ async function made(
       ...(options.onProgress && { onProgress: options.onProgress }),
     });
     const { lastSequence } = check.summary;
-    // The disk of the backup of before may be the one that is damaged: so everything is copied anew.
+    // The disk of the previous backup may be the one that is damaged: so everything is copied anew.
     if (!check.ok && files.hasReused) continue;
     if (!check.ok && !options.withDamage) throw damaged(check);
     if (present !== null && present.lastSequence > lastSequence) {
@@ -120,7 +120,7 @@ async function made(
     const { linkedFiles, copiedFiles, copiedBytes } = files;
     return { path, lastSequence, linkedFiles, copiedFiles, copiedBytes, check };
   }
-  throw new Error("the last attempt takes nothing from the backup of before");
+  throw new Error("the last attempt takes nothing from the previous backup");
 }
 
 function damaged({ findings, summary }: CheckResult): BackupError {

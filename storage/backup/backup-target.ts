@@ -27,7 +27,7 @@ export interface BackupTarget {
   path: string;
   /** Is being written, or is left from a backup that did not end. */
   incompletePath: string;
-  /** The backup of before, for the moment in which the new one takes its place. */
+  /** The previous backup, for the moment in which the new one takes its place. */
   previousPath: string;
 }
 
@@ -57,7 +57,7 @@ export async function backupTarget(
 }
 
 /**
- * What the present backup says of itself; null when there is none. If a backup was killed while it took its place, the one of before is put back. So
+ * What the present backup says of itself; null when there is none. If a backup was killed while it took its place, the previous one is put back. So
  * the caller has the lock: another backup may be between its two renames.
  *
  * @throws BackupError as `backupTarget`
