@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import t from "tap";
 import { verifyWebhook } from "../../core/webhook/verify-webhook.js";
-import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
+import { axeFindings, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell } from "../helpers/browser/console-cell.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 import { type ReceivedRequest, startReceiver } from "../helpers/webhooks/receiver.js";
@@ -129,6 +129,138 @@ t.test("webhook form: the secret is stored as it was typed", inBrowser, async (t
   await page.context().close();
 });
 
+t.test("webhook form: headers are added, kept and replaced", inBrowser, async (t) => {
+  const browser = await startBrowser(t);
+  const service = await ServiceProcess.startFor(t);
+  const cell = await ConsoleCell.start(service);
+  t.teardown(() => cell.close());
+  const receiver = await startReceiver();
+  t.teardown(() => receiver.close());
+  const url = `http://127.0.0.1:${service.port}/console/webhooks`;
+  const { page, faults } = await openPage(browser, url, {}, [/a status of 422/]);
+  const button = (name: string) => page.getByRole("button", { name, exact: true });
+  const namesAt = async (path: string) => (await cell.get<{ header_names: string[] }>(path)).header_names;
+  const tested = async () => {
+    await button("Test").click();
+    await page.getByText("The receiver took the test event: it answered 204.").waitFor();
+    const { "x-api-key": key, "x-site": site } = (receiver.requests.at(-1) as ReceivedRequest).headers;
+    return { key, site };
+  };
+
+  await button("New webhook").click();
+  await fillIn(page, { Name: "MES", Address: receiver.url }, {});
+  t.equal(await page.getByLabel("Replace").count(), 0, "a new one has none to replace");
+  await button("Add a header").focus();
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("Host~/");
+  await page.keyboard.press("Tab");
+  await page.keyboard.type("a key");
+  await button("Create").click();
+  await page.getByText("Must be absent: it is no name of a header").waitFor();
+  t.equal(await page.getByLabel("Header 1", { exact: true }).getAttribute("aria-invalid"), "true");
+  t.equal(await page.getByLabel("Value 1").getAttribute("type"), "password");
+  t.same(await axeFindings(page), []);
+  await page.getByLabel("Header 1", { exact: true }).fill("X-Api-Key");
+  t.equal(await page.getByText("Must be absent").count(), 0, "the fault was that of the other name");
+  await button("Add a header").click();
+  await fillIn(page, { "Header 2": "X-Site", "Value 2": "north" }, {});
+  await button("Add a header").click();
+  await page.getByLabel("Header 3", { exact: true }).fill("X-Other");
+  await button("Remove header 3").click();
+  t.equal(await page.locator(":focus").textContent(), "Add a header");
+  await button("Add a header").click();
+  await button("Create").click();
+  await page.waitForURL(/\/webhooks\/[^/]+$/);
+  const path = `/webhooks/${page.url().split("/").at(-1)}`;
+  t.same(await namesAt(path), ["X-Api-Key", "X-Site"], "an empty row is none");
+  t.equal(await fact(page, "Headers"), "X-Api-Key, X-Site");
+  t.same(await tested(), { key: "a key", site: "north" });
+
+  await button("Edit").click();
+  await page.getByText("Their values cannot be read.").waitFor();
+  t.equal(await button("Add a header").count(), 0);
+  await page.getByLabel("Retries").fill("7");
+  await save(page);
+  t.same(await tested(), { key: "a key", site: "north" }, "they stay as they are");
+
+  await button("Edit").click();
+  await page.getByLabel("Replace them all").check();
+  for (const number of [1, 2]) {
+    await button("Add a header").click();
+    await fillIn(page, { [`Header ${number}`]: "X-Api-Key", [`Value ${number}`]: "another" }, {});
+  }
+  await button("Save").click();
+  await page.getByText("Must be given once.").first().waitFor();
+  await button("Remove header 2").click();
+  await save(page);
+  t.same(await tested(), { key: "another", site: undefined }, "all of them are replaced");
+
+  await button("Edit").click();
+  await page.getByLabel("Replace them all").check();
+  await save(page);
+  t.same(await namesAt(path), [], "by none");
+  t.same(faults, []);
+  await page.context().close();
+});
+
+t.test("webhook form: Ed25519 needs no secret, and its public key is there to copy", inBrowser, async (t) => {
+  const browser = await startBrowser(t);
+  const service = await ServiceProcess.startFor(t);
+  const cell = await ConsoleCell.start(service);
+  t.teardown(() => cell.close());
+  const { page, faults } = await openPage(browser, `http://127.0.0.1:${service.port}/console/webhooks`);
+  const secret = page.getByLabel("Secret (empty: not signed)");
+  const publicKey = page.getByLabel("Public key for the receiver");
+  const signingAt = async (path: string) => {
+    const { signing, has_secret } = await cell.get<{ signing: string; has_secret: boolean }>(path);
+    return { signing, has_secret };
+  };
+
+  await page.getByRole("button", { name: "New webhook" }).click();
+  await fillIn(page, { Name: "MES", Address: "http://127.0.0.1:9/" }, {});
+  await secret.fill("a secret");
+  t.equal(await publicKey.count(), 0);
+  await page.getByLabel("Signature").selectOption({ label: "Ed25519, with the key of this service" });
+  await secret.waitFor({ state: "detached" });
+  await publicKey.waitFor();
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.waitForURL(/\/webhooks\/[^/]+$/);
+  const path = `/webhooks/${page.url().split("/").at(-1)}`;
+  t.same(await signingAt(path), { signing: "ed25519", has_secret: false }, "what was typed before is not sent");
+  t.equal(await fact(page, "Signed"), "with Ed25519");
+  const key = await cell.get<{ public_key: string; public_key_pem: string }>("/webhooks/signing-key");
+  t.equal(await publicKey.inputValue(), key.public_key);
+  t.equal(await page.getByLabel("The same key as PEM").inputValue(), key.public_key_pem);
+  await publicKey.focus();
+  t.equal(await page.evaluate("getSelection().toString()"), key.public_key, "Ctrl+C copies it");
+  t.same(await axeFindings(page), []);
+
+  await page.getByRole("button", { name: "Edit" }).click();
+  t.equal(await publicKey.count(), 1, "the page shows it, so the form does not");
+  await page.getByLabel("Signature").selectOption({ label: "HMAC, with a secret" });
+  await secret.fill("a secret");
+  await save(page);
+  await publicKey.waitFor({ state: "detached" });
+  t.same(await signingAt(path), { signing: "hmac", has_secret: true });
+
+  await page.getByRole("button", { name: "Edit" }).click();
+  await page.getByLabel("Signature").selectOption({ label: "Ed25519, with the key of this service" });
+  await page.getByLabel("New secret").waitFor();
+  await save(page);
+  t.equal(await fact(page, "Signed"), "with Ed25519 and with a secret", "it goes on to sign for X-Service-Signature");
+  t.same(faults, []);
+  await page.context().close();
+});
+
+/** What the head of the page says of the webhook. */
+async function fact(page: Page, word: string): Promise<string | null> {
+  return page
+    .locator(".fact-list div")
+    .filter({ has: page.locator("dt", { hasText: new RegExp(`^${word}$`) }) })
+    .locator("dd")
+    .textContent();
+}
+
 type Fields = Readonly<Record<string, string>>;
 type Boxes = Readonly<Record<string, boolean>>;
 
@@ -162,32 +294,3 @@ async function settingsAt(cell: ConsoleCell, path: string): Promise<Record<strin
   const webhook = await cell.get<Record<string, unknown>>(path);
   return Object.fromEntries(SETTINGS.map((name) => [name, webhook[name]]));
 }
-
-t.test("webhook page: what failed is sent again", inBrowser, async (t) => {
-  const browser = await startBrowser(t);
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
-  let status = 503;
-  const receiver = await startReceiver((_, response) => response.writeHead(status).end());
-  t.teardown(() => receiver.close());
-  const { id } = await cell.post<{ id: string }>("/webhooks", {
-    ...{ name: "MES", url: receiver.url, subscribed_events: ["ProgramFailed"] },
-  });
-  await cell.post(`/webhooks/${id}/test`, {});
-  status = 204;
-  const url = `http://127.0.0.1:${service.port}/console/webhooks/${id}`;
-  const { page, faults } = await openPage(browser, url, {}, [/a status of 422 .*resend/]);
-  await page.getByText("0 delivered, 1 failed").waitFor();
-  await page.getByText("the receiver answered 503").first().waitFor();
-  await page.getByRole("button", { name: "Resend", exact: true }).click();
-  await page.getByLabel("Span").selectOption("the last day");
-  await page.getByRole("button", { name: "Send them" }).click();
-  await page.getByText("Resend done: 1 of 1 attempted, 1 delivered, 0 failed.").waitFor();
-  t.equal(receiver.requests.length, 2);
-  await page.getByRole("button", { name: "Resend", exact: true }).click();
-  await page.getByRole("button", { name: "Send them" }).click();
-  await page.getByText(/at least one delivery matches/).waitFor();
-  t.same(faults, []);
-  await page.context().close();
-});

@@ -23,6 +23,7 @@ export type DeliveryDetail = Schemas["WebhookDeliveryDetailResponse"];
 export type DeliverySummary = Schemas["WebhookDeliverySummary"];
 export type StartedResend = Schemas["ResendResponse"];
 export type Resend = Schemas["ResendStateResponse"];
+export type SigningKey = Schemas["SigningKeyResponse"];
 export type TestResult = Schemas["TestWebhookResponse"];
 export type Health = Schemas["SystemStateResponse"];
 export type Frame = Schemas["CapturedFrameResponse"];

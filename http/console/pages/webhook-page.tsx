@@ -13,6 +13,7 @@ import { Section, Text, Time } from "../ui/values.js";
 import { DeliveryList } from "./webhooks/delivery-list.js";
 import { ReadOnlyNote } from "./webhooks/read-only-note.js";
 import { ResendPanel } from "./webhooks/resend-panel.js";
+import { PublicKey } from "./webhooks/signing-fields.js";
 import { WebhookForm } from "./webhooks/webhook-form.js";
 
 export function WebhookPage({ webhookId }: { webhookId: string }) {
@@ -26,7 +27,12 @@ export function WebhookPage({ webhookId }: { webhookId: string }) {
         {(data) => <Settings webhook={data} resource={webhook} tested={() => setTests(tests + 1)} />}
       </Loaded>
       {/* The deliveries of a deleted webhook stay readable. */}
-      <DeliveryList webhookId={webhookId} version={tests} />
+      <DeliveryList
+        webhookId={webhookId}
+        version={tests}
+        // Its figures and last times are those of the deliveries below.
+        loaded={() => webhook.data.peek() !== undefined && void webhook.reload()}
+      />
     </>
   );
 }
@@ -62,7 +68,14 @@ function Settings({ webhook, resource, tested }: SettingsProps) {
             word="A failure"
             fact={webhook.on_failure_mode === "WARN" ? "is noted in the run's event log" : "shows in the delivery only"}
           />
+          <Fact word="Headers" fact={webhook.header_names.join(", ")} />
           <Fact word="Last 24 hours" fact={dayOf(webhook)} />
+          <div>
+            <dt>Last success</dt>
+            <dd>
+              <Time at={webhook.last_success_at} />
+            </dd>
+          </div>
           {webhook.last_failure_at !== null && (
             <div>
               <dt>Last failure</dt>
@@ -78,6 +91,7 @@ function Settings({ webhook, resource, tested }: SettingsProps) {
             </dd>
           </div>
         </dl>
+        {webhook.signing === "ed25519" && <PublicKey />}
         <Actions webhook={webhook} edit={() => setIsEditing(true)} tested={tested} />
         <ResendPanel webhook={webhook} changed={tested} />
       </header>

@@ -47,8 +47,15 @@ function useNewState(): (run: RunSummary) => boolean {
   };
 }
 
-/** @param version changes when something was posted */
-export function DeliveryList({ webhookId, version }: { webhookId: string; version: number }) {
+interface DeliveryListProps {
+  webhookId: string;
+  /** Changes when something was posted. */
+  version: number;
+  /** The list has been read. */
+  loaded(): void;
+}
+
+export function DeliveryList({ webhookId, version, loaded }: DeliveryListProps) {
   const { query } = place.value;
   const filter: Filter = { status: query.get("status") ?? "", event: query.get("event") ?? "" };
   const before = query.get("before") ?? undefined;
@@ -60,6 +67,7 @@ export function DeliveryList({ webhookId, version }: { webhookId: string; versio
   const isNewState = useNewState();
   useReloadOnChange(found, (run) => isNewest && !isFiltered && isNewState(run));
   useEffect(() => void (version > 0 && found.reload()), [version]);
+  useEffect(() => void (found.data.value !== undefined && loaded()), [found.data.value]);
   const isPending = found.data.value?.deliveries.some(({ status }) => status === "pending") ?? false;
   // No change of a run tells when a delivery comes to a state, or that one of an earlier state of the run was made.
   const searchMs = isNewest || isPending ? SEARCH_PAUSE_MS : null;

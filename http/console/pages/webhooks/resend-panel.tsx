@@ -1,8 +1,11 @@
 /** Sends again what a receiver did not get. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { type ApiError, getJson, type Resend, type StartedResend, sendJson, type Webhook } from "../../data/api.js";
+import { type ApiError, type Resend, type StartedResend, sendJson, type Webhook } from "../../data/api.js";
+import { useReloadWhileSeen } from "../../data/reload-while-seen.js";
+import { useResource } from "../../data/resource.js";
 import { isReadOnly } from "../../data/session.js";
 import { serviceNowMs } from "../../data/times.js";
+import { place, setQuery } from "../../router.js";
 import { sentence } from "../../ui/states.js";
 
 const SPANS_HOURS = {
@@ -21,34 +24,43 @@ interface ResendPanelProps {
 
 export function ResendPanel({ webhook, changed }: ResendPanelProps) {
   const dialog = useRef<HTMLDialogElement>(null);
-  const [path, setPath] = useState<string>();
-  const [resend, setResend] = useState<Resend>();
+  // The address names it: the service has no list of resends, and the page may be loaded again.
+  const id = place.value.query.get("resend");
+  const path = id === null ? null : `/webhooks/${webhook.id}/resends/${encodeURIComponent(id)}`;
+  const resend = useResource<Resend>(path);
   const [fault, setFault] = useState("");
-  const failed = (error: unknown): void => setFault(sentence((error as ApiError).message));
-  const isRunning = path !== undefined && (resend === undefined || resend.state === "running");
+  const figures = resend.data.value;
+  const error = resend.error.value;
+  const isRunning = path !== null && (figures === undefined ? error === undefined : figures.state === "running");
+  useReloadWhileSeen(resend, isRunning ? LOOK_MS : null);
+  useEffect(() => void (figures !== undefined && changed()), [figures]);
   useEffect(() => {
-    if (path === undefined || !isRunning) return;
-    const look = async (): Promise<void> => {
-      try {
-        setResend(await getJson<Resend>(path));
-        changed();
-      } catch (error) {
-        failed(error);
-      }
-    };
-    const timer = setInterval(() => void look(), LOOK_MS);
-    return () => clearInterval(timer);
-  }, [path, isRunning]);
+    // That another one runs is old when it has ended.
+    if (!isRunning) setFault("");
+  }, [isRunning]);
+  const failed = (error: unknown): void => setFault(sentence((error as ApiError).message));
+  const show = (resend: string | undefined): void => {
+    // Somebody may have gone to another page meanwhile.
+    if (dialog.current !== null) setQuery({ resend }, true);
+  };
   const begin = async (event: SubmitEvent): Promise<void> => {
     const form = new FormData(event.currentTarget as HTMLFormElement);
     setFault("");
-    setResend(undefined);
-    setPath(undefined);
+    show(undefined);
     const since = new Date(serviceNowMs() - Number(form.get("hours")) * 3_600_000).toISOString();
     try {
       const body = { since, statuses: form.getAll("statuses") };
-      const { resend_id } = await sendJson<StartedResend>("POST", `/webhooks/${webhook.id}/resend`, body);
-      setPath(`/webhooks/${webhook.id}/resends/${resend_id}`);
+      show((await sendJson<StartedResend>("POST", `/webhooks/${webhook.id}/resend`, body)).resend_id);
+    } catch (error) {
+      failed(error);
+      // If another one runs, the error names it.
+      show((error as ApiError).params.resend_id);
+    }
+  };
+  const cancel = async (): Promise<void> => {
+    try {
+      await sendJson("DELETE", path as string);
+      await resend.reload();
     } catch (error) {
       failed(error);
     }
@@ -60,13 +72,16 @@ export function ResendPanel({ webhook, changed }: ResendPanelProps) {
           Resend
         </button>
         {isRunning && (
-          <button type="button" onClick={() => void sendJson("DELETE", path).catch(failed)}>
+          <button type="button" disabled={isReadOnly.value} onClick={() => void cancel()}>
             Cancel the resend
           </button>
         )}
       </p>
-      <p role="status" class={fault === "" ? "note" : "fault"}>
-        {fault === "" ? wordsOf(resend, isRunning) : fault}
+      <p role="alert" class="fault">
+        {fault === "" && error !== undefined ? sentence(error.message) : fault}
+      </p>
+      <p role="status" class="note">
+        {figures === undefined ? "" : wordsOf(figures)}
       </p>
       <dialog ref={dialog} aria-labelledby="resend-question">
         <form method="dialog" onSubmit={(event) => void begin(event)}>
@@ -111,9 +126,7 @@ function Question({ close }: { close(): void }) {
   );
 }
 
-function wordsOf(resend: Resend | undefined, isRunning: boolean): string {
-  if (resend === undefined) return isRunning ? "The resend has begun." : "";
-  const { deliveries, attempted, delivered, failed, state } = resend;
+function wordsOf({ deliveries, attempted, delivered, failed, state }: Resend): string {
   const figures = `${attempted} of ${deliveries} attempted, ${delivered} delivered, ${failed} failed`;
   return `Resend ${state === "running" ? "under way" : state}: ${figures}.`;
 }

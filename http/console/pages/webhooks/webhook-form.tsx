@@ -2,6 +2,9 @@ import { useState } from "preact/hooks";
 import { ApiError, sendJson, type Webhook, type WebhookRequest } from "../../data/api.js";
 import { isReadOnly } from "../../data/session.js";
 import { sentence } from "../../ui/states.js";
+import { Fault, type Faults, Field, focus } from "./form-fields.js";
+import { HeaderFields, headersOf } from "./header-fields.js";
+import { SigningFields } from "./signing-fields.js";
 
 const EVENTS = ["ProgramStarted", "ProgramCompleted", "ProgramFailed", "ProgramCancelled"] as const;
 
@@ -12,13 +15,14 @@ interface WebhookFormProps {
   cancel(): void;
 }
 
-/** What the service says of the fields, by their name; what belongs to no field under "". */
-function faultsOf(error: unknown): Record<string, string> {
+/** What the service says of the fields, by their name, and of each header; what belongs to no field under "". */
+function faultsOf(error: unknown): Faults {
   if (!(error instanceof ApiError)) return { "": (error as Error).message };
   const { field, allowed, faults } = error.params;
   const each = faults ?? (field === undefined || allowed === undefined ? [] : [{ field, allowed }]);
   if (each.length === 0) return { "": sentence(error.message) };
-  return Object.fromEntries(each.map((one) => [one.field.split("/")[0] as string, `Must be ${one.allowed}.`]));
+  const fieldOf = (field: string) => (field.startsWith("headers/") ? field : (field.split("/")[0] as string));
+  return Object.fromEntries(each.map((one) => [fieldOf(one.field), `Must be ${one.allowed}.`]));
 }
 
 /** The body of the request. An empty secret keeps the one that there is; the box beside it removes it. */
@@ -27,6 +31,7 @@ function requestOf(form: FormData, isNew: boolean): WebhookRequest {
   const number = (name: string) => (text(name) === "" ? null : Number(text(name)));
   // As it was typed: the receiver has the same spaces.
   const secret = String(form.get("secret") ?? "");
+  const headers = headersOf(form);
   return {
     name: text("name"),
     url: text("url"),
@@ -36,6 +41,8 @@ function requestOf(form: FormData, isNew: boolean): WebhookRequest {
     delivery_timeout_seconds: number("delivery_timeout_seconds"),
     retry_backoff_seconds: number("retry_backoff_seconds"),
     max_retries: number("max_retries"),
+    signing: text("signing") as NonNullable<WebhookRequest["signing"]>,
+    ...(headers !== undefined && { headers }),
     ...(secret !== "" && { secret }),
     ...(!isNew && form.has("remove_secret") && { secret: null }),
   };
@@ -64,14 +71,15 @@ async function saved(webhook: Webhook, request: WebhookRequest): Promise<Webhook
 export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps) {
   // When the settings are read again, the form stays as it was opened: a field must not change unseen.
   const [webhook] = useState(latest);
-  const [faults, setFaults] = useState<Record<string, string>>({});
+  const [faults, setFaults] = useState<Faults>({});
   const [isSending, setIsSending] = useState(false);
   const isNew = webhook === undefined;
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
-    const body = requestOf(new FormData(event.currentTarget as HTMLFormElement), isNew);
+    const form = new FormData(event.currentTarget as HTMLFormElement);
     setIsSending(true);
     try {
+      const body = requestOf(form, isNew);
       if (isNew) done(await sendJson<Webhook>("POST", "/webhooks", body));
       else done(await saved(webhook, body));
     } catch (error) {
@@ -105,18 +113,10 @@ export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps)
         })}
         {field("max_retries", "Retries", { type: "number", defaultValue: webhook?.max_retries ?? 3 })}
       </div>
-      {field(
-        "secret",
-        webhook?.has_secret
-          ? "New secret (empty: stays as it is; the old one signs too for a day)"
-          : "Secret (empty: not signed)",
-        {
-          type: "password",
-          autocomplete: "new-password",
-        },
-      )}
+      <SigningFields webhook={webhook} faults={faults} />
+      <HeaderFields names={webhook?.header_names ?? []} faults={faults} />
       <Settings webhook={webhook} />
-      <Fault name="" faults={faults} />
+      <Fault fault={faults[""]} />
       <p class="buttons">
         <button type="submit" class="primary" disabled={isSending || isReadOnly.value}>
           {isNew ? "Create" : "Save"}
@@ -129,33 +129,6 @@ export function WebhookForm({ webhook: latest, done, cancel }: WebhookFormProps)
   );
 }
 
-interface FieldProps {
-  name: string;
-  label: string;
-  attributes: Record<string, unknown>;
-  faults: Record<string, string>;
-}
-
-function Field({ name, label, attributes, faults }: FieldProps) {
-  return (
-    <label>
-      {label}
-      <input
-        name={name}
-        {...attributes}
-        aria-invalid={faults[name] !== undefined}
-        aria-describedby={faults[name] === undefined ? undefined : `fault-${name}`}
-      />
-      <Fault name={name} faults={faults} />
-    </label>
-  );
-}
-
-/** The form has come up: the keyboard goes on in it. */
-function focus(input: HTMLInputElement | null): void {
-  input?.focus();
-}
-
 function Box({ name, words, isOn }: { name: string; words: string; isOn: boolean }) {
   return (
     <label>
@@ -165,18 +138,9 @@ function Box({ name, words, isOn }: { name: string; words: string; isOn: boolean
   );
 }
 
-function Fault({ name, faults }: { name: string; faults: Readonly<Record<string, string>> }) {
-  const fault = faults[name];
-  return fault === undefined ? null : (
-    <span class="fault" role="alert" id={`fault-${name}`}>
-      {fault}
-    </span>
-  );
-}
-
 interface EventsProps {
   webhook: Webhook | undefined;
-  faults: Readonly<Record<string, string>>;
+  faults: Faults;
 }
 
 function Events({ webhook, faults }: EventsProps) {
@@ -196,7 +160,7 @@ function Events({ webhook, faults }: EventsProps) {
           {name}
         </label>
       ))}
-      <Fault name="subscribed_events" faults={faults} />
+      <Fault fault={faults.subscribed_events} />
     </fieldset>
   );
 }
