@@ -18,8 +18,8 @@ export function SigningFields({ webhook, faults }: SigningFieldsProps) {
       <label>
         Signature
         <select name="signing" value={signing} onChange={(event) => setSigning(event.currentTarget.value)}>
-          <option value="hmac">HMAC, with a secret</option>
-          <option value="ed25519">Ed25519, with the key of this service</option>
+          <option value="hmac">HMAC</option>
+          <option value="ed25519">Ed25519</option>
         </select>
       </label>
       {(signing === "hmac" || hasSecret) && (
