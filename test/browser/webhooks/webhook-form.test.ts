@@ -1,10 +1,10 @@
 import type { Page } from "playwright-core";
 import t from "tap";
-import { verifyWebhook } from "../../core/webhook/verify-webhook.js";
-import { axeFindings, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
-import { ConsoleCell } from "../helpers/browser/console-cell.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
-import { type ReceivedRequest, startReceiver } from "../helpers/webhooks/receiver.js";
+import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
+import { axeFindings, inBrowser, openPage, startBrowser } from "../../helpers/browser/console-browser.js";
+import { ConsoleCell } from "../../helpers/browser/console-cell.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { type ReceivedRequest, type Receiver, startReceiver } from "../../helpers/webhooks/receiver.js";
 
 /** What a person sees in the form, by the label of each field. */
 const FIELDS = {
@@ -139,17 +139,7 @@ t.test("webhook form: headers are added, kept and replaced", inBrowser, async (t
   const url = `http://127.0.0.1:${service.port}/console/webhooks`;
   const { page, faults } = await openPage(browser, url, {}, [/a status of 422/]);
   const button = (name: string) => page.getByRole("button", { name, exact: true });
-  const fillRow = async (number: number, name: string, value: string) => {
-    await page.getByLabel(`Header ${number}`, { exact: true }).fill(name);
-    await page.getByLabel(`Value ${number}`).fill(value);
-  };
   const namesAt = async (path: string) => (await cell.get<{ header_names: string[] }>(path)).header_names;
-  const tested = async () => {
-    await button("Test").click();
-    await page.getByText("The receiver took the test event: it answered 204.").waitFor();
-    const { "x-api-key": key, "x-site": site } = (receiver.requests.at(-1) as ReceivedRequest).headers;
-    return { key, site };
-  };
 
   await button("New webhook").click();
   await fillIn(page, { Name: "MES", Address: receiver.url }, {});
@@ -167,7 +157,7 @@ t.test("webhook form: headers are added, kept and replaced", inBrowser, async (t
   await page.getByLabel("Header 1", { exact: true }).fill("X-Api-Key");
   t.equal(await page.getByText("Must be absent").count(), 0, "the fault was that of the other name");
   await button("Add a header").click();
-  await fillRow(2, "X-Site", "north");
+  await fillRow(page, 2, "X-Site", "north");
   await button("Add a header").click();
   await page.getByLabel("Header 3", { exact: true }).fill("X-Other");
   await button("Remove header 3").click();
@@ -179,26 +169,26 @@ t.test("webhook form: headers are added, kept and replaced", inBrowser, async (t
   const path = `/webhooks/${page.url().split("/").at(-1)}`;
   t.same(await namesAt(path), ["X-Api-Key", "X-Site"], "an empty row is none");
   t.equal(await fact(page, "Headers"), "X-Api-Key, X-Site");
-  t.same(await tested(), { key: "a key", site: "north" });
+  t.same(await tested(page, receiver), { key: "a key", site: "north" });
 
   await button("Edit").click();
   await page.getByText("Their values cannot be read.").waitFor();
   t.equal(await button("Add a header").count(), 0);
   await page.getByLabel("Retries").fill("7");
   await save(page);
-  t.same(await tested(), { key: "a key", site: "north" }, "they stay as they are");
+  t.same(await tested(page, receiver), { key: "a key", site: "north" }, "they stay as they are");
 
   await button("Edit").click();
   await page.getByLabel("Replace them all").check();
   for (const number of [1, 2]) {
     await button("Add a header").click();
-    await fillRow(number, "X-Api-Key", "another");
+    await fillRow(page, number, "X-Api-Key", "another");
   }
   await button("Save").click();
   await page.getByText("Must be given once.").first().waitFor();
   await button("Remove header 2").click();
   await save(page);
-  t.same(await tested(), { key: "another", site: undefined }, "all of them are replaced");
+  t.same(await tested(page, receiver), { key: "another", site: undefined }, "all of them are replaced");
 
   await button("Edit").click();
   await page.getByLabel("Replace them all").check();
@@ -256,6 +246,19 @@ t.test("webhook form: Ed25519 needs no secret, and its public key is there to co
   t.same(faults, []);
   await page.context().close();
 });
+
+async function fillRow(page: Page, number: number, name: string, value: string): Promise<void> {
+  await page.getByLabel(`Header ${number}`, { exact: true }).fill(name);
+  await page.getByLabel(`Value ${number}`).fill(value);
+}
+
+/** What the receiver gets of two headers with a test event. */
+async function tested(page: Page, receiver: Receiver) {
+  await page.getByRole("button", { name: "Test", exact: true }).click();
+  await page.getByText("The receiver took the test event: it answered 204.").waitFor();
+  const { "x-api-key": key, "x-site": site } = (receiver.requests.at(-1) as ReceivedRequest).headers;
+  return { key, site };
+}
 
 /** What the head of the page says of the webhook. */
 async function fact(page: Page, word: string): Promise<string | null> {

@@ -1,9 +1,9 @@
 import type { Page } from "playwright-core";
 import t from "tap";
-import { inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
-import { ConsoleCell } from "../helpers/browser/console-cell.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
-import { startReceiver } from "../helpers/webhooks/receiver.js";
+import { inBrowser, openPage, startBrowser } from "../../helpers/browser/console-browser.js";
+import { ConsoleCell } from "../../helpers/browser/console-cell.js";
+import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { startReceiver } from "../../helpers/webhooks/receiver.js";
 
 t.test("webhook page: what failed is sent again", inBrowser, async (t) => {
   const browser = await startBrowser(t);
