@@ -22,6 +22,7 @@ export class HubInFront {
   /** By it the test of the suites sees that they are served by a hub. */
   #isSaid = false;
   #markUs = 0;
+  #lastSequence = 0;
 
   /**
    * Ships a record, in parts if it is large.
@@ -37,13 +38,14 @@ export class HubInFront {
     let read: ReadMessage | null = null;
     for (let part = 1; part <= parts; part++) {
       const piece = bytes.subarray((part - 1) * BATCH_BYTES, part * BATCH_BYTES);
-      const range = { firstSequence: sequence, lastSequence: sequence, previousSequence: sequence - 1 };
+      const range = { firstSequence: sequence, lastSequence: sequence, previousSequence: this.#lastSequence };
       const fields = { ...range, count: 1, part, parts };
       const header = encodeFields(messageFields(fields, piece));
       const message = logMessage(logSubject(CELL, STORE_ID), header, piece, ++this.#streamSequence, updatedAtUs);
-      read = this.#reader.read(message, () => undefined);
+      read = this.#reader.read(message, () => ({ cell: CELL, lastSequences: { [CELL]: this.#lastSequence } }));
     }
     if (read === null || read.fault !== null) throw new Error(read?.fault ?? "the record has no last part");
+    this.#lastSequence = sequence;
     const { records, ...own } = read;
     this.#markUs = Math.max(this.#markUs + 1, updatedAtUs);
     const index = encodePlantMessage({

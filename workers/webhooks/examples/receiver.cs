@@ -67,7 +67,11 @@ static class Receiver
             if (body.Length + read > MostBodyBytes) return 413; // it came in chunks, and did not say how long it is
             body.Write(chunk, 0, read);
         }
-        if (!IsOurs(request.Headers, body.ToArray())) return 401;
+        if (!IsOurs(request.Headers, body.ToArray()))
+        {
+            Console.WriteLine("refused: none of the secrets signed it, or long ago");
+            return 401;
+        }
         var id = request.Headers["webhook-id"];
         var name = request.Headers["X-Service-Event"];
         lock (Seen)

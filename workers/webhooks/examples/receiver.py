@@ -54,6 +54,7 @@ class Receiver(BaseHTTPRequestHandler):
             return self.answer(413)
         body = self.rfile.read(int(length))
         if not is_ours(self.headers.get("X-Service-Signature"), body):
+            print("refused: none of the secrets signed it, or long ago", flush=True)
             return self.answer(401)
         event = json.loads(body)
         try:
