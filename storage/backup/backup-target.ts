@@ -4,7 +4,7 @@ import { BACKUP_FILE, FORMAT_FILE } from "../disk/data-directory.js";
 import { realPathOf } from "../disk/file-system.js";
 import { FileSystemError, orWhereMissing } from "../disk/file-system-error.js";
 import type { FileSystem } from "../disk/file-system-interface.js";
-import { readWholeFile } from "../disk/whole-files.js";
+import { readWholeFile, replaceFile } from "../disk/whole-files.js";
 
 /** A backup that was not made. The message says why, in one line. */
 export class BackupError extends Error {
@@ -72,6 +72,10 @@ export async function takeUp(
     await fileSystem.syncDirectory(dirname(path));
   }
   const present = await presentIn(fileSystem, path, store);
+  const folder = basename(path);
+  // It was renamed since it was made. Its note says whose it is, if this backup is killed while it has its other name.
+  if (present !== null && present.folder !== folder)
+    await replaceFile(fileSystem, path, BACKUP_FILE, encodeNote({ ...present, folder }));
   if (present === null && (await fileSystem.statusOf(path)) !== null) {
     // It shows now whether another folder can take the place of the empty one. A mount point, for example, cannot be renamed.
     await fileSystem.rename(path, previousPath).catch((error: Error) => {

@@ -21,10 +21,9 @@ export class DeliveryList {
   readonly #createdAtUs: TypedColumn<Float64Array>;
   readonly #statuses: TypedColumn<Uint8Array>;
   readonly #rows = new TypedColumn(Uint32Array, LIST_CHUNK);
-  /** Of each of the last minutes, at its number modulo their count: the minute's number, and what was created in it. */
-  readonly #minutes = new Uint32Array(DAY_MINUTES);
-  readonly #delivered = new Uint32Array(DAY_MINUTES);
-  readonly #failed = new Uint32Array(DAY_MINUTES);
+  /** By the minute of creation, for the newest day at least. */
+  readonly #delivered = new Map<number, number>();
+  readonly #failed = new Map<number, number>();
   #lastSuccessAtUs = 0;
   #lastFailureAtUs = 0;
   #lastError: string | null = null;
@@ -52,11 +51,9 @@ export class DeliveryList {
   /** A record of the delivery came. @param before its status until now @param bytes of the record, as `deliveryError` takes them */
   changed(row: number, before: number, places: DeliveryPlaces, bytes: Uint8Array): void {
     const { status, updatedAtUs, deliveredAtUs, firstFailedAtUs } = places;
-    const slot = this.#slotOf(Math.floor(this.#createdAtUs.get(row) / MINUTE_US));
-    if (slot !== undefined) {
-      this.#count(slot, before, -1);
-      this.#count(slot, status, 1);
-    }
+    const minute = Math.floor(this.#createdAtUs.get(row) / MINUTE_US);
+    this.#count(minute, before, -1);
+    this.#count(minute, status, 1);
     this.#lastSuccessAtUs = Math.max(this.#lastSuccessAtUs, deliveredAtUs);
     const failedAtUs = status === FAILED ? updatedAtUs : firstFailedAtUs;
     if (failedAtUs <= this.#lastFailureAtUs) return;
@@ -82,12 +79,12 @@ export class DeliveryList {
   figures(nowUs: number): WebhookFigures {
     const fromUs = nowUs - DAY_MINUTES * MINUTE_US;
     const fromMinute = Math.floor(fromUs / MINUTE_US);
-    let [delivered, failed] = [0, 0];
-    for (let slot = 0; slot < DAY_MINUTES; slot++) {
-      if ((this.#minutes[slot] as number) <= fromMinute) continue;
-      delivered += this.#delivered[slot] as number;
-      failed += this.#failed[slot] as number;
-    }
+    const since = (counts: ReadonlyMap<number, number>): number => {
+      let sum = 0;
+      for (const [minute, count] of counts) if (minute > fromMinute) sum += count;
+      return sum;
+    };
+    let [delivered, failed] = [since(this.#delivered), since(this.#failed)];
     // Of the minute in which the 24 hours begin, only the later rows count.
     const end = this.#placeOf((fromMinute + 1) * MINUTE_US);
     for (let at = this.#placeOf(fromUs); at < end; at++) {
@@ -106,21 +103,13 @@ export class DeliveryList {
     return lowerBound(0, this.#rows.length, (at) => this.#createdAtUs.get(this.#rows.get(at)) < timeUs);
   }
 
-  /** Where the minute is counted; undefined for one more than a day before the newest. */
-  #slotOf(minute: number): number | undefined {
-    const slot = minute % DAY_MINUTES;
-    const present = this.#minutes[slot] as number;
-    if (present > minute) return undefined;
-    if (present < minute) {
-      this.#minutes[slot] = minute;
-      this.#delivered[slot] = 0;
-      this.#failed[slot] = 0;
-    }
-    return slot;
-  }
-
-  #count(slot: number, status: number, change: 1 | -1): void {
+  #count(minute: number, status: number, change: 1 | -1): void {
     const counts = status === DELIVERED ? this.#delivered : status === FAILED ? this.#failed : undefined;
-    if (counts !== undefined) (counts[slot] as number) += change;
+    if (counts === undefined) return;
+    counts.set(minute, (counts.get(minute) ?? 0) + change);
+    for (const old of counts.keys()) {
+      if (old > minute - DAY_MINUTES) break;
+      counts.delete(old);
+    }
   }
 }

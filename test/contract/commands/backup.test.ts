@@ -245,6 +245,20 @@ t.test("good backups beside it stay: of another store, and of another folder", a
   }
 });
 
+t.test("a backup that was renamed is put back under its new name after a kill", async (t) => {
+  const data = await madeStore(t);
+  const folder = temporaryDirectory(t);
+  const [old, to] = [join(folder, "old"), join(folder, "monday")];
+  await backupOn({}, data, old);
+  renameSync(old, to);
+  const rename = (from: string, place: string): Promise<void> =>
+    from.endsWith(".incomplete") ? Promise.reject(new Error("killed")) : nodeFileSystem.rename(from, place);
+  await t.rejects(backupOn({ rename }, data, to), { message: "killed" });
+  t.same(readdirSync(folder), ["monday.previous"]);
+  t.match(await backupOn({}, data, to), { check: { ok: true } });
+  t.same(readdirSync(folder), ["monday"]);
+});
+
 t.test("an empty folder is taken, and stays as it is where no backup is made", async (t) => {
   const data = await madeStore(t);
   const to = join(temporaryDirectory(t), "backup");

@@ -336,13 +336,13 @@ function bytesOf(
   return "bytes" in amount ? amount.bytes : Math.floor(totalBytes * amount.share);
 }
 
-/** Rounded so coarsely that the row does not change with every write. */
 /** The free room that ends a level. It lies halfway to an empty disk at most, so that every level can end. */
 function endOf({ lowBytes, criticalBytes, totalBytes }: Measure, level: "low" | "critical"): number {
   const bytes = level === "low" ? lowBytes : criticalBytes;
   return Math.min(bytes * (1 + HYSTERESIS), (bytes + totalBytes) / 2);
 }
 
+/** Rounded so coarsely that the row does not change with every write. */
 function amount(bytes: number): string {
   return bytes >= 10 * GIB ? `${(bytes / GIB).toFixed(1)} GiB` : `${Math.round(bytes / MIB)} MiB`;
 }

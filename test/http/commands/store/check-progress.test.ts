@@ -23,12 +23,8 @@ t.test("on a terminal one line is written anew, and is gone in the end", async (
   t.equal(texts.at(-1), "\r\u001b[K");
 });
 
-t.test("elsewhere a line comes every ten seconds, and none of a check that is soon done", async (t) => {
-  t.strictSame(written(false).slice(0, 2), [
-    "checked 10000 of 120000 bytes (8%), 1000 records\n",
-    "checked 20000 of 120000 bytes (16%), 2000 records\n",
-  ]);
-  t.equal(written(false).length, 11);
+t.test("elsewhere nothing is written", async (t) => {
+  t.same(written(false), []);
 });
 
 t.test("the command tells how far it is, up to the end of the store", async (t) => {
@@ -51,12 +47,13 @@ t.test("the command tells how far it is, up to the end of the store", async (t) 
   const printed: string[] = [];
   const isOk = await check(
     { data: service.dataDirectory, json: true, "reset-clock": false },
-    new CheckProgressLine({ isTTY: false, write: (text) => texts.push(text) }, minutes),
+    new CheckProgressLine({ isTTY: true, write: (text) => texts.push(text) }, minutes),
     (line) => printed.push(line),
   );
   t.equal(isOk, true);
   t.equal(printed.length, 1, "the result");
   t.ok(texts.length > 0);
-  for (const text of texts) t.match(text, /^checked \d+ of \d+ bytes \(\d+%\), \d+ records\n$/);
-  t.match(texts.at(-1), /\((?:99|100)%\), 2[1-9] records/);
+  const lines = texts.slice(0, -1);
+  for (const text of lines) t.match(text, /checked \d+ of \d+ bytes \(\d+%\), \d+ records$/);
+  t.match(lines.at(-1), /\((?:99|100)%\), 2[1-9] records/);
 });
