@@ -8,6 +8,7 @@ import { MarkdownPage } from "../../helpers/documents/markdown-page.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { listOf } from "../../helpers/list-of.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { type ReceivedRequest, startReceiver } from "../../helpers/webhooks/receiver.js";
 
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
@@ -46,10 +47,12 @@ class Follower {
 
 /** Runs what the guide says below the heading. @param names its variables; it learns the id of a resend */
 async function runBlocks(t: Test, heading: string, names: Record<string, string>): Promise<void> {
+  const cwd = temporaryDirectory(t);
   for (const block of GUIDE.blocks(heading, "sh")) {
-    const script = `curl() { command curl -sSf "$@"; }\n${block}`;
+    // The test of all documents starts the commands that go on.
+    const script = `curl() { command curl -sSf "$@"; }\n${block.replace(/^npx .* listen .*$/gm, "")}`;
     const env = { ...process.env, ...names };
-    const { stdout } = await promisify(execFile)("bash", ["-ec", script], { env });
+    const { stdout } = await promisify(execFile)("bash", ["-ec", script], { cwd, env, timeout: 60_000 });
     t.pass(block);
     if (stdout.includes('"resend_id"')) names.RESEND = String(JSON.parse(stdout).resend_id);
   }
