@@ -11,8 +11,8 @@ export const LIMITS = {
   /** Points of a frame's overview: a screen has about 2 million pixels, and 4 million points are 16 MB. */
   overviewPoints: { default: 1_000_000, minimum: 10_000, maximum: 4_000_000 },
   /**
-   * Different names in a program's statistics: of checks, and of defects with their severities. An answer can be shown and
-   * compared with so many; more of them mean that names hold serial numbers or times.
+   * Different names of checks in a program's statistics, as many as a run may have; and as many again of defects with
+   * their severities. An answer can be shown and compared with so many; more mean that names hold serial numbers or times.
    */
   statisticsNames: 10_000,
   /** Trend buckets of one check, and of all checks of an answer together: some 20 MB of JSON. */

@@ -89,7 +89,7 @@ export function tooManyNames(): ServiceError {
   const most = LIMITS.statisticsNames;
   return new ServiceError(
     "invalid_parameter",
-    `the program's checks and defects have more than ${most} different names in this time: ask for one check, or for less time`,
+    `the program's checks, or its defects, have more than ${most} different names in this time: ask for one check, or for less time`,
     {
       field: "check",
       in: "query",

@@ -79,7 +79,8 @@ export class ProgramSummary {
   readonly #mostValues: number;
   #values = 0;
   #mostBuckets: number = LIMITS.trendBuckets;
-  #names = 0;
+  /** Different kinds of defects, and severities of them. */
+  #defectNames = 0;
   #runCount = 0;
   /** The newest segment that it has seen, and the record of its last run there. */
   #base = 0;
@@ -214,8 +215,8 @@ export class ProgramSummary {
   #placeOf(name: string): number {
     const known = this.#placesOfChecks.get(name);
     if (known !== undefined) return known;
-    this.#countName();
     const place = this.#checks.length;
+    if (place === LIMITS.statisticsNames) throw new TooManyNamesError();
     this.#placesOfChecks.set(name, place);
     const counts = CHECK_STATUSES.map(() => 0);
     const series = { running: new RunningValues(), sorted: new SortedValues() };
@@ -248,7 +249,7 @@ export class ProgramSummary {
       const severity = text(figures.severities[at] as number);
       let counted = this.defects.get(type);
       if (counted === undefined) {
-        this.#countName();
+        this.#countDefectName();
         counted = { type, defects: 0, runs: 0, severities: new Map(), lastRun: 0 };
         this.defects.set(type, counted);
       }
@@ -257,14 +258,14 @@ export class ProgramSummary {
       counted.lastRun = this.#runCount;
       if (severity === null) continue;
       const known = counted.severities.get(severity);
-      if (known === undefined) this.#countName();
+      if (known === undefined) this.#countDefectName();
       counted.severities.set(severity, (known ?? 0) + 1);
     }
   }
 
-  #countName(): void {
-    this.#names++;
-    if (this.#names > LIMITS.statisticsNames) throw new TooManyNamesError();
+  #countDefectName(): void {
+    this.#defectNames++;
+    if (this.#defectNames > LIMITS.statisticsNames) throw new TooManyNamesError();
   }
 }
 

@@ -354,9 +354,11 @@ t.test("10,000 different names of checks: all of them, with a shorter trend each
     status: "passed" as const,
     value: at,
   }));
-  for (let run = 0; run < 12; run++) await store.add({ checks });
+  const defects = [{ type: "dent", severity: "minor" }];
+  for (let run = 0; run < 12; run++) await store.add({ checks, defects });
   const found = await statisticsOf(store);
-  t.equal(found.checks.length, 10_000);
+  t.equal(found.checks.length, 10_000, "defects have names of their own");
+  t.equal(found.defects.length, 1);
   t.same([...new Set(found.checks.map(({ trend }) => trend.length))], [6], "100,000 buckets together at most");
   t.equal((await statisticsOf(store, { check: "check 77" })).checks[0]?.trend.length, 12);
   await store.add({ checks: [{ name: "one more", status: "passed" }] });
