@@ -4,6 +4,7 @@ import { IN_3D, inBrowser, openPage, startBrowser } from "../helpers/browser/con
 import { ConsoleCell, check, PROGRAM } from "../helpers/browser/console-cell.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
 import { isFullSize } from "../helpers/test-size.js";
+import { until } from "../helpers/until.js";
 
 /** From here on the pages have two columns. */
 const COLUMNS_FROM_PX = 1_120;
@@ -101,13 +102,13 @@ t.test("the keyboard reaches everything in the order of the page, and shows wher
 });
 
 async function walk(t: Test, page: Page, name: string, width: number): Promise<void> {
-  let stops: Stop[];
-  let before: number;
-  do {
-    before = await page.evaluate<number>(BEGIN);
+  let stops: Stop[] = [];
+  // What came during the walk may lie behind it: then the walk begins anew.
+  await until(`a walk of ${name} in which nothing comes`, async () => {
+    const before = await page.evaluate<number>(BEGIN);
     stops = await press(page, "Tab");
-    // What came during the walk may lie behind it: then the walk begins anew.
-  } while ((await page.evaluate<number>(COUNT)) !== before);
+    return (await page.evaluate<number>(COUNT)) === before;
+  });
   const isBack = (at: number): boolean => {
     const [before, { left, bottom }] = stops.slice(at - 1, at + 1) as [Stop, Stop];
     return bottom <= before.top && (width < COLUMNS_FROM_PX || left < before.right);
@@ -131,10 +132,11 @@ async function walk(t: Test, page: Page, name: string, width: number): Promise<v
 /** Presses the key until the focus leaves the page. */
 async function press(page: Page, key: string): Promise<Stop[]> {
   const stops: Stop[] = [];
-  for (;;) {
+  await until("the focus leaves the page", async () => {
     await page.keyboard.press(key);
     const stop = await page.evaluate<Stop | null | undefined>(stopOf(key));
-    if (stop === null) return stops;
-    if (stop !== undefined) stops.push(stop);
-  }
+    if (stop) stops.push(stop);
+    return stop === null;
+  });
+  return stops;
 }

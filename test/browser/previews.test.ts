@@ -3,6 +3,7 @@ import t, { type Test } from "tap";
 import { inBrowser, type OpenPage, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell } from "../helpers/browser/console-cell.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
+import { until } from "../helpers/until.js";
 
 t.test("a preview that could not be read is read again", inBrowser, async (t) => {
   const browser = await startBrowser(t);
@@ -38,7 +39,11 @@ async function heal(t: Test, open: OpenPage, path: string, field: string, reads:
   await page.goto(path);
   await lost;
   const picture = page.locator(`${field} img`);
-  while (!(await picture.isVisible())) await page.clock.fastForward("00:10");
+  await until(
+    `the picture at ${path}`,
+    () => picture.isVisible(),
+    () => page.clock.fastForward("00:10"),
+  );
   t.same(faults, []);
   await page.context().close();
 }

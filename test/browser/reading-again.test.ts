@@ -11,6 +11,7 @@ import {
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
 import { nextId } from "../helpers/link/link-messages.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
+import { until } from "../helpers/until.js";
 
 t.test("when a page reads again, and when it does not", inBrowser, async (t) => {
   const browser = await startBrowser(t);
@@ -47,11 +48,12 @@ async function askAgain(t: Test, cell: ConsoleCell, open: OpenPage): Promise<voi
   await page.clock.install();
   await cell.play({ serialNumber: "SN-NEW", end: "none" });
   // The connection and the three changes of the run cause four reads at most: the others are made again by the page itself.
-  while (refused < 6) await page.clock.fastForward("01:00");
+  const aMinute = () => page.clock.fastForward("01:00");
+  await until("six refused reads", () => refused >= 6, aMinute);
   await page.locator(".fault-box").getByText("Busy.").waitFor();
   t.ok(await parts.getByText("SN-OLD").isVisible(), "what was read stays in view");
   await page.unroute(list);
-  while (!(await parts.getByText("SN-NEW").isVisible())) await page.clock.fastForward("01:00");
+  await until("the new part", () => parts.getByText("SN-NEW").isVisible(), aMinute);
   await page.locator(".fault-box").waitFor({ state: "detached" });
   t.same(faults, []);
   await page.context().close();
@@ -175,7 +177,11 @@ async function searchDeliveries(t: Test, cell: ConsoleCell, open: OpenPage): Pro
   await page.clock.install();
   await cell.play({});
   const found = page.locator(".delivery-list").getByText("ProgramCompleted");
-  while (!(await found.isVisible())) await page.clock.fastForward("00:10");
+  await until(
+    "the failed delivery",
+    () => found.isVisible(),
+    () => page.clock.fastForward("00:10"),
+  );
   t.same(faults, []);
   await page.context().close();
 }

@@ -2,6 +2,7 @@ import t, { type Test } from "tap";
 import { axeFindings, inBrowser, type OpenPage, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
+import { until } from "../helpers/until.js";
 
 const LONG = `${"0123456789".repeat(1_000)} the end`;
 
@@ -162,8 +163,9 @@ async function readLongText(t: Test, cell: ConsoleCell, open: OpenPage, others: 
   const scrolledPx = () => dialog.locator(".scroll").evaluate<number, { scrollTop: number }>((box) => box.scrollTop);
   await page.setViewportSize({ width: 320, height: 400 });
   // Until the box has its new size, there is nothing to scroll.
-  do await page.keyboard.press("End");
-  while ((await scrolledPx()) === 0);
+  const toEnd = () => page.keyboard.press("End");
+  await toEnd();
+  await until("the box scrolls", async () => (await scrolledPx()) > 0, toEnd);
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
   t.equal(await isFocused(), true, "the keyboard goes on where it was");

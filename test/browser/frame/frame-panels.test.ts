@@ -5,6 +5,7 @@ import { FrameCell, madeCapture, SMALL, surface } from "../../helpers/browser/fr
 import { cameraAfter, FrameView, isLit, pixelsPerMm, screenColours, share } from "../../helpers/browser/frame-view.js";
 import { readPly } from "../../helpers/captures/ply-reader.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { until } from "../../helpers/until.js";
 
 /** All of the surface is above it, so it is yellow, as the chosen mark is. */
 const YELLOW = "range=-2,-1";
@@ -126,10 +127,11 @@ async function listDefects(t: Test, view: FrameView, frameId: string): Promise<v
   t.equal(await page.locator(".frame-side > *").first().getAttribute("aria-label"), "Defects");
   await page.getByLabel("Height is drawn").fill("2");
   // The browser scrolls a little later, and not at all while the page is shorter than the window.
-  while ((await page.evaluate<number>("scrollY")) === 0) {
+  const isScrolled = async () => (await page.evaluate<number>("scrollY")) > 0;
+  await until("the page scrolls", isScrolled, async () => {
     await page.mouse.wheel(0, 2_000);
     await view.untilDrawn();
-  }
+  });
   const { y, height } = await view.box();
   t.ok(y >= 0 && y + height <= 800, `the cloud stays in sight while settings are changed: from ${y} to ${y + height}`);
   await page.evaluate("scrollTo(0, 0)");

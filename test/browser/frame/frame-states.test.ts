@@ -6,6 +6,7 @@ import { IN_3D, inBrowser, openPage, startBrowser, untilTrue } from "../../helpe
 import { FrameCell, madeCapture, type TakenFrame } from "../../helpers/browser/frame-cell.js";
 import { FrameView } from "../../helpers/browser/frame-view.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { until } from "../../helpers/until.js";
 
 const SIZE = { width: 120, lines: 80, hasLuminance: false };
 const UNKNOWN = "01900000-0000-7000-8000-00000000dead";
@@ -115,12 +116,11 @@ async function followRun(t: Test, browser: Browser, service: ServiceProcess, cel
 }
 
 async function untilRemoved(service: ServiceProcess, runId: string): Promise<void> {
-  for (;;) {
+  await until("a file is removed", async () => {
     const response = await fetch(`http://127.0.0.1:${service.port}/runs/${runId}/files`);
     const files = (await response.json()) as { deleted_at: string | null }[];
-    if (files.some(({ deleted_at: at }) => at !== null)) return;
-    await new Promise((resolve) => setTimeout(resolve, 100));
-  }
+    return files.some(({ deleted_at: at }) => at !== null);
+  });
 }
 
 async function withoutHeights(
@@ -203,7 +203,7 @@ async function manyPreviews(
   await page.getByRole("link", { name: "System" }).click();
   await page.getByText("dispatcher").first().waitFor();
   // The browser lets go of it a little later than it is told to.
-  while (await isThere()) await page.waitForURL(/system/);
+  await until("the browser lets go of it", async () => !(await isThere()));
   t.same(faults, []);
   await page.context().close();
 }

@@ -1,6 +1,7 @@
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, seriesAppend } from "../link/link-messages.js";
 import type { ServiceProcess } from "../process/service-process.js";
+import { until } from "../until.js";
 
 export const PROGRAM = "01900000-0000-7000-8000-000000000001";
 export const PROGRAM_NAME = "Housing top";
@@ -102,13 +103,12 @@ export class ConsoleCell {
 
   /** The view comes after the acknowledgement: until then there may be no such run. */
   async #untilEnded(id: string): Promise<void> {
-    for (;;) {
+    await until(`the end of run ${id}`, async () => {
       const response = await fetch(`http://127.0.0.1:${this.#port}/runs/${id}`);
       const run = (await response.json()) as { completed_at?: string | null };
-      if (response.ok && run.completed_at !== null) return;
       if (!response.ok && response.status !== 404) throw new Error(`GET /runs/${id}: ${response.status}`);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
+      return response.ok && run.completed_at !== null;
+    });
   }
 
   async get<Shape>(path: string): Promise<Shape> {

@@ -4,6 +4,7 @@ import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { batchPayload, type Capture } from "../../../workers/demo-cell/steps/capture.js";
 import { nextId } from "../link/link-messages.js";
 import type { ServiceProcess } from "../process/service-process.js";
+import { until } from "../until.js";
 
 const PROGRAM = "01900000-0000-7000-8000-0000000000f4";
 const BATCH_LINES = 200;
@@ -145,7 +146,7 @@ export class FrameCell {
 
   /** What was acknowledged may not be shown yet. */
   async #until<Shape>(path: string, isSo: (answer: Shape) => boolean): Promise<void> {
-    while (!isSo(await this.get<Shape>(path))) await new Promise((resolve) => setTimeout(resolve, 50));
+    await until(path, async () => isSo(await this.get<Shape>(path)));
   }
 
   async get<Shape>(path: string): Promise<Shape> {

@@ -1,4 +1,3 @@
-import { setTimeout as pause } from "node:timers/promises";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import {
   frameBegin,
@@ -10,9 +9,9 @@ import {
   seriesAppend,
 } from "../link/link-messages.js";
 import type { ServiceProcess } from "../process/service-process.js";
+import { until } from "../until.js";
 
 const LINES = 8;
-const POLL_MS = 20;
 
 /** Names that the documents use for ids and the like, with what they stand for in this cell. */
 export type Names = Record<string, string>;
@@ -38,17 +37,16 @@ export async function documentedCell(service: ServiceProcess): Promise<Names> {
   await producer.deliver({ type: "run.finish", id: run });
   await producer.close();
   const url = `${base}/runs/${run}`;
-  for (;;) {
+  let etag = "";
+  await until("seven files of the run", async () => {
     const answer = await fetch(url);
     const { files, status } = (await answer.json()) as { files: { name: string }[]; status: string };
+    etag = answer.headers.get("etag") ?? "";
     // Five of the frame, one of the series, and the report.
-    if (status === "completed" && files.length === 7) {
-      const [mark, etag] = ["2026-01-31T12:00:00.000000Z", answer.headers.get("etag") as string];
-      return {
-        ...{ RUN: run, FRAME: frame, PROGRAM: PROGRAM_ID, STEP: "1", NAME: "report.pdf", SERIAL: "SN-0042" },
-        ...{ MARK: mark, ETAG: etag },
-      };
-    }
-    await pause(POLL_MS);
-  }
+    return status === "completed" && files.length === 7;
+  });
+  return {
+    ...{ RUN: run, FRAME: frame, PROGRAM: PROGRAM_ID, STEP: "1", NAME: "report.pdf", SERIAL: "SN-0042" },
+    ...{ MARK: "2026-01-31T12:00:00.000000Z", ETAG: etag },
+  };
 }

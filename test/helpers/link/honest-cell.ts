@@ -2,6 +2,7 @@ import { Agent, request } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import type { ServiceProcess } from "../process/service-process.js";
+import { until } from "../until.js";
 import { type Receiver, startReceiver } from "../webhooks/receiver.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, PROGRAM_ID, programPut } from "./link-messages.js";
 
@@ -67,8 +68,10 @@ export class HonestCell {
   async largePaths(runId: string): Promise<string[]> {
     const ofWebhook = `/webhooks/${this.#webhookId}/deliveries`;
     let deliveryId: string | undefined;
-    while (deliveryId === undefined)
+    await until("a delivery", async () => {
       deliveryId = JSON.parse((await this.ask("GET", `${ofWebhook}?limit=1`)).body.toString())[0]?.id;
+      return deliveryId !== undefined;
+    });
     const run = `/runs/${runId}`;
     return [`${run}/quality-report`, run, `/webhook-deliveries/${deliveryId}`, ofWebhook, "/programs?limit=1000"];
   }

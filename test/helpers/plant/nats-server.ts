@@ -2,13 +2,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout } from "node:timers/promises";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import type { Test } from "tap";
 import { LOG_STREAM } from "../../../workers/plant/log-message.js";
 import { PlantClient, type StoredMessage } from "../../../workers/plant/plant-client.js";
 import { temporaryDirectory } from "../recorder/recorder-harness.js";
+import { until } from "../until.js";
 
 /** A NATS server's binary; `.ci/run` fetches one (.ci/nats-server.sh). */
 export const SERVER = process.env.TEST_NATS_SERVER ?? "";
@@ -60,11 +60,11 @@ export class NatsServer {
     this.#process = child;
     let written = "";
     // The server makes its file of ports first, and writes it a moment later.
-    while (!written.endsWith("}")) {
+    await until("the ports of the NATS server", () => {
       if (child.exitCode !== null) throw new Error(readFileSync(join(this.#directory, "nats.log"), "utf8"));
-      await setTimeout(10);
       for (const name of portFiles(ports)) written = readFileSync(join(ports, name), "utf8").trimEnd();
-    }
+      return written.endsWith("}");
+    });
     this.#port = Number(new URL(JSON.parse(written).nats[0]).port);
   }
 

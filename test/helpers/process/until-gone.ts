@@ -1,8 +1,8 @@
-import { setTimeout as pause } from "node:timers/promises";
+import { until } from "../until.js";
 
 /** Resolves when no process has this id any more. */
 export async function untilGone(pid: number): Promise<void> {
-  while (!isGone(pid)) await pause(5);
+  await until(`the end of process ${pid}`, () => isGone(pid));
 }
 
 function isGone(pid: number): boolean {

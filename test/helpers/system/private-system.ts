@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Test } from "tap";
 import { temporaryDirectory } from "../recorder/recorder-harness.js";
+import { until } from "../until.js";
 
 const POLL_MS = 50;
 /** What may reach the machine outside is not started: it would set its clock, its modules, its devices. */
@@ -155,9 +156,10 @@ export class PrivateSystem {
 }
 
 async function firstChildOf({ pid }: ChildProcess): Promise<number> {
-  for (;;) {
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
-    if (children !== "") return Number(children.split(" ")[0]);
-    await pause(POLL_MS);
-  }
+  let children = "";
+  await until(`the first child of process ${pid}`, () => {
+    children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
+    return children !== "";
+  });
+  return Number(children.split(" ")[0]);
 }
