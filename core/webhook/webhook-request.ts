@@ -117,7 +117,7 @@ function unchangedOrNull(properties: Properties): Properties {
 const ignored: Properties = Object.fromEntries(
   [
     ...["id", "has_secret", "previous_secret_expires_at", "header_names", "created_at", "updated_at"],
-    ...["deliveries_24h", "last_success_at", "last_failure_at", "last_error"],
+    ...["deliveries_24h", "last_success_at", "last_failure_at", "last_error", "cell"],
   ].map((field) => [field, { readOnly: true, description: "Ignored, so that what GET gave can be sent back." }]),
 );
 

@@ -3,8 +3,9 @@ import type { Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { axeFindings, inBrowser, openPage, overflowPx, startBrowser } from "../helpers/browser/console-browser.js";
 import { NatsServer, noNatsServer } from "../helpers/plant/nats-server.js";
-import { getJson, startCell, startHub, untilCaughtUp } from "../helpers/plant/plant-processes.js";
+import { get, getJson, startCell, startHub, untilCaughtUp } from "../helpers/plant/plant-processes.js";
 import type { ServiceProcess } from "../helpers/process/service-process.js";
+import { until } from "../helpers/until.js";
 
 /** Requests for captures. */
 const CAPTURES = /\/files\/|\/sensor\/frames\/[^/]*\/[^/]+\.(npy|png)/;
@@ -18,7 +19,7 @@ t.test("the console of a hub", { ...inBrowser, skip: inBrowser.skip || noNatsSer
   const server = await NatsServer.startFor(t);
   await server.with((client) => client.createLogStream(1));
   const hub = await startHub(t, server);
-  await Promise.all([
+  const [cell] = await Promise.all([
     startCell(t, server, { cell: "line1-cell1", runs: 4, seed: 1 }),
     startCell(t, server, { cell: "line2-cell2", runs: 3, seed: 2 }),
   ]);
@@ -27,6 +28,7 @@ t.test("the console of a hub", { ...inBrowser, skip: inBrowser.skip || noNatsSer
   const { page, faults } = await openPage(browser, `http://127.0.0.1:${hub.port}/console/runs`, {}, [/404/]);
   await chooseCells(t, page);
   await findCell(t, hub, page);
+  await seeWebhook(cell, hub, page);
   t.same(faults, []);
   await page.context().close();
 });
@@ -101,4 +103,24 @@ async function findCell(t: Test, hub: ServiceProcess, page: Page): Promise<void>
     if (hasLink) t.equal(await link.getAttribute("href"), `http://cell.example:8000/console/frames/${frameId}`);
     await page.unroute(CAPTURES);
   }
+}
+
+/** Its key is at the cell. */
+async function seeWebhook(cell: ServiceProcess, hub: ServiceProcess, page: Page): Promise<void> {
+  const webhook = {
+    name: "signed",
+    url: "http://127.0.0.1:9/",
+    signing: "ed25519",
+    subscribed_events: ["ProgramFailed"],
+  };
+  const made = await fetch(`http://127.0.0.1:${cell.port}/webhooks`, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(webhook),
+  });
+  const { id } = (await made.json()) as { id: string };
+  await until("the webhook at the hub", async () => (await get(hub, `/webhooks/${id}`)).status === 200);
+  await page.goto(`/console/webhooks/${id}`);
+  await page.getByText("Its cell line1-cell1 gives the public key.").waitFor();
+  await page.getByText("with Ed25519").waitFor();
 }

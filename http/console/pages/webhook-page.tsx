@@ -91,7 +91,8 @@ function Settings({ webhook, resource, tested }: SettingsProps) {
             </dd>
           </div>
         </dl>
-        {webhook.signing === "ed25519" && <PublicKey />}
+        {webhook.signing === "ed25519" &&
+          (webhook.cell === undefined ? <PublicKey /> : <KeyAtCell cell={webhook.cell} />)}
         <Actions webhook={webhook} edit={() => setIsEditing(true)} tested={tested} />
         <ResendPanel webhook={webhook} changed={tested} />
       </header>
@@ -101,6 +102,15 @@ function Settings({ webhook, resource, tested }: SettingsProps) {
         </Section>
       )}
     </>
+  );
+}
+
+/** A hub does not have the key. */
+function KeyAtCell({ cell }: { cell: string }) {
+  return (
+    <p class="note">
+      Its cell <Text of={cell} /> gives the public key.
+    </p>
   );
 }
 

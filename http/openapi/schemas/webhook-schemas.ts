@@ -98,7 +98,7 @@ export const WEBHOOK_SCHEMAS = {
       created_at: time("When the webhook was registered."),
       updated_at: time("When its settings last changed."),
     },
-    {},
+    { cell: text("Name of the cell that has the webhook. Only a hub says it.") },
     "A receiver of events.",
   ),
   ResendResponse: object(

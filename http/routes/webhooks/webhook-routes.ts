@@ -162,7 +162,9 @@ export function bodyDeclaration(
 /** A WebhookResponse as it is now. */
 export function answerOf(view: View, webhook: Webhook) {
   const wallUs = wallClockUs();
-  return webhookResponse(webhook, view.deliveries.figuresOf(webhook.id, wallUs), wallUs);
+  const cell = view.webhooks.cellOf(webhook.id);
+  const answer = webhookResponse(webhook, view.deliveries.figuresOf(webhook.id, wallUs), wallUs);
+  return { ...answer, ...(cell !== undefined && { cell }) };
 }
 
 /** @throws ServiceError webhook_not_found */

@@ -185,6 +185,7 @@ async function webhooksAreReadOnly(t: Test, hub: ServiceProcess, cell: ServicePr
       method,
       ...(body !== undefined && { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }),
     });
+  const atHub = (own: object) => ({ ...own, cell: "a" });
   const made = (await (await send(cell, "POST", "/webhooks", webhook)).json()) as { id: string };
   await until(t, "the webhook at the hub", async () => (await get(hub, `/webhooks/${made.id}`)).status === 200);
   // Deliveries go on meanwhile. The hub also lists the webhooks of the other cell.
@@ -192,7 +193,7 @@ async function webhooksAreReadOnly(t: Test, hub: ServiceProcess, cell: ServicePr
     const own = JSON.parse((await get(cell, "/webhooks")).text) as { id: string }[];
     const all = JSON.parse((await get(hub, "/webhooks")).text) as { id: string }[];
     const same = all.filter(({ id }) => own.some((one) => one.id === id));
-    return own.length > 1 && isDeepStrictEqual(same, own);
+    return own.length > 1 && isDeepStrictEqual(same, own.map(atHub));
   });
   t.equal((await get(hub, `/webhooks/${made.id}/deliveries`)).status, 200);
   const bodies: Record<string, object> = {
@@ -215,7 +216,8 @@ async function webhooksAreReadOnly(t: Test, hub: ServiceProcess, cell: ServicePr
     const names = path.includes("{webhook_id}") ? "a" : null;
     t.match(JSON.parse(text), { code: "read_only_hub", params: { cell: names } }, `${method} ${path}`);
   }
-  t.strictSame(await get(cell, `/webhooks/${made.id}`), await get(hub, `/webhooks/${made.id}`), "nothing has changed");
+  const one = `/webhooks/${made.id}`;
+  t.strictSame(await getJson(hub, one), atHub(await getJson<object>(cell, one)), "nothing has changed");
   t.comment(`${writes.length} routes that write are refused by a hub`);
 }
 

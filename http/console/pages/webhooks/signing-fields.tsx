@@ -35,7 +35,7 @@ export function SigningFields({ webhook, faults }: SigningFieldsProps) {
         />
       )}
       {/* The receiver may need it before it is saved. Once it is saved, the page shows it. */}
-      {signing === "ed25519" && webhook?.signing !== "ed25519" && <PublicKey />}
+      {signing === "ed25519" && webhook?.signing !== "ed25519" && webhook?.cell === undefined && <PublicKey />}
     </>
   );
 }
