@@ -1,5 +1,7 @@
 /** Preview pictures of frames, read by `fetch`: an <img> could not send the key. */
-import { ApiError, apiFetch, getJson, type RunFile, turns } from "./api.js";
+
+import { turns } from "../turns.js";
+import { ApiError, apiFetch, getJson, type RunFile } from "./api.js";
 
 export interface Preview {
   readonly png: Blob;
@@ -14,7 +16,7 @@ export type NoPreview = "none" | "removed" | "notShipped" | "damaged";
 
 /** Pictures that are kept; the oldest is then dropped. */
 const KEPT = 200;
-/** A browser opens six connections to a service; the page needs some of them itself, and reports have one. */
+/** A browser opens six connections to a service; the page needs some of them itself, and the reasons of runs have one. */
 const inTurn = turns(3);
 
 const pictures = new Map<string, Promise<Preview | NoPreview>>();

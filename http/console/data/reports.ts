@@ -1,9 +1,13 @@
 /** Quality reports of many runs. */
-import { ApiError, type Check, getJson, type Report, type RunSummary, turns } from "./api.js";
+
+import { turns } from "../turns.js";
+import { ApiError, type Check, getJson, type Report, type RunSummary } from "./api.js";
 import { useResource } from "./resource.js";
 
-/** Reports do not wait for the pictures of a page, which are larger. */
-const inTurn = turns(1);
+/** Whole reports, for a page without pictures. With the reasons and the stream of changes, it has one of six connections left. */
+const inTurn = turns(3);
+/** A slow whole report holds up no reasons, nor does a picture. */
+const reasonsInTurn = turns(1);
 const NONE: readonly string[] = [];
 
 /** The report of each run. Undefined: the service cannot read it, as after damage. The others still count. */
@@ -28,7 +32,7 @@ export function useFailedNames({ id, status, quality_status: outcome }: RunSumma
   const isDue = status === "completed" && (outcome === "failed" || outcome === "indeterminate");
   const path = `/runs/${id}/quality-report?checks=not_passed`;
   const names = useResource<readonly string[]>(isDue ? `names ${path}` : null, (signal) =>
-    inTurn(async () => {
+    reasonsInTurn(async () => {
       const isWanted = (check: Check) => outcome !== "failed" || check.status === "failed";
       const report = await readReport(path, signal);
       return (report?.quality_report?.checks ?? []).filter(isWanted).map(({ name }) => name);
