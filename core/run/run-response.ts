@@ -81,18 +81,23 @@ export function runSummaryResponse(summary: RunSummary, baseUrl: string) {
 /**
  * Null until checks exist, and for a run that failed or was cancelled. It changes no more once the run is completed.
  *
- * @param isShown which checks it lists; its status is that of all
+ * @param isReasonsOnly it lists only the checks that did not pass, and has no defects; its status is that of all checks
  */
-export function qualityReportResponse(run: RunState, isShown: (check: QualityCheck) => boolean = () => true) {
+export function qualityReportResponse(run: RunState, isReasonsOnly = false) {
   const status = qualityStatusOf(run);
   if (status === null) return { run_id: run.id, quality_report: null };
   // Values are millimetres unless the producer said otherwise; the answer always says which.
-  const shown = run.checks.filter(isShown);
+  const shown = isReasonsOnly ? run.checks.filter(isNotPassed) : run.checks;
   const checks = shown.map((check) => ({ ...check, canonical_units: check.canonical_units ?? "mm" }));
   const { defects, summary } = run;
+  const found = isReasonsOnly ? {} : { defects };
   // Until the run is completed, checks can be added and the run can fail.
   const final = run.status === "completed";
-  return { run_id: run.id, quality_report: { status, final, checks, defects, summary } };
+  return { run_id: run.id, quality_report: { status, final, checks, ...found, summary } };
+}
+
+function isNotPassed({ status }: QualityCheck): boolean {
+  return status !== "passed" && status !== "warning";
 }
 
 export function defectsResponse(run: RunState) {

@@ -1,7 +1,7 @@
 import { UUID_V7_INPUT_PATTERN } from "../../core/identifiers.js";
 import { oneOf } from "../../core/json/described-schema.js";
 import { NO_REPORT, REPORT_STATUS_MEANINGS } from "../../core/run/quality.js";
-import type { ErrorCode } from "../../core/service-errors.js";
+import { type ErrorCode, ServiceError } from "../../core/service-errors.js";
 import type { Headers } from "../openapi/documented-headers.js";
 import type { RESPONSE_SCHEMAS } from "../openapi/response-schemas.js";
 import { schemaRef } from "../openapi/response-schemas.js";
@@ -64,6 +64,19 @@ export const OFFSET = {
   default: 0,
   description: "Number of entries to skip, starting with the newest.",
 } as const;
+
+/** The value of a query parameter that takes no other than these. @throws ServiceError invalid_parameter */
+export function oneOfClosed<Value extends string>(
+  field: string,
+  value: string | undefined,
+  values: readonly Value[],
+): Value | undefined {
+  if (value === undefined || (values as readonly string[]).includes(value)) return value as Value | undefined;
+  const allowed = `one of ${values.join(", ")}`;
+  throw new ServiceError("invalid_parameter", `query parameter ${field} must be ${allowed}`, {
+    ...{ field, in: "query", value: value.slice(0, 200), allowed },
+  });
+}
 
 export function jsonResponse(name: keyof typeof RESPONSE_SCHEMAS, description: string): ResponseDeclaration {
   return { description, contentType: "application/json", schema: schemaRef(name) };

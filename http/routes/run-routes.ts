@@ -15,6 +15,7 @@ import {
   jsonResponse,
   limitParameter,
   OFFSET,
+  oneOfClosed,
   PROGRAM_ID,
   QUALITY_STATUS,
   RUN_ID,
@@ -154,13 +155,12 @@ function programRunListRoute(view: View, pages: RunPages): Route {
   });
 }
 
-const CHECKS = oneOf(
-  {
-    all: "every check.",
-    not_passed: "those that are `failed`, `not_evaluated` or `error`: a list of runs shows why each did not pass.",
-  },
-  "Which checks the report has. Any other value is no error: it has every check.",
-);
+const CHECKS = {
+  all: "every check.",
+  not_passed:
+    "those that are `failed`, `not_evaluated` or `error`: a list of runs shows why each did not pass. Then `defects` is left out.",
+};
+const CHECKS_VALUES = ["all", "not_passed"] as const;
 
 function qualityReportRoute(large: LargeDocuments): Route {
   return defineRoute({
@@ -169,10 +169,12 @@ function qualityReportRoute(large: LargeDocuments): Route {
     tag: TAG,
     summary: "The quality report with every check; lengths are in millimetres. Null until there are checks.",
     pathParameters: { run_id: RUN_ID },
-    query: { checks: CHECKS },
+    query: { checks: oneOf(CHECKS, "Which checks the report has. Without it: all.") },
     responses: { 200: jsonResponse("QualityReportResponse", "The quality report, or null.") },
-    handle: (request) =>
-      runAnswer(large, request.query.checks === "not_passed" ? "not-passed" : "quality-report", request),
+    async handle(request) {
+      const checks = oneOfClosed("checks", request.query.checks, CHECKS_VALUES);
+      return runAnswer(large, checks === "not_passed" ? "not-passed" : "quality-report", request);
+    },
   });
 }
 

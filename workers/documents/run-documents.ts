@@ -2,14 +2,13 @@
  * Makes the answers about one run that may be large, and the part of a run that its files are served from. These are
  * pure functions, for any thread.
  */
-import type { QualityCheck } from "../../core/run/quality.js";
 import { defectsResponse, manifestResponse, qualityReportResponse, runResponse } from "../../core/run/run-response.js";
 import type { RunState } from "../../core/run/run-state.js";
 import type { NamedDelivery } from "../../core/webhook/webhook-response.js";
 
 /**
  * `active` is the answer of /runs/active, when the run is the active one. `not-passed` is the quality report with only the checks that did
- * not pass.
+ * not pass, and without defects.
  */
 export const RUN_DOCUMENT_KINDS = ["detail", "active", "quality-report", "not-passed", "defects", "files"] as const;
 export type RunDocumentKind = (typeof RUN_DOCUMENT_KINDS)[number];
@@ -29,16 +28,12 @@ export function runDocument(
     case "quality-report":
       return qualityReportResponse({ ...run, defects: [...run.defects] });
     case "not-passed":
-      return qualityReportResponse({ ...run, defects: [...run.defects] }, isNotPassed);
+      return qualityReportResponse(run, true);
     case "defects":
       return defectsResponse({ ...run, defects: [...run.defects] });
     case "files":
       return manifestResponse(run, baseUrl);
   }
-}
-
-function isNotPassed({ status }: QualityCheck): boolean {
-  return status !== "passed" && status !== "warning";
 }
 
 /** The run without its findings, texts and free-form parts: its files and frames are served without them. */

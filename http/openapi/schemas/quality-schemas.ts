@@ -37,7 +37,7 @@ export const QUALITY_SCHEMAS = {
       ),
       checks: listOf(
         "QualityCheckModel",
-        "Every check so far, in the order in which they were reported; at least one.",
+        "Every check so far, in the order in which they were reported; at least one. With `checks=not_passed`: those that did not pass.",
       ),
     },
     {

@@ -1,12 +1,12 @@
 import { oneOf } from "../../../core/json/described-schema.js";
 import { LIMITS } from "../../../core/limits.js";
-import { ServiceError, unknownId } from "../../../core/service-errors.js";
+import { unknownId } from "../../../core/service-errors.js";
 import { DELIVERY_STATUS_MEANINGS, DELIVERY_STATUSES } from "../../../core/webhook/delivery.js";
 import { EVENT_MEANINGS, EVENT_NAMES } from "../../../core/webhook/webhook.js";
 import type { View } from "../../../storage/view/view.js";
 import type { DeliveryDocuments } from "../../documents/delivery-documents.js";
 import { defineRoute, type Route } from "../../requests/route.js";
-import { DELIVERY_ID, jsonResponse, limitParameter, WEBHOOK_ID } from "../declared-parameters.js";
+import { DELIVERY_ID, jsonResponse, limitParameter, oneOfClosed, WEBHOOK_ID } from "../declared-parameters.js";
 import { WEBHOOK_TAG, type WriteWebhook } from "./webhook-routes.js";
 
 export function deliveryRoutes(view: View, documents: DeliveryDocuments, write: WriteWebhook): Route[] {
@@ -47,19 +47,6 @@ function deliveryListRoute(view: View, documents: DeliveryDocuments): Route {
       };
       return documents.page(id, filter, query.limit, asked);
     },
-  });
-}
-
-/** A query parameter that takes no other value than these. @throws ServiceError invalid_parameter */
-function oneOfClosed<Value extends string>(
-  field: string,
-  value: string | undefined,
-  values: readonly Value[],
-): Value | undefined {
-  if (value === undefined || (values as readonly string[]).includes(value)) return value as Value | undefined;
-  const allowed = `one of ${values.join(", ")}`;
-  throw new ServiceError("invalid_parameter", `query parameter ${field} must be ${allowed}`, {
-    ...{ field, in: "query", value: value.slice(0, 200), allowed },
   });
 }
 

@@ -213,6 +213,7 @@ t.test(
       const { quality_report: report } = JSON.parse(body.toString()) as QualityReport;
       return report && [report.status, ...report.checks.map(({ name }) => name)];
     };
+    cell.apply(us(60), { kind: "defect_added", runId: ACTIVE_RUN, defect: { type: "dent" } });
     t.equal(await names("not_passed"), null, "no checks yet");
     const add = (...statuses: CheckStatus[]) => {
       for (const status of statuses)
@@ -222,10 +223,22 @@ t.test(
     t.same(await names("not_passed"), ["passed"]);
     add("error", "not_evaluated", "failed");
     t.same(await names("not_passed"), ["failed", "error", "not_evaluated", "failed"]);
-    for (const value of ["all", "", "whatever"])
+    for (const value of ["all", ""])
       t.same(await names(value), ["failed", "passed", "warning", "error", "not_evaluated", "failed"], `"${value}"`);
     const repeated = await client.raw("GET", `/runs/${ACTIVE_RUN}/quality-report?checks=all&checks=not_passed`);
     t.equal(repeated.status, 422);
+    const unknown = await client.raw("GET", `/runs/${ACTIVE_RUN}/quality-report?checks=notpassed`);
+    t.equal(unknown.status, 422);
+    t.match(JSON.parse(unknown.body.toString()), {
+      code: "invalid_parameter",
+      params: { field: "checks", in: "query", value: "notpassed", allowed: "one of all, not_passed" },
+    });
+    const hasDefects = async (checks: string) => {
+      const { body } = await client.raw("GET", `/runs/${ACTIVE_RUN}/quality-report?checks=${checks}`);
+      return "defects" in JSON.parse(body.toString()).quality_report;
+    };
+    t.equal(await hasDefects("all"), true);
+    t.equal(await hasDefects("not_passed"), false);
   },
 );
 
