@@ -12,8 +12,8 @@ export class SilenceWatch {
   constructor(caller: AbortSignal | undefined, silenceMs: number = SILENCE_MS) {
     this.#caller = caller;
     this.#silenceMs = silenceMs;
-    if (caller?.aborted) this.#onAbort();
-    caller?.addEventListener("abort", this.#onAbort, { once: true });
+    if (caller?.aborted) this.close();
+    else caller?.addEventListener("abort", this.#onAbort, { once: true });
     this.begin();
   }
 
@@ -22,9 +22,10 @@ export class SilenceWatch {
     return this.#abort.signal;
   }
 
-  /** Something came, or is waited for from now on. */
+  /** Something came, or is waited for from now on. Without effect once the attempt has ended. */
   begin(): void {
     this.pause();
+    if (this.signal.aborted) return;
     this.#timer = setTimeout(this.#onAbort, this.#silenceMs);
   }
 
