@@ -1,10 +1,10 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { programPut } from "../helpers/link/link-messages.js";
 import { RawProducer } from "../helpers/link/raw-producer.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
+import { until } from "../helpers/until.js";
 
 async function health(service: ServiceProcess) {
   const response = await fetch(`http://127.0.0.1:${service.port}/health`);
@@ -19,7 +19,7 @@ async function failing(t: Test, exitAfter: string): Promise<ServiceProcess> {
   await producer.accept(programPut());
   rmSync(join(service.dataDirectory, "meta"), { recursive: true });
   await producer.close();
-  while ((await health(service)).status !== 503) await pause(20);
+  await until("503 of /health", async () => (await health(service)).status === 503);
   return service;
 }
 

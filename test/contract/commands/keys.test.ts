@@ -10,7 +10,6 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
-import { setTimeout } from "node:timers/promises";
 import t from "tap";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { listOf } from "../../helpers/list-of.js";
@@ -18,6 +17,7 @@ import { giveToOther, runAsOther, runsAsOther } from "../../helpers/process/othe
 import { type Ended, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { isFullSize, sized } from "../../helpers/test-size.js";
+import { until } from "../../helpers/until.js";
 
 const keysOf = (file: string) => (JSON.parse(readFileSync(file, "utf8")) as { keys: { id: string }[] }).keys;
 
@@ -102,9 +102,8 @@ t.test("while the key file is damaged, all keys are refused and /health says why
   const service = await ServiceProcess.startFor(t, { args: ["serve", "--api-keys", file] });
   const ask = async (path: string) =>
     rawRequest(service.port, `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${key}\r\n\r\n`);
-  const untilStatus = async (status: number) => {
-    while ((await ask("/programs"))?.status !== status) await setTimeout(50);
-  };
+  const untilStatus = (status: number) =>
+    until(String(status), async () => (await ask("/programs"))?.status === status);
   const health = async () => (await ask("/health"))?.json() as { status: string; components: Record<string, unknown> };
   await untilStatus(200);
   t.equal((await health()).status, "healthy");

@@ -9,6 +9,7 @@ import { QUICK_CELL } from "../../helpers/process/demo-results.js";
 import { runCommand } from "../../helpers/process/service-process.js";
 import { untilGone } from "../../helpers/process/until-gone.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
+import { until } from "../../helpers/until.js";
 
 const CELLS = ["line1-cell1", "line1-cell2", "line2-cell1"];
 
@@ -55,7 +56,7 @@ async function startDemoPlant(t: Test, args: readonly string[], path = process.e
 async function untilRuns(url: string, cells: readonly string[], count: number): Promise<void> {
   const totalOf = async (cell: string) =>
     ((await (await fetch(`${url}/runs?cell=${cell}&limit=1`)).json()) as { total: number }).total;
-  for (const cell of cells) while ((await totalOf(cell)) < count) await setTimeout(50);
+  for (const cell of cells) await until(`${count} runs of ${cell}`, async () => (await totalOf(cell)) >= count);
 }
 
 t.test("without a server it says in one line how to get one", async (t) => {

@@ -1,4 +1,5 @@
 /** The commands of the pages beside the examples, as they are printed. */
+
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { cpSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
@@ -12,6 +13,7 @@ import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { freePort } from "../../helpers/system/free-port.js";
 import { pythonWithMessagePack } from "../../helpers/system/message-pack-python.js";
+import { until } from "../../helpers/until.js";
 
 const run = promisify(execFile);
 
@@ -78,7 +80,7 @@ t.test("the producer", { skip: "missing" in packing && packing.missing }, async 
   t.equal(stdout.trim().split("\n").length, 3);
   const shown = async () => ((await (await fetch(`http://127.0.0.1:${service.port}/runs`)).json()) as Runs).total;
   // A run is shown a moment after its messages are acknowledged.
-  while ((await shown()) < 3);
+  await until("three runs", async () => (await shown()) >= 3);
   t.equal(await shown(), 3);
 });
 

@@ -5,6 +5,7 @@ import { RunSocketClient } from "../../helpers/live/run-socket-client.js";
 import { residentBytes } from "../../helpers/process/process-figures.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { sized } from "../../helpers/test-size.js";
+import { until } from "../../helpers/until.js";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -64,7 +65,7 @@ for (const { name, environment } of FRONTS_HERE) {
       const { ws } = open();
       ws.on("open", () => ws.pause());
     }
-    while ((await eventsTold()) < told + STALLED) await new Promise((resolve) => setTimeout(resolve, 20));
+    await until("a first event for each", async () => (await eventsTold()) >= told + STALLED);
     for (let n = 0; n < CHANGES; n++) await change();
     const grownBytes = residentBytes(service.pid) - before;
     t.ok(grownBytes <= STALLED * MOST_BYTES_EACH + NOISE_BYTES, `it grew by ${Math.round(grownBytes / MIB)} MiB`);

@@ -1,7 +1,6 @@
 import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
 import * as commandOptions from "../../../http/commands/command-options.js";
@@ -10,6 +9,7 @@ import { MarkdownPage } from "../../helpers/documents/markdown-page.js";
 import { RECEIVER_CERTIFICATE, RECEIVER_PRIVATE_KEY } from "../../helpers/http/test-authority.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
+import { until } from "../../helpers/until.js";
 
 const FILE = "http/package/Containerfile";
 const PAGE = new MarkdownPage("http/package/README.md");
@@ -115,13 +115,10 @@ t.test(
 
 async function answers(t: Test, address: string, key: string): Promise<void> {
   const headers = { Authorization: `Bearer ${key}` };
-  for (;;) {
-    const answer = await fetch(`http://${address}/runs`, { headers }).catch(() => undefined);
-    if (answer === undefined) {
-      await pause(50);
-      continue;
-    }
-    t.equal(answer.status, 200);
-    return;
-  }
+  let status: number | undefined;
+  await until("an answer of the container", async () => {
+    status = (await fetch(`http://${address}/runs`, { headers }).catch(() => undefined))?.status;
+    return status !== undefined;
+  });
+  t.equal(status, 200);
 }

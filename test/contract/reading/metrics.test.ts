@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
 import { capturePath } from "../../../storage/captures/capture-path.js";
@@ -11,6 +10,7 @@ import { someFronts } from "../../helpers/http/fronts-here.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { until } from "../../helpers/until.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_261_122);
@@ -173,7 +173,7 @@ t.test("/metrics tells the size of captures: as they come, after a start, and wh
 
   service = await start("--retain-bytes", "1");
   const left = sizeOf(active);
-  while ((await shown(service)) !== left) await pause(10);
+  await until("the size of what is left", async () => (await shown(service)) === left);
   t.throws(() => sizeOf(ended), { code: "ENOENT" });
   t.equal((await service.end()).code, 0);
 });

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import t from "tap";
 import { FRONTS_HERE, type FrontHere, frontsHere } from "../../helpers/http/fronts-here.js";
 import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
@@ -8,6 +7,7 @@ import { runCommand, ServiceProcess } from "../../helpers/process/service-proces
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { checkDirectory } from "../../helpers/store/checked-directory.js";
 import { isFullSize } from "../../helpers/test-size.js";
+import { until } from "../../helpers/until.js";
 
 /** The service promises ten seconds, where nothing else runs. */
 const STOPS_WITHIN_MS = isFullSize ? 10_000 : 30_000;
@@ -50,7 +50,7 @@ t.test(
     const metrics = async () =>
       (await rawRequest(waiting.port, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"))?.body.toString();
     // The request that asks is open too.
-    while (!/^inspection_http_open_requests 2$/m.test((await metrics()) ?? "")) await sleep(20);
+    await until("two open requests", async () => /^inspection_http_open_requests 2$/m.test((await metrics()) ?? ""));
     const ended = waiting.end("SIGTERM");
     // One alone: a signal that comes while the process already exits would give it another code.
     const again = setInterval(() => void waiting.end("SIGTERM"), 1_500);

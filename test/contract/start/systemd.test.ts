@@ -8,6 +8,7 @@ import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { pythonWith } from "../../helpers/captures/python-checker.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
+import { until } from "../../helpers/until.js";
 
 const UNIT = "http/package/inspection-service.service";
 const unit = readFileSync(UNIT, "utf8");
@@ -144,7 +145,7 @@ t.test(
     t.equal(connect(MEMBER, GROUP).stderr, "");
     t.match(connect(STRANGER, STRANGER).stderr, /PermissionError/);
     rmSync(path);
-    while (!existsSync(path)) await new Promise((resolve) => setTimeout(resolve, 20));
+    await until(path, () => existsSync(path));
     const producer = new ProducerClient({ address: { path }, producer: "press" });
     await producer.welcomed();
     t.equal(statSync(path).mode & 0o777, 0o660, "also when it was made again");

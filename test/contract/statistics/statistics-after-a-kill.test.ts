@@ -8,6 +8,7 @@ import { ContractClient } from "../../helpers/http/contract-client.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 import type { StoredMeasuredRun } from "../../helpers/statistics/measured-store.js";
 import { differenceOf, modelStatistics } from "../../helpers/statistics/statistics-model.js";
+import { until } from "../../helpers/until.js";
 
 const SCRIPT = new URL("../../helpers/process/small-segments-service.js", import.meta.url).pathname;
 const PROGRAM = "019b76da-a800-7000-8000-000000000001";
@@ -129,8 +130,7 @@ t.test("the same bytes after a kill, after a restart, and with everything derive
   await service.end("SIGKILL");
   service = await ServiceProcess.start({ script: SCRIPT, dataDirectory });
   await isSame("after a kill");
-  while (!existsSync(findings) || readdirSync(findings).length === 0)
-    await new Promise((resolve) => setTimeout(resolve, 20));
+  await until("a file of findings", () => existsSync(findings) && readdirSync(findings).length > 0);
   await service.end();
   rmSync(findings, { recursive: true });
   service = await ServiceProcess.start({ script: SCRIPT, dataDirectory });

@@ -6,6 +6,7 @@ import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { checkDirectory } from "../../helpers/store/checked-directory.js";
 import { sized } from "../../helpers/test-size.js";
+import { until } from "../../helpers/until.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
 
 const SCRIPT = new URL("../../helpers/process/small-segments-service.js", import.meta.url).pathname;
@@ -53,7 +54,7 @@ t.test("events that are read from the store go out, also after retention took th
   }
   // Retention records anew most of the runs whose deliveries wait.
   const isDone = async (): Promise<boolean> => (await figure("inspection_retention_runs_total")) >= RUNS / 2;
-  while (!(await isDone())) await new Promise((resolve) => setTimeout(resolve, 20));
+  await until("half of the runs", isDone);
   const waiting = await figure("inspection_webhook_waiting");
   t.ok(waiting >= RUNS / 4, `${waiting} wait`);
   const keptBytes = await figure("inspection_webhook_payload_bytes");

@@ -3,14 +3,14 @@ import t from "tap";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { frontsHere } from "../../helpers/http/fronts-here.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { until } from "../../helpers/until.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
 
 /** Until so many requests wait for an attempt. */
 async function untilWaiting(service: ServiceProcess, count: number): Promise<void> {
   const line = `\ninspection_webhook_requests_waiting ${count}\n`;
-  while (!(await (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text()).includes(line)) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  const metrics = async () => (await fetch(`http://127.0.0.1:${service.port}/metrics`)).text();
+  await until(line, async () => (await metrics()).includes(line));
 }
 
 const fronts = frontsHere(t);

@@ -1,6 +1,5 @@
 import { closeSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { join, relative } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import t from "tap";
 import { someFronts } from "../../helpers/http/fronts-here.js";
 import {
@@ -13,6 +12,7 @@ import {
 } from "../../helpers/link/link-messages.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { until } from "../../helpers/until.js";
 
 /** More than a front sends at a time, of heights alone. */
 const BATCH_LINES = Math.ceil(700_000 / LINE_BYTES);
@@ -72,7 +72,7 @@ async function storedRun() {
   await producer.accept({ ...put, name: "whole.pdf" }, lines(3));
   await producer.accept({ ...put, name: "damaged.pdf" }, lines(4));
   await producer.accept({ type: "run.finish", id: run });
-  while ((await json(service, `/runs/${run}`)).status !== "completed") await pause(10);
+  await until("the end of the run", async () => (await json(service, `/runs/${run}`)).status === "completed");
   t.equal((await json(service, `/sensor/frames/${frame}/files`)).available_formats.length, 6);
   const paths = {
     npy: `/sensor/frames/${frame}/file.npy`,

@@ -7,6 +7,7 @@ import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { hasNoCompiler, preloadedLibrary } from "../../helpers/preload/preloaded-library.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { checkDirectory } from "../../helpers/store/checked-directory.js";
+import { until } from "../../helpers/until.js";
 
 const RUNS = 10;
 const ATTEMPTS = 5;
@@ -36,7 +37,7 @@ async function listedRuns(service: ServiceProcess, wanted: readonly string[]): P
 
 /** Resolves when the service has made its ballast: until then it syncs something that nothing depends on. */
 async function untilBallast(service: ServiceProcess): Promise<void> {
-  while (!existsSync(join(service.dataDirectory, "ballast.bin"))) await pause(10);
+  await until("the ballast", () => existsSync(join(service.dataDirectory, "ballast.bin")));
 }
 
 function createRun(producer: RawProducer, id: string): Promise<unknown> {
@@ -113,7 +114,7 @@ t.test("the demo ends too when its disk has failed", { skip: hasNoCompiler }, as
     const { body } = await getJson(service, "/health");
     return (body as { components: { log: { status: string } } }).components.log.status === "down";
   };
-  while (!(await isDown())) await pause(10);
+  await until("the log is down", isDown);
   const ended = await service.end("SIGTERM");
   t.equal(ended.code, 1);
   t.match(ended.stderr, /EIO/);

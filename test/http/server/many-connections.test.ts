@@ -8,6 +8,7 @@ import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
 import { resetConnection } from "../../helpers/http/reset-connection.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { sized } from "../../helpers/test-size.js";
+import { until } from "../../helpers/until.js";
 
 const IDLE = sized(200, 5_000);
 const SLOW = sized(10, 200);
@@ -85,7 +86,7 @@ for (const { name, environment } of frontsHere(t)) {
       return Number(/^inspection_http_open_requests (\d+)$/m.exec(metrics)?.[1]);
     };
     // The one that asks is open too.
-    while ((await open()) > 1) await sleep(50);
+    await until("no open request but this one", async () => (await open()) <= 1);
     t.equal((await service.end()).code, 0);
   });
 }
