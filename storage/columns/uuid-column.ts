@@ -39,6 +39,11 @@ export class UuidColumn {
     return formatUuidWords(words.get(at), words.get(at + 1), words.get(at + 2), words.get(at + 3));
   }
 
+  /** One of the four words of the id of a row below `length`. */
+  wordAt(row: number, word: number): number {
+    return this.#words.get(row * 4 + word);
+  }
+
   /** The row of an id; -1 for an unknown one and for text that is no canonical UUID. */
   indexOf(id: string): number {
     return parseUuidWords(id, this.#wanted, 0) ? this.#indexOfWanted() : -1;

@@ -137,9 +137,13 @@ export class ViewRuns {
     for (let at = framesAt; at < end; at += UUID_BYTES) frames.setValueAt(frames.enterBytes(bytes, at), ordinal);
   }
 
-  /** Gives late runs their place; ordinals change if there are any. O(runs), once after a store was read. */
-  admitLateRuns(): void {
-    if (this.#lateRuns.size === 0) return;
+  /**
+   * Gives late runs their place; ordinals change if there are any. O(runs), once after a store was read.
+   *
+   * @returns the ordinals of the late runs, ascending
+   */
+  admitLateRuns(): number[] {
+    if (this.#lateRuns.size === 0) return [];
     const late = [...this.#lateRuns.values()].sort((a, b) => (a.run.id < b.run.id ? 1 : -1));
     this.#lateRuns = new Map();
     const [ids, index, locations] = [this.#ids, this.#index, this.#locations];
@@ -166,10 +170,16 @@ export class ViewRuns {
     }
     this.#runsOfFrames.mapValues((ordinal) => moved[ordinal]!);
     for (const [ordinal, { run, location }] of admitted) this.#ended(ordinal, run, location);
+    return admitted.map(([ordinal]) => ordinal);
   }
 
   id(ordinal: number): string {
     return this.#ids.at(ordinal);
+  }
+
+  /** One of the four words of the run's id, the most significant first: ids compare like their words, and no text is made. */
+  idWord(ordinal: number, word: number): number {
+    return this.#ids.wordAt(ordinal, word);
   }
 
   /** -1 for an unknown run. */

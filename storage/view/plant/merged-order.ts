@@ -1,3 +1,5 @@
+import { lowerBound } from "../../../core/lower-bound.js";
+
 /** Most ordinals of a block: a run that comes late moves at most so many. */
 const BLOCK_RUNS = 512;
 
@@ -6,33 +8,54 @@ const BLOCK_RUNS = 512;
  * array in ascending order, and so are the blocks. A page skips whole blocks. About 8 bytes a run.
  */
 export class MergedOrder {
-  readonly #idOf: (ordinal: number) => string;
+  readonly #wordOf: (ordinal: number, word: number) => number;
   readonly #blocks: number[][] = [];
   #size = 0;
 
-  constructor(idOf: (ordinal: number) => string) {
-    this.#idOf = idOf;
+  /** @param wordOf one of the four words of a run's id (uuid-words.ts): a text for each comparison would take seconds for a million runs */
+  constructor(wordOf: (ordinal: number, word: number) => number) {
+    this.#wordOf = wordOf;
   }
 
   get size(): number {
     return this.#size;
   }
 
-  /** O(log runs) comparisons. Most runs are newer than almost all others. */
+  /** Most runs are newer than all others, which takes one comparison. The others are mostly near the end. */
   add(ordinal: number): void {
-    const id = this.#idOf(ordinal);
-    const isAbove = (other: number): boolean => this.#idOf(other) > id;
-    const at = Math.max(0, firstOf(this.#blocks.length, (nth) => isAbove(this.#blocks[nth]![0]!)) - 1);
-    const block = this.#blocks[at] ?? [];
-    const place = firstOf(block.length, (nth) => isAbove(block[nth]!));
+    const isBelow = (other: number): boolean => this.#isBelow(other, ordinal);
+    const blocks = this.#blocks;
+    let at = Math.max(0, blocks.length - 1);
+    const last = blocks[at]?.at(-1);
+    const isNewest = last === undefined || isBelow(last);
+    if (!isNewest) {
+      let back = 1;
+      while (back < blocks.length && !isBelow(blocks[blocks.length - back]![0]!)) back *= 2;
+      const from = Math.max(0, blocks.length - back);
+      at = Math.max(0, lowerBound(from, blocks.length, (nth) => isBelow(blocks[nth]![0]!)) - 1);
+    }
+    const block = blocks[at] ?? [];
+    const place = isNewest ? block.length : lowerBound(0, block.length, (nth) => isBelow(block[nth]!));
     block.splice(place, 0, ordinal);
     this.#size++;
-    if (this.#blocks.length === 0) this.#blocks.push(block);
+    if (blocks.length === 0) blocks.push(block);
     if (block.length <= BLOCK_RUNS) return;
     // What comes in order leaves full blocks behind it.
-    const isLast = at === this.#blocks.length - 1 && place === BLOCK_RUNS;
-    const kept = isLast ? BLOCK_RUNS : BLOCK_RUNS / 2;
-    this.#blocks.splice(at, 1, block.slice(0, kept), block.slice(kept));
+    const kept = isNewest ? BLOCK_RUNS : BLOCK_RUNS / 2;
+    blocks.splice(at, 1, block.slice(0, kept), block.slice(kept));
+  }
+
+  /** The runs have other ordinals now, and are in the same order. */
+  renumber(ordinalOf: (before: number) => number): void {
+    for (const block of this.#blocks) for (let nth = 0; nth < block.length; nth++) block[nth] = ordinalOf(block[nth]!);
+  }
+
+  #isBelow(left: number, right: number): boolean {
+    for (let word = 0; word < 4; word++) {
+      const difference = this.#wordOf(left, word) - this.#wordOf(right, word);
+      if (difference !== 0) return difference < 0;
+    }
+    return false;
   }
 
   /** Newest first. */
@@ -46,15 +69,4 @@ export class MergedOrder {
     }
     return ordinals;
   }
-}
-
-/** The first of `count` places for which it holds, and for all behind it; `count` if there is none. */
-function firstOf(count: number, holds: (place: number) => boolean): number {
-  let [from, end] = [0, count];
-  while (from < end) {
-    const middle = (from + end) >>> 1;
-    if (holds(middle)) end = middle;
-    else from = middle + 1;
-  }
-  return from;
 }

@@ -11,6 +11,7 @@
  * each of k tables looks at the last of its next s entries, and k times s entries are to be skipped, then the table whose entry is the newest has s
  * entries that all come before the page. So O(k log(offset / k)) steps lead to any offset.
  */
+import { lowerBound } from "../../../core/lower-bound.js";
 import type { ReportStatus } from "../../../core/run/quality.js";
 import type { RunStatus } from "../../../core/run/run-state.js";
 import type { RecordLocation } from "../../log/committed-batch.js";
@@ -53,7 +54,7 @@ export class PlantRuns implements RunTable {
   #current: Table | undefined;
   /** All tables of the current one's store. */
   #siblings: readonly Table[] = [];
-  #order = this.#emptyOrder();
+  readonly #order = new MergedOrder((ordinal, word) => this.idWord(ordinal, word));
 
   /** The next runs come from this store. */
   select(cell: string, storeId: string): void {
@@ -71,10 +72,6 @@ export class PlantRuns implements RunTable {
 
   get size(): number {
     return this.#order.size;
-  }
-
-  #emptyOrder(): MergedOrder {
-    return new MergedOrder((ordinal) => this.id(ordinal));
   }
 
   get nextOrdinal(): number {
@@ -120,14 +117,18 @@ export class PlantRuns implements RunTable {
     this.#of(ordinal).addFrame(ordinal % TABLE_SIZE, frameId);
   }
 
-  admitLateRuns(): void {
-    for (const { runs } of this.#tables) runs.admitLateRuns();
-    const size = this.#tables.reduce((sum, { runs }) => sum + runs.size, 0);
-    if (size === this.size) return;
-    // The ordinals of some runs are others now.
-    this.#order = this.#emptyOrder();
-    for (const { base, runs } of this.#tables)
-      for (let ordinal = 0; ordinal < runs.size; ordinal++) this.#order.add(base + ordinal);
+  admitLateRuns(): number[] {
+    const late = this.#tables.map(({ runs }) => runs.admitLateRuns());
+    const ordinals = late.flatMap((ofTable, nth) => ofTable.map((ordinal) => this.#tables[nth]!.base + ordinal));
+    if (ordinals.length === 0) return ordinals;
+    this.#order.renumber((before) => {
+      const table = Math.floor(before / TABLE_SIZE);
+      const [ofTable, own] = [late[table]!, before - table * TABLE_SIZE];
+      // The nth late run is at or below this one's place if without those before it, its place would be.
+      return before + lowerBound(0, ofTable.length, (nth) => ofTable[nth]! - nth <= own);
+    });
+    for (const ordinal of ordinals) this.#order.add(ordinal);
+    return ordinals;
   }
 
   beginStatusTimes(): void {
@@ -144,6 +145,10 @@ export class PlantRuns implements RunTable {
 
   id(ordinal: number): string {
     return this.#of(ordinal).id(ordinal % TABLE_SIZE);
+  }
+
+  idWord(ordinal: number, word: number): number {
+    return this.#of(ordinal).idWord(ordinal % TABLE_SIZE, word);
   }
 
   has(id: string): boolean {

@@ -92,3 +92,53 @@ t.test(`a page of a hundred cells costs few steps at any offset, seed ${SEED}`, 
   );
   t.end();
 });
+
+t.test(`runs come and late ones get their place without a text, and without a new order, seed ${SEED}`, (t) => {
+  const random = createRandom(SEED + 1);
+  const [cells, count] = [20, 10_000];
+  const runs = new PlantRuns();
+  const ids: string[] = [];
+  const prototype = ViewRuns.prototype;
+  const { id, idWord } = prototype;
+  const counts = { texts: 0, words: 0 };
+  prototype.id = function (ordinal) {
+    counts.texts++;
+    return id.call(this, ordinal);
+  };
+  prototype.idWord = function (ordinal, word) {
+    counts.words++;
+    return idWord.call(this, ordinal, word);
+  };
+  t.teardown(() => Object.assign(prototype, { id, idWord }));
+  const late: { cell: number; runId: string }[] = [];
+  const end = (cell: number, runId: string, at: number): number => {
+    const created = { kind: "run_created", runId, programId: PROGRAMS[0], programName: "p", revision: 1 } as const;
+    const nothing = { robotId: null, serialNumber: null, traceId: null, metadata: null, steps: [] };
+    const run = { ...foldRun(undefined, { ...created, ...nothing }, at), status: "completed" } as const;
+    const reader = new IndexReader(encodeChanges(null, [{ kind: "run_ended", runId, run }], undefined).index);
+    reader.origin();
+    runs.select(`cell-${cell}`, `${String(cell).padStart(8, "0")}${STORE.slice(8)}`);
+    return runs.end(reader.run(), at, { segmentBase: 1, offset: at, length: 1 } as never);
+  };
+  for (let nth = 0; nth < count; nth++) {
+    const cell = random.integer(0, cells - 1);
+    const runId = generateUuidV7(1_700_000_000_000 + nth * 1_000, random.bytes(10), null);
+    ids.push(runId);
+    if (random.chance(0.01)) late.push({ cell, runId });
+    else end(cell, runId, nth + 1);
+  }
+  t.equal(counts.texts, 0, "no text is made to find a run's place");
+  t.ok(counts.words < 6 * count, `${counts.words} words are compared for ${count} runs that come in order`);
+  for (let cell = 0; cell < cells; cell++)
+    end(cell, generateUuidV7(1_800_000_000_000 + cell, random.bytes(10), null), 1);
+  for (const { cell, runId } of late) t.equal(end(cell, runId, count), -1, "it waits for its place");
+  counts.words = 0;
+  runs.admitLateRuns();
+  t.ok(counts.words < 200 * late.length, `${counts.words} words are compared for ${late.length} late runs`);
+  const page = runs.query({ offset: cells, limit: count }).ordinals;
+  t.strictSame(
+    page.map((ordinal) => runs.id(ordinal)),
+    ids.reverse(),
+  );
+  t.end();
+});
