@@ -109,14 +109,21 @@ export class FetchedFile {
     return fetching;
   }
 
-  /** Under the name of the run's cell, or else under a later one: the cell ships its captures again when it gets another name. */
+  /** Under the name of the run's cell, or else under any other one: the cell ships its captures again when it gets another name. */
   async #fetch(chunk: Chunk): Promise<number> {
     const { cell, storeId } = this.#request;
     let endOffset = 0;
+    let damage: DamagedChunk | undefined;
     for (const name of new Set([cell, ...this.#host.namesOf(storeId)])) {
-      endOffset = Math.max(endOffset, await this.#fetchUnder(name, chunk));
-      if (endOffset >= chunk.endOffset) break;
+      try {
+        endOffset = Math.max(endOffset, await this.#fetchUnder(name, chunk));
+      } catch (error) {
+        if (!(error instanceof DamagedChunk)) throw error;
+        damage ??= error;
+      }
+      if (endOffset >= chunk.endOffset) return endOffset;
     }
+    if (damage !== undefined) throw damage;
     return endOffset;
   }
 

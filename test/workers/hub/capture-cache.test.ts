@@ -133,7 +133,8 @@ function part({ bytes }: Shipped, { offset, lengthBytes }: ByteRange): Buffer {
 t.test("captures of a store with another name are found under each of its names", { skip: noNatsServer }, async (t) => {
   const plant = await Plant.startFor(t);
   const cache = plant.cache();
-  const [older, newer, grown, none] = [1, 2, 3, 4].map(() => plant.file(600_000)) as [
+  const [older, newer, grown, bad, mended] = [1, 2, 3, 4, 5].map(() => plant.file(600_000)) as [
+    Shipped,
     Shipped,
     Shipped,
     Shipped,
@@ -143,11 +144,17 @@ t.test("captures of a store with another name are found under each of its names"
   await plant.ship(newer, undefined, undefined, RENAMED);
   await plant.ship(grown, { offset: 0, lengthBytes: 1_000 });
   await plant.ship(grown, undefined, undefined, RENAMED);
-  for (const file of [older, newer, grown]) {
+  const damaged = (fields: Record<string, string>) => ({ ...fields, "Inspection-Crc32": "00000000" });
+  await plant.ship(mended, undefined, damaged);
+  await plant.ship(mended, undefined, undefined, RENAMED);
+  await plant.ship(bad, undefined, damaged);
+  for (const file of [older, newer, grown, mended]) {
     const { bytes, fault } = await plant.read(cache, file, { offset: 100, lengthBytes: 599_900 });
     t.ok(bytes?.equals(file.bytes.subarray(100)), String(fault?.message));
   }
-  t.match((await plant.read(cache, none, { offset: 0, lengthBytes: 9 })).fault, { code: "not_shipped" });
+  const range = { offset: 0, lengthBytes: 9 };
+  t.match((await plant.read(cache, plant.file(9), range)).fault, { code: "not_shipped", retryable: true });
+  t.match((await plant.read(cache, bad, range)).fault, { code: "not_shipped", message: /damaged/, retryable: false });
 });
 
 /** The least recently used files go first, and no file that is read: by a map of which chunks each file has. */
