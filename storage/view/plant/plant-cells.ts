@@ -1,4 +1,5 @@
 /** Identity, components and programs of all cells: what `CellState` is for one. */
+import { counted } from "../../../core/counted.js";
 import type { ComponentRow } from "../../../core/health.js";
 import type { CellChange } from "../../../core/link/change.js";
 import type { ProgramState } from "../../../core/run/program.js";
@@ -101,16 +102,15 @@ function rowOf(name: string, store: CellStore | undefined, faults: CellFaults | 
     ...(faults === undefined ? [] : [faults.last]),
     ...(faults === undefined || faults.count === 1
       ? []
-      : [`${faults.count - 1} faults before, the first: ${faults.first}`]),
+      : [`${counted(faults.count - 1, "fault")} before, the first: ${faults.first}`]),
   ];
   const status = unwell.length > 0 || faults !== undefined ? "degraded" : "healthy";
   return { key: `cell_${name}`, id: null, status, detail: details.join("; "), enabled: null, required: false };
 }
 
 function contactOf({ lastContactUs, lagRecords }: CellStore): string[] {
-  const records = `${lagRecords} record${lagRecords === 1 ? "" : "s"}`;
   return [
     `last message at ${new Date(lastContactUs / 1000).toISOString()}`,
-    `the plant was ${records} behind the cell then`,
+    `the plant was ${counted(lagRecords, "record")} behind the cell then`,
   ];
 }
