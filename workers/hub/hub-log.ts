@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { FileSystem } from "../../storage/disk/file-system-interface.js";
 import { type CommittedBatch, forEachRecord, type LogRecord } from "../../storage/log/committed-batch.js";
 import { Log } from "../../storage/log/log.js";
@@ -110,9 +111,11 @@ export class HubLog {
     const { cell, storeId, fault, records, lastSequence, lagRecords } = read;
     const { takenOfNext } = before;
     const missing = records.slice(takenOfNext);
+    const partSequences = this.#reader.partSequences;
     const own: PlantMessage = {
       ...{ cell, storeId, fault, lastSequence, lagRecords, streamSequence, streamTimeUs },
-      partSequences: this.#reader.partSequences,
+      // A cell that is dead between the parts of a record costs the other cells' messages nothing.
+      partSequences: isDeepStrictEqual(partSequences, before.partSequences) ? null : partSequences,
       markUs: Math.max(before.markUs + 1, streamTimeUs) + takenOfNext,
       count: missing.length,
     };
@@ -128,11 +131,11 @@ export class HubLog {
         throw error;
       }
     }
-    this.#taken(own);
+    this.#taken(own, partSequences);
   }
 
-  #taken(message: PlantMessage): void {
-    const { streamSequence, partSequences, markUs, count } = message;
+  #taken(message: PlantMessage, partSequences: readonly number[]): void {
+    const { streamSequence, markUs, count } = message;
     const lastMarkUs = count === 0 ? this.#position.markUs : markUs + count - 1;
     this.#position = { streamSequence, partSequences, markUs: lastMarkUs, takenOfNext: 0 };
     this.#stored(message);
@@ -160,7 +163,7 @@ export class HubLog {
       this.#cutLast();
       const { message } = decodeIndex(type, record.index) as { message: PlantMessage };
       this.#last = { before: this.#position, message, storeBefore: this.#stores.get(message.storeId), taken: 0 };
-      this.#taken(message);
+      this.#taken(message, message.partSequences ?? this.#position.partSequences);
     } else if (type !== LOG_RECORD_TYPE.mark && this.#last !== undefined) {
       this.#last.taken++;
     }
@@ -171,7 +174,8 @@ export class HubLog {
     const { version, stores, ...position } = decodeMap(openingState);
     if (version !== OPENING_STATE_VERSION) {
       throw new RecordDecodeError(
-        "this is the data directory of a cell, or of a hub of another release: a hub needs a folder of its own",
+        "this is the data directory of a cell, or of a hub of another release. Delete it if it is a hub's: it is filled again. " +
+          "Else give the hub a folder of its own",
       );
     }
     this.#position = position as unknown as Position;

@@ -57,17 +57,24 @@ interface Parts {
 export class MessageReader {
   /** By subject: parts of a record that is not whole yet. */
   readonly #parts = new Map<string, Parts>();
+  /** Undefined after a change of the parts. */
+  #places: readonly number[] | undefined;
 
-  /** Places in the stream of the parts that are still needed, ascending. */
-  get partSequences(): number[] {
-    const places = [...this.#parts.values()].flatMap(({ messages }) =>
-      messages.map(({ streamSequence }) => streamSequence),
-    );
-    return places.sort((left, right) => left - right);
+  /** Places in the stream of the parts that are still needed, ascending. The same array until they change. */
+  get partSequences(): readonly number[] {
+    this.#places ??= [...this.#parts.values()]
+      .flatMap(({ messages }) => messages.map(({ streamSequence }) => streamSequence))
+      .sort((left, right) => left - right);
+    return this.#places;
   }
 
   clear(): void {
     this.#parts.clear();
+    this.#places = undefined;
+  }
+
+  #drop(subject: string): void {
+    if (this.#parts.delete(subject)) this.#places = undefined;
   }
 
   /**
@@ -94,7 +101,9 @@ export class MessageReader {
     const before = known?.lastSequences[cell];
     if (fields.firstSequence <= (before ?? 0)) return failed("repeats records");
     const { lastSequence, previousSequence } = fields;
-    const [firstMissing, lastMissing] = [(before ?? 0) + 1, previousSequence];
+    const knownSequence = lastSequenceOf(known);
+    // What came under another name is not missing.
+    const [firstMissing, lastMissing] = [knownSequence + 1, previousSequence];
     const gap =
       firstMissing > lastMissing
         ? null
@@ -105,7 +114,6 @@ export class MessageReader {
       ? `${place} is of a store that was also shipped as the cell ${known.cell}: if one is a copy, give it a data directory of its own`
       : null;
     const fault = [gap, copy].filter((text) => text !== null).join("; ") || null;
-    const knownSequence = lastSequenceOf(known);
     const lagRecords = Math.max(0, decodeSender(message.header).logSequence - Math.max(lastSequence, knownSequence));
     try {
       const records = recordsOf(joined, fields, knownSequence);
@@ -120,7 +128,7 @@ export class MessageReader {
   #dropDeadParts(cell: string, storeId: string, subject: string): void {
     for (const begun of this.#parts.keys()) {
       const isDead = cellOfSubject(begun) === cell || storeIdOfSubject(begun) === storeId;
-      if (isDead && begun !== subject) this.#parts.delete(begun);
+      if (isDead && begun !== subject) this.#drop(begun);
     }
   }
 
@@ -129,7 +137,7 @@ export class MessageReader {
     const { subject } = message;
     const { part, parts, firstSequence } = fields;
     const before = this.#parts.get(subject);
-    this.#parts.delete(subject);
+    this.#drop(subject);
     // The cell never sent the rest of a record before.
     if (parts === 1) return message.bytes;
     const isNext = before?.fields.firstSequence === firstSequence && before.messages.length === part - 1;
@@ -137,6 +145,7 @@ export class MessageReader {
     const messages = part === 1 ? [message] : [...(before?.messages ?? []), message];
     if (part === parts) return Buffer.concat(messages.map(({ bytes }) => bytes));
     this.#parts.set(subject, { fields, messages });
+    this.#places = undefined;
     return null;
   }
 }

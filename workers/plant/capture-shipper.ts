@@ -187,7 +187,7 @@ export class CaptureShipper {
     this.#figures.skippedText = text;
   }
 
-  /** Leaves out bytes that the disk cannot read again and again, so that they do not hold up those behind them. @throws the error before, or another one */
+  /** Leaves out bytes that the disk cannot read again and again, so that they do not hold up those behind them. @throws the error until the third try, and any other error */
   #readFailed(range: NamedRange, error: unknown): void {
     if (!isUnreadable(error)) throw error;
     const place = `${range.path}, offset ${range.offset}`;

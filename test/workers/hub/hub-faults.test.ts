@@ -3,6 +3,7 @@ import t from "tap";
 import type { CellChange } from "../../../core/link/change.js";
 import { createRandom } from "../../../core/random.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
+import { decodePlantMessage } from "../../../storage/records/plant-message.js";
 import { encodeFields, encodeSender, logSubject, messageFields } from "../../../workers/plant/log-message.js";
 import type { LogMessage } from "../../../workers/plant/plant-client.js";
 import { SimulatedHub } from "../../helpers/plant/simulated-hub.js";
@@ -125,6 +126,34 @@ t.test(
   },
 );
 
+t.test("dead cells cost the messages of others nothing", async (t) => {
+  const stream = new WrittenStream();
+  const stores = Array.from({ length: 20 }, (_, nth) => `${String(nth).padStart(8, "0")}${STORE.slice(8)}`);
+  for (const [nth, storeId] of stores.entries()) stream.record(`dead-${nth}`, storeId, 1, { part: 1 });
+  for (let sequence = 1; sequence <= 200; sequence++) stream.record("b", OTHER_STORE, sequence);
+  const opened = await SimulatedHub.open();
+  const { log } = opened.hub;
+  const append = log.append.bind(log);
+  const lists: (readonly number[])[] = [];
+  log.append = (input) => {
+    const { partSequences } = input.type === 24 ? decodePlantMessage(input.index.subarray(9)) : { partSequences: null };
+    if (partSequences !== null) lists.push(partSequences);
+    return append(input);
+  };
+  await opened.feed(stream.messages, random);
+  await opened.close();
+  const places = stores.map((_, nth) => nth + 1);
+  t.strictSame(lists, [places], "only the first message lists their parts");
+  await opened.reopen();
+  t.strictSame(opened.hub.resume(), { fromSequence: 221, partSequences: places });
+  stream.record("dead-0", stores[0] as string, 1, { part: 2 });
+  await opened.feed(stream.messages, random);
+  await opened.close();
+  await opened.reopen();
+  t.strictSame(opened.hub.resume().partSequences, places.slice(1), "one came back");
+  await opened.close();
+});
+
 t.test("a message that is missing in the stream is told, from which record to which", async (t) => {
   const stream = new WrittenStream();
   stream.record("a", STORE, 1);
@@ -140,6 +169,21 @@ t.test("a message that is missing in the stream is told, from which record to wh
   const later = (await stream.read()).rows.cell_a;
   t.match(later, /; message 6 of the log stream comes behind record 6 of a: records 6 to 6 are missing here; /);
   t.match(later, /; 2 faults before, the first: message 2 of the log stream comes behind record 4 of a: /);
+  stream.record("b", OTHER_STORE, 9, { previousSequence: 8 });
+  stream.record("b", OTHER_STORE, 11, { previousSequence: 10 });
+  t.match((await stream.read()).rows.cell_b, /; 1 fault before, the first: /);
+});
+
+t.test("after a rename, records that came under the old name are not missing", async (t) => {
+  const stream = new WrittenStream();
+  for (let sequence = 1; sequence <= 3; sequence++) stream.record("a", STORE, sequence);
+  stream.record("b", STORE, 3);
+  t.notMatch((await stream.read()).rows.cell_b, /missing/);
+  stream.record("b", STORE, 6);
+  t.match(
+    (await stream.read()).rows.cell_b,
+    /; message 5 .* comes behind record 5 of b: records 4 to 5 are missing here$/,
+  );
 });
 
 t.test("a cell that gets another name is one cell, and a copy of its store is noticed", async (t) => {

@@ -97,6 +97,7 @@ t.test("the folder of a cell is refused, and it stays as it is", async (t) => {
   });
   await log.close();
   await t.rejects(SimulatedHub.open(disk), {
-    message: /this is the data directory of a cell, or of a hub of another release: a hub needs a folder of its own/,
+    message:
+      /this is the data directory of a cell, or of a hub of another release\. Delete it if it is a hub's: it is filled again/,
   });
 });
