@@ -17,6 +17,7 @@ import {
   storeSubjects,
 } from "./capture-message.js";
 import { type CapturePolicy, type NamedRange, rangesOf } from "./capture-ranges.js";
+import type { CaptureMark } from "./log-message.js";
 import type { LogTail } from "./log-tail.js";
 import { OtherLastMessage, type PlantClient } from "./plant-client.js";
 
@@ -74,41 +75,57 @@ export class CaptureShipper {
   #sequence = 0;
   /** A full stream has dropped what came before this. So runs that ended before would only push newer ones out. */
   #keptSinceUs = 0;
+  /** When the stream was made that takes them, in milliseconds since the Unix epoch; 0 before the first `begin`. */
+  #streamMs = 0;
   /** Of the clock that never steps: a wall clock that goes back would hold everything up. */
   #nextAtMs = 0;
-  /** Places of ranges that were skipped. They may be met again after a loss of the connection. */
-  readonly #skipped = new Set<string>();
+  /** Ranges that were skipped and may be met again after a loss of the connection: their places, and for which record. */
+  readonly #skipped = new Map<string, number>();
   /** The range that could not be read last. */
   #unread = { place: "", tries: 0 };
-  readonly #figures = { sequence: 0, chunks: 0, bytes: 0, tooOld: 0, skippedText: null as string | null };
+  /** The last range was given up: the disk may have many such ones, so none of the next is waited for. */
+  #isGivingUp = false;
+  readonly #figures = { sequence: 0, chunks: 0, bytes: 0, skipped: 0, tooOld: 0, skippedText: null as string | null };
 
   constructor(options: CaptureShipperOptions) {
     this.#options = options;
   }
 
   get figures(): CaptureFigures {
-    return { ...this.#figures, skipped: this.#skipped.size };
+    return { ...this.#figures };
+  }
+
+  /** How far it is, for the cell's messages of the log; null before the first `begin`. */
+  get mark(): CaptureMark | null {
+    return this.#streamMs === 0 ? null : { sequence: this.#figures.sequence, streamMs: this.#streamMs };
   }
 
   /**
    * Finds out where to go on.
    *
-   * @param knownSequence what the log stream says of captures (`SenderFields.capturesSequence`)
+   * @param known what the log stream says of captures
    * @throws PlantRefusal if the stream does not take captures
    */
-  async begin(plant: CaptureConnection, knownSequence = 0): Promise<void> {
+  async begin(plant: CaptureConnection, known: CaptureMark | null = null): Promise<void> {
     const { cell, storeId, tail } = this.#options;
-    const { settings, firstSequence, lastSequence, firstTimeMs } = await plant.requireCaptureStream();
+    const { settings, createdMs, firstSequence, lastSequence, firstTimeMs } = await plant.requireCaptureStream();
     const last = await plant.lastMessage(storeSubjects(cell, storeId), CAPTURE_STREAM);
     this.#runs.length = 0;
     this.#ranges.length = 0;
     this.#nextChunk = 0;
-    // The stream may have dropped all chunks of the cell by its limits: then they are not sent again. A new stream has dropped nothing.
+    // The stream may have dropped all chunks of the cell by its limits: then they are not sent again. One that was made anew never had them.
     const hasDropped = lastSequence > 0 && firstSequence !== 1;
-    const dropped = hasDropped ? Math.max(knownSequence, this.#figures.sequence) : 0;
-    const after = last === null ? dropped : Math.max(0, decodeCauseSequence(last.header) - 1);
+    const marks = [known, this.mark].filter((mark) => hasDropped && mark?.streamMs === createdMs);
+    const before = Math.max(0, ...marks.map((mark) => mark?.sequence ?? 0));
+    const after = last === null ? before : Math.max(0, decodeCauseSequence(last.header) - 1);
     tail.seek(after);
     this.#figures.sequence = after;
+    // All is sent again, and what was skipped is met and counted again.
+    if (after === 0 && this.#figures.chunks > 0) {
+      this.#skipped.clear();
+      this.#figures.skipped = 0;
+    }
+    this.#streamMs = createdMs;
     // What this cell has shipped before is gone on from. So it never leaves out a run that ended while the plant was away.
     const isFull = last === null && settings.max_bytes > 0 && firstSequence > 1;
     this.#keptSinceUs = isFull ? 1000 * firstTimeMs : 0;
@@ -182,18 +199,22 @@ export class CaptureShipper {
     }
   }
 
-  #skip({ path, offset }: NamedRange, text: string): void {
-    this.#skipped.add(`${path}, offset ${offset}`);
+  #skip(range: NamedRange, text: string): void {
+    const place = placeOf(range);
+    if (!this.#skipped.has(place)) this.#figures.skipped++;
+    this.#skipped.set(place, this.#sequence);
     this.#figures.skippedText = text;
   }
 
   /** Leaves out bytes that the disk cannot read again and again, so that they do not hold up those behind them. @throws the error until the third try, and any other error */
   #readFailed(range: NamedRange, error: unknown): void {
     if (!isUnreadable(error)) throw error;
-    const place = `${range.path}, offset ${range.offset}`;
+    const place = placeOf(range);
     const tries = this.#unread.place === place ? this.#unread.tries + 1 : 1;
     this.#unread = { place, tries };
-    if (tries < READ_TRIES && !this.#skipped.has(place)) throw error;
+    const isKnown = this.#skipped.has(place);
+    if (tries < READ_TRIES && !isKnown && !this.#isGivingUp) throw error;
+    if (!isKnown) this.#isGivingUp = true;
     this.#skip(range, (error as Error).message);
   }
 
@@ -213,10 +234,13 @@ export class CaptureShipper {
       if (readBytes !== null) this.#skip(range, `${range.path}, offset ${offset}: the file ends before its end`);
       return this.#rangeDone();
     }
+    this.#isGivingUp = false;
     const { sizeBytes, path } = range;
     const count = chunkCount(sizeBytes);
     const fields = encodeChunk({ index, count, sizeBytes, offset, path, causeSequence: this.#sequence }, bytes);
     await this.#publish(plant, range, index, fields, bytes);
+    // From now on no connection begins with a record before this one.
+    for (const [place, sequence] of this.#skipped) if (sequence < this.#sequence) this.#skipped.delete(place);
     this.#figures.chunks++;
     this.#figures.bytes += bytes.length;
     if (rateBytes !== null)
@@ -250,4 +274,8 @@ export class CaptureShipper {
   #nowMs(): number {
     return (this.#options.monotonicMs ?? monotonicMs)();
   }
+}
+
+function placeOf({ path, offset }: NamedRange): string {
+  return `${path}, offset ${offset}`;
 }

@@ -46,29 +46,43 @@ export interface MessageFields {
   parts: number;
 }
 
+/** How far the sender is with captures. */
+export interface CaptureMark {
+  /** Captures of runs that ended in records up to this one have been in the plant, or were left out; 0: none, or nobody knows. */
+  sequence: number;
+  /** When the capture stream was made that had them, in milliseconds since the Unix epoch: one that was made anew has nothing. 0: nobody knows. */
+  streamMs: number;
+}
+
 /** What the sender says of itself with each message. It is no part of the records. */
 export interface SenderFields {
   /** The last durable sequence number of the cell's log when the message was sent: so the cell was this far ahead of the plant. */
   logSequence: number;
   /** Where people reach the cell itself (`--public-url`); null if it was not told. */
   publicUrl: string | null;
-  /** Captures of runs that ended in records up to this one have been in the plant, or were left out; 0: none, or nobody knows. */
-  capturesSequence: number;
+  captures: CaptureMark;
 }
 
-export function encodeSender({ logSequence, publicUrl, capturesSequence }: SenderFields): Record<string, string> {
+export function encodeSender({ logSequence, publicUrl, captures }: SenderFields): Record<string, string> {
   return {
     "Inspection-Log-Sequence": String(logSequence),
     ...(publicUrl !== null && { "Inspection-Public-Url": publicUrl }),
-    ...(capturesSequence > 0 && { "Inspection-Captures": String(capturesSequence) }),
+    ...(captures.sequence > 0 && {
+      "Inspection-Captures": String(captures.sequence),
+      "Inspection-Captures-Stream": String(captures.streamMs),
+    }),
   };
 }
 
 /** @returns 0 for a number that the message does not say */
 export function decodeSender(get: (name: string) => string): SenderFields {
   const numberOf = (name: string) => (/^\d{1,15}$/.test(get(name)) ? Number(get(name)) : 0);
-  const [logSequence, capturesSequence] = [numberOf("Inspection-Log-Sequence"), numberOf("Inspection-Captures")];
-  return { logSequence, publicUrl: get("Inspection-Public-Url") || null, capturesSequence };
+  const captures = { sequence: numberOf("Inspection-Captures"), streamMs: numberOf("Inspection-Captures-Stream") };
+  return {
+    logSequence: numberOf("Inspection-Log-Sequence"),
+    publicUrl: get("Inspection-Public-Url") || null,
+    captures,
+  };
 }
 
 export function messageFields(fields: Omit<MessageFields, "crc">, bytes: Uint8Array): MessageFields {

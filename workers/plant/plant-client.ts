@@ -48,6 +48,8 @@ export interface StoredMessage {
 /** What a stream has. */
 export interface StreamState {
   settings: StreamSettings;
+  /** When it was made, in milliseconds since the Unix epoch. */
+  createdMs: number;
   /** Of the oldest message that is still there, and of the newest; 0 without any message. */
   firstSequence: number;
   lastSequence: number;
@@ -136,6 +138,7 @@ export class PlantClient {
     const { first_seq, last_seq, messages, first_ts } = info.state;
     return {
       settings: info.config as StreamSettings,
+      createdMs: Date.parse(info.created),
       firstSequence: messages === 0 ? 0 : first_seq,
       lastSequence: last_seq,
       firstTimeMs: messages === 0 ? 0 : Date.parse(first_ts as unknown as string),

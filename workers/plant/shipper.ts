@@ -3,6 +3,7 @@ import { readRecordHeader } from "../../storage/log/record-format.js";
 import type { CaptureFigures, CaptureShipper } from "./capture-shipper.js";
 import {
   BATCH_BYTES,
+  type CaptureMark,
   cellSubjects,
   decodeSender,
   encodeFields,
@@ -95,7 +96,7 @@ export class Shipper {
   #capturesAtMs = 0;
   #capturesBegun = false;
   /** What the cell's last message says of captures. */
-  #capturesSequence = 0;
+  #captureMark: CaptureMark = { sequence: 0, streamMs: 0 };
 
   constructor(options: ShipperOptions) {
     this.#options = options;
@@ -168,7 +169,7 @@ export class Shipper {
     }
     this.#foreign = foreign;
     const behind = sent !== null && isOwn ? await this.#behind(sent.message, sent.fields) : await this.#first(plant);
-    if (sent !== null && isOwn) this.#capturesSequence = decodeSender(sent.message.header).capturesSequence;
+    if (sent !== null && isOwn) this.#captureMark = decodeSender(sent.message.header).captures;
     if (behind === null) {
       await this.#pause((this.#options.longestPauseMs ?? LONGEST_PAUSE_MS) / 6);
       return this.#standing(plant);
@@ -227,7 +228,7 @@ export class Shipper {
     const sender = encodeSender({
       logSequence: this.#lastSequence,
       publicUrl: this.#options.publicUrl ?? null,
-      capturesSequence: Math.max(this.#capturesSequence, this.#options.captures?.figures.sequence ?? 0),
+      captures: this.#options.captures?.mark ?? this.#captureMark,
     });
     let expected = from.streamSequence;
     for (let part = parts > 1 ? from.part : 1; part <= parts; part++) {
@@ -248,7 +249,7 @@ export class Shipper {
     const { captures, longestPauseMs = LONGEST_PAUSE_MS } = this.#options;
     if (captures === undefined || performance.now() < this.#capturesAtMs) return false;
     try {
-      if (!this.#capturesBegun) await captures.begin(plant, this.#capturesSequence);
+      if (!this.#capturesBegun) await captures.begin(plant, this.#captureMark);
       this.#capturesBegun = true;
       const isSent = await captures.step(plant);
       this.#captureFault = null;

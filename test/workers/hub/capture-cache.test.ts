@@ -275,7 +275,11 @@ t.test(
       },
     });
     const subject = logSubject(CELL, STORE);
-    const fields = encodeSender({ logSequence: 1, publicUrl: "http://cell-7.factory:8000", capturesSequence: 0 });
+    const fields = encodeSender({
+      logSequence: 1,
+      publicUrl: "http://cell-7.factory:8000",
+      captures: { sequence: 0, streamMs: 0 },
+    });
     await plant.client?.publish(subject, fields, new Uint8Array(1), { subjects: subject, expected: 0 });
     t.match(await plant.read(plant.cache(), file, range), {
       fault: {

@@ -42,7 +42,10 @@ class WrittenStream {
     this.#push(
       cell,
       storeId,
-      { ...encodeFields(fields), ...encodeSender({ logSequence, publicUrl: null, capturesSequence: 0 }) },
+      {
+        ...encodeFields(fields),
+        ...encodeSender({ logSequence, publicUrl: null, captures: { sequence: 0, streamMs: 0 } }),
+      },
       bytes,
     );
   }

@@ -12,6 +12,7 @@ import {
   type CaptureShipperOptions,
 } from "../../../workers/plant/capture-shipper.js";
 import { LogTail } from "../../../workers/plant/log-tail.js";
+import type { StoredMessage } from "../../../workers/plant/plant-client.js";
 import type { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
 import { createDisk, META, openLog } from "../../helpers/store/log-harness.js";
 
@@ -39,12 +40,14 @@ function streamWith(state: {
   firstSequence?: number;
   lastSequence?: number;
   firstTimeMs?: number;
+  createdMs?: number;
 }) {
   const { max_bytes = -1, max_age = 0, firstSequence = 0, lastSequence = firstSequence, firstTimeMs = 0 } = state;
+  const { createdMs = 1 } = state;
   const taken: string[] = [];
   const connection = {
     requireCaptureStream: async () => ({
-      ...{ settings: { max_bytes, max_age }, firstSequence, lastSequence, firstTimeMs },
+      ...{ settings: { max_bytes, max_age }, createdMs, firstSequence, lastSequence, firstTimeMs },
     }),
     lastMessage: async () => null,
     publish: async (subject: string) => taken.push(subject.split(".")[4]?.at(-1) as string),
@@ -140,22 +143,64 @@ t.test("bytes that the disk never reads hold nothing up for long", async (t) => 
   t.equal(shipper.figures.skipped, 1, "it is counted once");
 });
 
+t.test("of many ranges that the disk cannot read, only the first is waited for", async (t) => {
+  const disk = await storeWith(9);
+  const { connection, taken } = streamWith({});
+  const sent: { index: number; cause: string }[] = [];
+  const publish = connection.publish.bind(connection);
+  connection.publish = async (subject, fields, ...others) => {
+    sent.push({ index: sent.length, cause: fields["Inspection-Sequence"] as string });
+    return publish(subject, fields, ...others);
+  };
+  connection.lastMessage = async (subjects) => {
+    const cause = subjects.endsWith("*") ? sent.at(-1)?.cause : undefined;
+    return cause === undefined ? null : ({ header: () => cause } as unknown as StoredMessage);
+  };
+  const shipper = await shipperOn(disk, connection);
+  disk.onRead = (path) => (/[1-57]-000\.rep$/.test(path) ? "EIO" : undefined);
+  const failed: number[] = [];
+  for (let tries = 0; tries < 30; tries++) {
+    try {
+      await shipAll(shipper, connection);
+      break;
+    } catch {
+      failed.push(shipper.figures.skipped);
+      await shipper.begin(connection);
+    }
+  }
+  t.strictSame(failed, [0, 0, 5, 5], "two pauses for runs 1 to 5, and two for run 7: run 6 could be read");
+  t.equal(shipper.figures.skipped, 6);
+  t.strictSame([...new Set(taken)], ["0", "6", "8"]);
+});
+
 t.test("what a stream has dropped by its limits is not sent again", async (t) => {
   const disk = await storeWith(4);
-  const knownSequence = 2;
+  const known = { sequence: 2, streamMs: 1 };
   const emptied = streamWith({ max_age: 1e9, firstSequence: 0, lastSequence: 9 });
   const shipper = await shipperOn(disk, emptied.connection);
-  await shipper.begin(emptied.connection, knownSequence);
+  await shipper.begin(emptied.connection, known);
   await shipAll(shipper, emptied.connection);
   t.strictSame(emptied.taken, ["2", "3"], "the log stream says up to which record captures were sent");
-  t.equal(shipper.figures.sequence > knownSequence, true);
+  t.equal(shipper.figures.sequence > known.sequence, true);
   await shipper.begin(emptied.connection);
   await shipAll(shipper, emptied.connection);
   t.strictSame(emptied.taken, ["2", "3"], "nor after a loss of the connection");
-  const made = streamWith({});
-  await shipper.begin(made.connection, knownSequence);
+  t.strictSame(shipper.mark, { sequence: shipper.figures.sequence, streamMs: 1 });
+  // One whose first message has gone already, too.
+  const made = streamWith({ createdMs: 2, firstSequence: 5, lastSequence: 9 });
+  await shipper.begin(made.connection, known);
+  t.strictSame(shipper.mark, { sequence: 0, streamMs: 2 }, "nothing counts as shipped");
   await shipAll(shipper, made.connection);
   t.strictSame(made.taken, ["0", "1", "2", "3"], "a stream that was made anew gets all");
+  const later = await shipperOn(disk, made.connection);
+  made.taken.length = 0;
+  await later.begin(made.connection, known);
+  await shipAll(later, made.connection);
+  t.strictSame(
+    made.taken,
+    ["0", "1", "2", "3"],
+    "also after a start, whatever the log stream says of the stream before",
+  );
 });
 
 t.test("a full stream gets no runs that would only push newer ones out", async (t) => {

@@ -1,7 +1,8 @@
 import { setTimeout } from "node:timers/promises";
 import t from "tap";
 import { createRandom } from "../../../core/random.js";
-import { logSubject } from "../../../workers/plant/log-message.js";
+import type { CaptureShipper } from "../../../workers/plant/capture-shipper.js";
+import { type CaptureMark, decodeSender, logSubject } from "../../../workers/plant/log-message.js";
 import { type PlantClient, serverFault } from "../../../workers/plant/plant-client.js";
 import type { PlantConnection, ShipperOptions } from "../../../workers/plant/shipper.js";
 import type { SimulatedDisk } from "../../helpers/disk/simulated-disk.js";
@@ -281,4 +282,35 @@ t.test("what a server must have", async (t) => {
   t.match(serverFault({}), /^has version unknown: /);
   t.equal(serverFault({ ...info, max_payload: 528_384 }), null);
   t.match(serverFault({ ...info, max_payload: 528_383 }), /^takes messages of at most 528383 bytes: /);
+});
+
+t.test("each message says how far captures are, and in which stream", { skip: noNatsServer }, async (t) => {
+  const server = await NatsServer.startFor(t);
+  await server.with((client) => client.createStreams({ replicas: 1, captureDays: 1, captureBytes: null }));
+  const createdMs = (await server.with((client) => client.requireCaptureStream())).createdMs;
+  t.ok(Math.abs(Date.now() - createdMs) < 60_000, `made ${createdMs} ms after 1970`);
+  const disk = await createDisk();
+  const opened = await openLog(disk);
+  const begun: CaptureMark[] = [];
+  const capturesAt = (mark: CaptureMark | null) =>
+    ({
+      ...{ mark, figures: { sequence: 0 }, step: async () => false },
+      begin: async (_: unknown, known: CaptureMark) => begun.push(known),
+    }) as unknown as CaptureShipper;
+  const mark = { sequence: 7, streamMs: createdMs };
+  for (const [at, captures] of [capturesAt(mark), capturesAt(null)].entries()) {
+    await append(opened, `record-${at}`);
+    const shipping = ship(disk, { connect: () => server.client(), captures });
+    await untilShipped(t, opened, shipping);
+    await until(
+      t,
+      () => begun.length > at,
+      () => "captures are not begun",
+    );
+    await shipping.stop();
+    const last = await server.with((client) => client.lastMessage(logSubject("cell-7", STORE)));
+    t.strictSame(decodeSender((name) => last?.header(name) ?? "").captures, mark, "also before captures are begun");
+  }
+  t.strictSame(begun, [{ sequence: 0, streamMs: 0 }, mark], "after a start the last message says it");
+  await opened.log.close();
 });
