@@ -16,8 +16,7 @@ interface Runs {
 }
 
 t.test("the console of a hub", { ...inBrowser, skip: inBrowser.skip || noNatsServer }, async (t) => {
-  const server = await NatsServer.startFor(t);
-  await server.with((client) => client.createLogStream(1));
+  const server = await NatsServer.startWithLog(t);
   const hub = await startHub(t, server);
   const [cell] = await Promise.all([
     startCell(t, server, { cell: "line1-cell1", runs: 4, seed: 1 }),

@@ -2,7 +2,6 @@ import type { Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { IN_3D, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check, PROGRAM } from "../helpers/browser/console-cell.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
 import { isFullSize } from "../helpers/test-size.js";
 import { until } from "../helpers/until.js";
 
@@ -62,9 +61,7 @@ const BEGIN = `(() => {
 
 t.test("the keyboard reaches everything in the order of the page, and shows where it is", inBrowser, async (t) => {
   const browser = await startBrowser(t, IN_3D);
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   const target = { url: "http://127.0.0.1:9/", subscribed_events: ["ProgramCompleted"], max_retries: 0 };
   const { id: webhook } = await cell.post<{ id: string }>("/webhooks", { name: "MES", ...target });
   for (let n = 1; n < 9; n++) await cell.play({ serialNumber: `SN-${n}`, checks: [check("depth", "passed", 10)] });

@@ -119,9 +119,7 @@ async function loseConnection(t: Test, now: Page, runs: Page, one: Page): Promis
 }
 
 async function hearLate(t: Test, browser: Browser): Promise<void> {
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   const url = `http://127.0.0.1:${service.port}`;
 
   t.test("a change that comes while the page reads is read too", (t) => hearWhileReading(t, cell, browser, url));

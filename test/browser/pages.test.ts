@@ -12,7 +12,6 @@ import {
 } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check, PROGRAM, PROGRAM_NAME } from "../helpers/browser/console-cell.js";
 import { listOf } from "../helpers/list-of.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
 import { startReceiver } from "../helpers/webhooks/receiver.js";
 
 interface Shown {
@@ -51,9 +50,7 @@ t.test("the console", inBrowser, async (t) => {
   const browser = await startBrowser(t);
   const receiver = await startReceiver((_, response) => response.writeHead(503).end("come later"));
   t.teardown(() => receiver.close());
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   const { runs, webhook } = await fill(cell, receiver.url);
   const open: OpenPage = (path, options) =>
     openPage(browser, `http://127.0.0.1:${service.port}${path}`, options, [/status of 404 .* \(\/console\/nowhere\)/]);

@@ -11,7 +11,6 @@ import {
 } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check, PROGRAM, PROGRAM_NAME } from "../helpers/browser/console-cell.js";
 import { nextId } from "../helpers/link/link-messages.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
 import { startReceiver } from "../helpers/webhooks/receiver.js";
 
 /** Of runs as of deliveries. */
@@ -25,9 +24,7 @@ t.test("lists that are longer than a page", inBrowser, async (t) => {
   const browser = await startBrowser(t);
   const receiver = await startReceiver();
   t.teardown(() => receiver.close());
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   const open: OpenPage = (path) => openPage(browser, `http://127.0.0.1:${service.port}${path}`);
   const { id: webhook } = await cell.post<{ id: string }>("/webhooks", {
     ...{ name: "MES", url: `${receiver.url}/mes`, subscribed_events: ["ProgramCancelled"] },

@@ -2,14 +2,11 @@ import type { Route } from "playwright-core";
 import t, { type Test } from "tap";
 import { inBrowser, type OpenPage, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell } from "../helpers/browser/console-cell.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
 import { until } from "../helpers/until.js";
 
 t.test("a preview that could not be read is read again", inBrowser, async (t) => {
   const browser = await startBrowser(t);
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   const runId = await cell.play({ withCaptures: true });
   const open: OpenPage = (path) =>
     openPage(browser, `http://127.0.0.1:${service.port}${path}`, {}, [/ERR_FAILED/, /status of 50[03]/]);

@@ -10,7 +10,6 @@ import {
 } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
 import { nextId } from "../helpers/link/link-messages.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
 
 const NAME = `depth <img src=x onerror="window.attacked=1"> ${"y".repeat(200)}`;
 /** The eighth is outside the control limits, and fails. The third passes with a warning. */
@@ -30,9 +29,7 @@ interface Statistics {
 
 t.test("how a check is doing", inBrowser, async (t) => {
   const browser = await startBrowser(t);
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   const open: OpenPage = (path) => openPage(browser, `http://127.0.0.1:${service.port}${path}`, {}, [/422/]);
   t.test("charts, figures and files, and a time", (t) => showCharts(t, cell, open));
   t.test("of 10,000 names, one is found and chosen", (t) => chooseOne(t, cell, open));

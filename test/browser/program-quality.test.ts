@@ -1,15 +1,12 @@
 import t from "tap";
 import { axeFindings, inBrowser, openPage, overflowPx, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check, PROGRAM } from "../helpers/browser/console-cell.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
 
 const defects = (...types: readonly (string | null)[]) => types.map((type) => (type === null ? {} : { type }));
 
 t.test("a program's yields and the Pareto chart of its defects", inBrowser, async (t) => {
   const browser = await startBrowser(t);
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   await cell.play({ serialNumber: "SN-1", checks: [check("depth", "passed", 10)] });
   const { page, faults } = await openPage(browser, `http://127.0.0.1:${service.port}/console/programs/${PROGRAM}`);
   const section = page.locator("section.card", { hasText: "Quality over all runs" });

@@ -10,14 +10,11 @@ import {
 } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
 import { nextId } from "../helpers/link/link-messages.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
 import { until } from "../helpers/until.js";
 
 t.test("when a page reads again, and when it does not", inBrowser, async (t) => {
   const browser = await startBrowser(t);
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   const open: OpenPage = (path) => openPage(browser, `http://127.0.0.1:${service.port}${path}`, {}, [/50[03]/]);
   t.test("what the service refuses for now is asked for again, with the old rows in view", (t) =>
     askAgain(t, cell, open),

@@ -1,16 +1,13 @@
 import t, { type Test } from "tap";
 import { axeFindings, inBrowser, type OpenPage, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
 import { until } from "../helpers/until.js";
 
 const LONG = `${"0123456789".repeat(1_000)} the end`;
 
 t.test("the page of a run", inBrowser, async (t) => {
   const browser = await startBrowser(t);
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   const open: OpenPage = (path) => openPage(browser, `http://127.0.0.1:${service.port}${path}`);
 
   t.test("the head names the failed checks, with the steps that made them", (t) => nameFailed(t, cell, open));

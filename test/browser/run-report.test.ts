@@ -9,12 +9,11 @@ import { axeFindings, inBrowser, openPage, startBrowser } from "../helpers/brows
 import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
 import { type PdfSheet, pdfSheets } from "../helpers/browser/pdf-text.js";
 import { filled, REMOVED_RUN, us } from "../helpers/http/filled-cell.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
 import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
 import { sized } from "../helpers/test-size.js";
 
 const CHECKS = 200;
-/** The layout of 10,000 takes Chromium a minute. */
+/** Chromium needs a minute to lay out 10,000. */
 const MANY_CHECKS = sized(2_000, 10_000);
 const number = (at: number): string => String(at).padStart(4, "0");
 /** Columns 1 to 3 of 4, lines 20 to 60 of 200. */
@@ -22,9 +21,7 @@ const BBOX = [1, 20, 3, 60];
 
 t.test("the report page of a run", inBrowser, async (t) => {
   const browser = await startBrowser(t);
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   const runId = await play(cell);
   const origin = `http://127.0.0.1:${service.port}`;
   const saved = join(temporaryDirectory(t), "report.html");

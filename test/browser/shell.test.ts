@@ -1,16 +1,13 @@
 import t, { type Test } from "tap";
 import { axeFindings, inBrowser, type OpenPage, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell } from "../helpers/browser/console-cell.js";
-import { ServiceProcess } from "../helpers/process/service-process.js";
 
 /** After this time the bar reads the health again. */
 const HEALTH_MS = 10_000;
 
 t.test("what surrounds the pages", inBrowser, async (t) => {
   const browser = await startBrowser(t);
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   const open: OpenPage = (path) =>
     openPage(browser, `http://127.0.0.1:${service.port}${path}`, {}, [
       /status of 503 .*\/health/,

@@ -29,9 +29,7 @@ const BOXES = {
 
 t.test("webhook form: the service has what was entered, and the form shows it again", inBrowser, async (t) => {
   const browser = await startBrowser(t);
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   const { page, faults } = await openPage(browser, `http://127.0.0.1:${service.port}/console/webhooks`);
 
   await page.getByRole("button", { name: "New webhook" }).click();
@@ -86,9 +84,7 @@ t.test("webhook form: the service has what was entered, and the form shows it ag
 
 t.test("webhook form: what somebody else changed meanwhile stays", inBrowser, async (t) => {
   const browser = await startBrowser(t);
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   const target = { name: "MES", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramFailed", "ProgramStarted"] };
   const path = `/webhooks/${(await cell.post<{ id: string }>("/webhooks", target)).id}`;
   const { page, faults } = await openPage(browser, `http://127.0.0.1:${service.port}/console${path}`);
@@ -131,9 +127,7 @@ t.test("webhook form: the secret is stored as it was typed", inBrowser, async (t
 
 t.test("webhook form: headers are added, kept and replaced", inBrowser, async (t) => {
   const browser = await startBrowser(t);
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   const receiver = await startReceiver();
   t.teardown(() => receiver.close());
   const url = `http://127.0.0.1:${service.port}/console/webhooks`;
@@ -200,9 +194,7 @@ t.test("webhook form: headers are added, kept and replaced", inBrowser, async (t
 
 t.test("webhook form: Ed25519 needs no secret, and its public key is there to copy", inBrowser, async (t) => {
   const browser = await startBrowser(t);
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   const { page, faults } = await openPage(browser, `http://127.0.0.1:${service.port}/console/webhooks`);
   const secret = page.getByLabel("Secret (empty: not signed)");
   const publicKey = page.getByLabel("Public key for the receiver");

@@ -2,14 +2,11 @@ import type { Page } from "playwright-core";
 import t from "tap";
 import { inBrowser, openPage, startBrowser } from "../../helpers/browser/console-browser.js";
 import { ConsoleCell } from "../../helpers/browser/console-cell.js";
-import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { startReceiver } from "../../helpers/webhooks/receiver.js";
 
 t.test("webhook page: what failed is sent again", inBrowser, async (t) => {
   const browser = await startBrowser(t);
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   let status = 503;
   const receiver = await startReceiver((_, response) => response.writeHead(status).end());
   t.teardown(() => receiver.close());
@@ -37,9 +34,7 @@ t.test("webhook page: what failed is sent again", inBrowser, async (t) => {
 
 t.test("webhook page: a resend that runs is seen again, and cancelled", inBrowser, async (t) => {
   const browser = await startBrowser(t);
-  const service = await ServiceProcess.startFor(t);
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await ConsoleCell.startFor(t);
   const receiver = await startReceiver((_, response) => response.writeHead(503).end());
   t.teardown(() => receiver.close());
   const target = { name: "MES", url: receiver.url, subscribed_events: ["ProgramFailed"] };

@@ -77,8 +77,7 @@ t.test("bad options", async (t) => {
 });
 
 t.test("the hubs of a plant", { skip: noNatsServer }, async (t) => {
-  const server = await NatsServer.startFor(t);
-  await server.with((client) => client.createLogStream(1));
+  const server = await NatsServer.startWithLog(t);
   const [hub, cell] = await Promise.all([startHub(t, server), startCell(t, server, { cell: "a", runs: 4, seed: 3 })]);
   await untilCaughtUp(t, hub, 4);
   await t.test("a hub answers as the cell does", (t) => answerAsCell(t, hub, cell));
@@ -222,8 +221,7 @@ async function webhooksAreReadOnly(t: Test, hub: ServiceProcess, cell: ServicePr
 }
 
 t.test("clients that hop between hubs miss nothing, and webhooks are only read", { skip: noNatsServer }, async (t) => {
-  const server = await NatsServer.startFor(t);
-  await server.with((client) => client.createLogStream(1));
+  const server = await NatsServer.startWithLog(t);
   const hubs = await Promise.all([startHub(t, server), startHub(t, server), startHub(t, server)]);
   const synced = new Map<string, string>();
   let mark = "2020-01-01T00:00:00Z";
@@ -316,8 +314,7 @@ t.test(
   "a hub catches up with the cells, whatever else the stream has at its end",
   { skip: noNatsServer },
   async (t) => {
-    const server = await NatsServer.startFor(t);
-    await server.with((client) => client.createLogStream(1));
+    const server = await NatsServer.startWithLog(t);
     await server.addLogSubject("line3.other");
     const empty = await startHub(t, server);
     await untilCaughtUp(t, empty, 0);

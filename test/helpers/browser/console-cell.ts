@@ -1,6 +1,7 @@
+import type { Test } from "tap";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, seriesAppend } from "../link/link-messages.js";
-import type { ServiceProcess } from "../process/service-process.js";
+import { ServiceProcess } from "../process/service-process.js";
 import { until } from "../until.js";
 
 export const PROGRAM = "01900000-0000-7000-8000-000000000001";
@@ -37,6 +38,14 @@ export class ConsoleCell {
   private constructor(service: ServiceProcess) {
     this.#port = service.port;
     this.#producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "console-cell" });
+  }
+
+  /** With a service of its own. */
+  static async startFor(t: Test): Promise<{ service: ServiceProcess; cell: ConsoleCell }> {
+    const service = await ServiceProcess.startFor(t);
+    const cell = await ConsoleCell.start(service);
+    t.teardown(() => cell.close());
+    return { service, cell };
   }
 
   /** Connects, and declares a program of three steps. */

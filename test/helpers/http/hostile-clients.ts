@@ -24,7 +24,7 @@ const WRONG_TOKENS = 4;
 const ANNOUNCED_PAYLOADS = 12;
 const REFUSAL_FLOODS = 4;
 const REFUSALS_AT_ONCE = 10;
-/** In a commit's size other tests share the machine, of which the hostile would take half. */
+/** In a commit's size other tests run beside this one. Hostile clients that redial at once would take half of the machine from them. */
 const REDIAL_MS = sized(250, 50);
 const SLOW_BYTE_MS = 500;
 const LARGEST_PAYLOAD_BYTES = 64 * 1024 * 1024;

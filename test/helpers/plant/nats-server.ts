@@ -36,6 +36,13 @@ export class NatsServer {
     return server;
   }
 
+  /** With the stream for the logs of cells. */
+  static async startWithLog(t: Test): Promise<NatsServer> {
+    const server = await NatsServer.startFor(t);
+    await server.with((client) => client.createLogStream(1));
+    return server;
+  }
+
   /** As its settings name it. */
   get name(): string {
     return /server_name: "([^"]+)"/.exec(this.#settings)?.[1] ?? "";

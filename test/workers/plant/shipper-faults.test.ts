@@ -62,8 +62,7 @@ t.test("a foreign message is told and passed over", { skip: noNatsServer }, asyn
 });
 
 t.test("a stray message beside the cell's own is no other store", { skip: noNatsServer }, async (t) => {
-  const server = await NatsServer.startFor(t);
-  await server.with((client) => client.createLogStream(1));
+  const server = await NatsServer.startWithLog(t);
   const disk = await createDisk();
   const opened = await openLog(disk);
   await append(opened, "a");
@@ -109,8 +108,7 @@ t.test("a batch that a power cut has divided is still the same", { skip: noNatsS
 });
 
 t.test("a record whose last parts never come is void", { skip: noNatsServer }, async (t) => {
-  const server = await NatsServer.startFor(t);
-  await server.with((client) => client.createLogStream(1));
+  const server = await NatsServer.startWithLog(t);
   const disk = await createDisk();
   const opened = await openLog(disk);
   await append(opened, "a");
@@ -157,8 +155,7 @@ t.test("a record whose last parts never come is void", { skip: noNatsServer }, a
 });
 
 t.test("damage of what was shipped last is told from another history", { skip: noNatsServer }, async (t) => {
-  const server = await NatsServer.startFor(t);
-  await server.with((client) => client.createLogStream(1));
+  const server = await NatsServer.startWithLog(t);
   const disk = await createDisk();
   const opened = await openLog(disk);
   await append(opened, "a", "b", "c");
@@ -174,8 +171,7 @@ t.test("damage of what was shipped last is told from another history", { skip: n
 });
 
 t.test("damage in the newest segment is told, and what follows is shipped", { skip: noNatsServer }, async (t) => {
-  const server = await NatsServer.startFor(t);
-  await server.with((client) => client.createLogStream(1));
+  const server = await NatsServer.startWithLog(t);
   const disk = await createDisk();
   const opened = await openLog(disk);
   for (const name of ["a", "b", "c", "d"]) await append(opened, name);
@@ -202,8 +198,7 @@ t.test(
   "a gap that damage leaves in a sealed segment is told, and what follows is shipped",
   { skip: noNatsServer },
   async (t) => {
-    const server = await NatsServer.startFor(t);
-    await server.with((client) => client.createLogStream(1));
+    const server = await NatsServer.startWithLog(t);
     const disk = await createDisk();
     const opened = await openLog(disk, { segmentBytes: 100_000 });
     for (let record = 0; record < 12; record++) {

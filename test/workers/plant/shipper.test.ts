@@ -28,8 +28,7 @@ t.test(
   "shipper, server and log go on after any stop: nothing lost, doubled or out of order",
   { skip: noNatsServer },
   async (t) => {
-    const server = await NatsServer.startFor(t);
-    await server.with((client) => client.createLogStream(1));
+    const server = await NatsServer.startWithLog(t);
     const random = createRandom(SEED);
     const disk = await createDisk();
     const opened = await openLog(disk, { segmentBytes: 1_000_000 });
@@ -99,8 +98,7 @@ async function append({ log, timers }: OpenedLog, ...names: string[]): Promise<v
 }
 
 t.test("a replaced disk begins anew; of two cells of one name, one is refused", { skip: noNatsServer }, async (t) => {
-  const server = await NatsServer.startFor(t);
-  await server.with((client) => client.createLogStream(1));
+  const server = await NatsServer.startWithLog(t);
   const connect = () => server.client();
   const disks = [await createDisk(), await createDisk()] as const;
   const [first, second] = [await openLog(disks[0]), await openLog(disks[1])];
@@ -165,8 +163,7 @@ t.test("after a long time without a link everything is shipped", { skip: noNatsS
 });
 
 t.test("a copy of a store is refused when its log goes another way", { skip: noNatsServer }, async (t) => {
-  const server = await NatsServer.startFor(t);
-  await server.with((client) => client.createLogStream(1));
+  const server = await NatsServer.startWithLog(t);
   const connect = () => server.client();
   const disk = await createDisk();
   const log = await openLog(disk);
@@ -188,8 +185,7 @@ t.test("a copy of a store is refused when its log goes another way", { skip: noN
 });
 
 t.test("an old backup is refused under another name, too", { skip: noNatsServer }, async (t) => {
-  const server = await NatsServer.startFor(t);
-  await server.with((client) => client.createLogStream(1));
+  const server = await NatsServer.startWithLog(t);
   const connect = () => server.client();
   const disk = await createDisk();
   const log = await openLog(disk);

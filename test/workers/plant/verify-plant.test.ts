@@ -36,8 +36,7 @@ t.test(
   async (t) => {
     const disk = await createDisk();
     const opened = await openLog(disk, { segmentBytes: 1_000_000 });
-    const source = await NatsServer.startFor(t);
-    await source.with((client) => client.createLogStream(1));
+    const source = await NatsServer.startWithLog(t);
     for (const size of [40, 600_000, 3_000, 1_300_000, 200_000, 0]) {
       await opened.log.whenCommitted(opened.log.append(recordOf(`record-${size}`, size)));
       opened.timers.fire();
@@ -104,8 +103,7 @@ t.test(
 );
 
 t.test("a record whose parts are arriving is under way, and not missing", { skip: noNatsServer }, async (t) => {
-  const source = await NatsServer.startFor(t);
-  await source.with((client) => client.createLogStream(1));
+  const source = await NatsServer.startWithLog(t);
   const disk = await createDisk();
   const opened = await openLog(disk, { segmentBytes: 4_000_000 });
   await opened.log.whenCommitted(opened.log.append(recordOf("large", 1_300_000)));
@@ -134,8 +132,7 @@ t.test("a record whose parts are arriving is under way, and not missing", { skip
 });
 
 t.test("a store that got another name is compared with what came under it", { skip: noNatsServer }, async (t) => {
-  const server = await NatsServer.startFor(t);
-  await server.with((client) => client.createLogStream(1));
+  const server = await NatsServer.startWithLog(t);
   const disk = await createDisk();
   const opened = await openLog(disk);
   for (const cell of ["cell-7", "cell-8"]) {

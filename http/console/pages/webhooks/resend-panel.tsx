@@ -35,7 +35,7 @@ export function ResendPanel({ webhook, changed }: ResendPanelProps) {
   useReloadWhileSeen(resend, isRunning ? LOOK_MS : null);
   useEffect(() => void (figures !== undefined && changed()), [figures]);
   useEffect(() => {
-    // That another one runs is old when it has ended.
+    // Once the other one has ended, the page need not say that it runs.
     if (!isRunning) setFault("");
   }, [isRunning]);
   const failed = (error: unknown): void => setFault(sentence((error as ApiError).message));
