@@ -115,7 +115,7 @@ export class ServiceProcess {
     const args = [...(options.args ?? ["serve"])];
     if (!args.includes("--data") && args[0] !== "listen") args.push("--data", this.dataDirectory);
     if (!args.includes("--port")) args.push("--port", "0");
-    const program = [resolve(options.script ?? MAIN), ...args];
+    const program = [options.script ?? resolve(MAIN), ...args];
     const [binary, parts] = limited(options.binary ?? process.execPath, program, options.descriptorLimit);
     const command = [...(options.wrap ?? []), binary, ...parts];
     this.#child = spawn(command[0] as string, command.slice(1), {
