@@ -34,7 +34,7 @@ export const ERROR_CATALOGUE = {
   webhook_deleted: { status: 409, retryable: false, summary: "The delivery's webhook was deleted." },
   rotation_in_progress: {
     status: 409,
-    retryable: true,
+    retryable: false,
     summary: "Two secrets of the webhook overlap already. `previous_secret_expires_at` says until when.",
   },
   resend_in_progress: {

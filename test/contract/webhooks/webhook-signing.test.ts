@@ -8,8 +8,8 @@ import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
 import type { ContractClient } from "../../helpers/http/contract-client.js";
 import { runCommand } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
-import { receiver, SECRET, start, UNKNOWN_ID } from "../../helpers/webhooks/announcing-cell.js";
-import type { ReceivedRequest } from "../../helpers/webhooks/receiver.js";
+import { SECRET, start, subscribe, UNKNOWN_ID } from "../../helpers/webhooks/announcing-cell.js";
+import { type ReceivedRequest, receiverFor } from "../../helpers/webhooks/receiver.js";
 
 const KEY_FILE = "webhook-signing-key.pem";
 
@@ -54,10 +54,8 @@ async function badRotations(t: Test, client: ContractClient, id: string): Promis
 t.test("rotation: both secrets sign until the overlap is ended, also over a restart", async (t) => {
   const directory = temporaryDirectory(t);
   const first = await start(t, [], directory);
-  const target = await receiver(t);
-  const { id } = await first.client.post("/webhooks", {
-    body: { name: "mes", url: target.url, subscribed_events: ["ProgramFailed"], secret: SECRET },
-  });
+  const target = await receiverFor(t);
+  const { id } = await subscribe(first.client, target.url, ["ProgramFailed"], { secret: SECRET });
   const path = { webhook_id: id };
   const send = async (client: ContractClient): Promise<ReceivedRequest> => {
     t.match(await client.post("/webhooks/{webhook_id}/test", { path }), { delivered: true });
@@ -81,6 +79,7 @@ t.test("rotation: both secrets sign until the overlap is ended, also over a rest
     again,
   );
   t.equal(refused.params.previous_secret_expires_at, rotated.previous_secret_expires_at);
+  t.equal(refused.retryable, false, "the overlap can last for days");
   await first.client.refusal("post", "/webhooks/{webhook_id}/rotate-secret", 404, "webhook_not_found", {
     path: { webhook_id: UNKNOWN_ID },
     body: { secret: "x" },
@@ -110,12 +109,10 @@ t.test("rotation: both secrets sign until the overlap is ended, also over a rest
 t.test("custom headers go with each delivery, and only their names are shown", async (t) => {
   const directory = temporaryDirectory(t);
   const first = await start(t, [], directory);
-  const target = await receiver(t);
-  const { id } = await first.client.post("/webhooks", {
-    body: {
-      ...{ name: "mes", url: target.url, subscribed_events: ["ProgramFailed"], secret: SECRET },
-      headers: { "X-Gateway-Key": "hush hush", authorization: "Bearer hushhush" },
-    },
+  const target = await receiverFor(t);
+  const { id } = await subscribe(first.client, target.url, ["ProgramFailed"], {
+    secret: SECRET,
+    headers: { "X-Gateway-Key": "hush hush", authorization: "Bearer hushhush" },
   });
   const path = { webhook_id: id };
   const shown = await first.client.get("/webhooks/{webhook_id}", { path });
@@ -147,12 +144,10 @@ t.test("custom headers go with each delivery, and only their names are shown", a
 t.test("ed25519: verified with the public key alone; the private one is the owner's only", async (t) => {
   const directory = temporaryDirectory(t);
   const first = await start(t, [], directory);
-  const target = await receiver(t);
+  const target = await receiverFor(t);
   const file = join(directory, KEY_FILE);
   t.throws(() => statSync(file), { code: "ENOENT" }, "no key before it is needed");
-  const { id } = await first.client.post("/webhooks", {
-    body: { name: "mes", url: target.url, subscribed_events: ["ProgramFailed"], signing: "ed25519" },
-  });
+  const { id } = await subscribe(first.client, target.url, ["ProgramFailed"], { signing: "ed25519" });
   t.equal(statSync(file).mode & 0o777, 0o600);
   const path = { webhook_id: id };
   const key = await first.client.get("/webhooks/signing-key");
