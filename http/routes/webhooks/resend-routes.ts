@@ -59,8 +59,8 @@ function beginRoute(view: View, write: WriteWebhook, slices: ThreadSlices): Rout
         // What another resend has sent meanwhile must not be chosen.
         await write({ op: "require_no_resend", webhookId: webhook.id });
         const { count, items } = await view.chooseDeliveries(webhook, resendQuery(body), most, giveWay);
-        if (count === 0) throw nothingMatches(body.since, "chosen so that at least one delivery matches");
-        if (count > most) throw nothingMatches(body.since, `chosen so that at most ${most} deliveries match`);
+        if (count === 0) throw badChoice("chosen so that at least one delivery matches");
+        if (count > most) throw badChoice(`chosen so that at most ${most} deliveries match`);
         const perSecond = body.per_second ?? LIMITS.resendPerSecond.default;
         const id = await write({ op: "resend", webhookId: webhook.id, perSecond, items });
         return jsonReply({ resend_id: id, deliveries: count }, 202);
@@ -71,9 +71,10 @@ function beginRoute(view: View, write: WriteWebhook, slices: ThreadSlices): Rout
   });
 }
 
-function nothingMatches(since: string, allowed: string): ServiceError {
+/** The filters choose together, so the error names no field: any of them may be the wrong one. */
+function badChoice(allowed: string): ServiceError {
   const message = `since, until, statuses and event_names must be ${allowed}`;
-  return new ServiceError("invalid_parameter", message, { field: "since", in: "body", value: since, allowed });
+  return new ServiceError("invalid_parameter", message, { field: "", in: "body", value: null, allowed });
 }
 
 function figuresRoute(view: View, write: WriteWebhook): Route {

@@ -9,11 +9,11 @@ import {
   completedRun,
   createRun,
   producerOf,
-  receiver,
   start,
+  subscribe,
   UNKNOWN_ID,
 } from "../../helpers/webhooks/announcing-cell.js";
-import type { ReceivedRequest } from "../../helpers/webhooks/receiver.js";
+import { type ReceivedRequest, receiverFor } from "../../helpers/webhooks/receiver.js";
 
 type Body = components["schemas"]["ResendRequest"];
 type Deliveries = components["schemas"]["WebhookDeliveryResponseList"];
@@ -44,10 +44,8 @@ const bodiesOf = (requests: readonly ReceivedRequest[]): Map<string, string> =>
 t.test("failed deliveries go out again, oldest first, with the same bytes", async (t) => {
   const { service, client } = await start(t);
   let status = 503;
-  const target = await receiver(t, (_, response) => response.writeHead(status).end());
-  const { id } = await client.post("/webhooks", {
-    body: { name: "mes", url: target.url, subscribed_events: ["ProgramStarted", "ProgramCompleted"], max_retries: 0 },
-  });
+  const target = await receiverFor(t, (_, response) => response.writeHead(status).end());
+  const { id } = await subscribe(client, target.url, ["ProgramStarted", "ProgramCompleted"], { max_retries: 0 });
   const path = { webhook_id: id };
   const producer = await producerOf(t, service);
   for (let run = 0; run < 3; run++) await completedRun(producer);
@@ -90,15 +88,14 @@ t.test("failed deliveries go out again, oldest first, with the same bytes", asyn
 
 t.test("a resend of nothing, with wrong fields, or of unknown ids is refused", async (t) => {
   const { client } = await start(t);
-  const { id } = await client.post("/webhooks", {
-    body: { name: "mes", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramFailed"] },
-  });
+  const { id } = await subscribe(client, "http://127.0.0.1:9/", ["ProgramFailed"]);
   const path = { webhook_id: id };
   const nothing = await client.refusal("post", "/webhooks/{webhook_id}/resend", 422, "invalid_parameter", {
     path,
     body: { since: LONG_AGO },
   });
   t.match(nothing.message, /at least one delivery matches/);
+  t.equal(nothing.params.field, "", "any of the filters may be the wrong one");
   const wrong: [object, string][] = [
     [{}, "since"],
     [{ since: "yesterday" }, "since"],
@@ -127,10 +124,8 @@ t.test("a resend of nothing, with wrong fields, or of unknown ids is refused", a
 
 t.test("one at a time; a cancelled one stops, and so does that of a deleted webhook", async (t) => {
   const { service, client } = await start(t);
-  const target = await receiver(t, (_, response) => response.writeHead(503).end());
-  const { id } = await client.post("/webhooks", {
-    body: { name: "mes", url: target.url, subscribed_events: ["ProgramCompleted"], max_retries: 0 },
-  });
+  const target = await receiverFor(t, (_, response) => response.writeHead(503).end());
+  const { id } = await subscribe(client, target.url, ["ProgramCompleted"], { max_retries: 0 });
   const path = { webhook_id: id };
   const producer = await producerOf(t, service);
   for (let run = 0; run < 4; run++) await completedRun(producer);
@@ -163,7 +158,7 @@ t.test("one at a time; a cancelled one stops, and so does that of a deleted webh
 t.test("a cancel takes back attempts that wait for a place, and counts those that had begun", async (t) => {
   const { service, client } = await start(t);
   let held: ServerResponse[] | undefined;
-  const target = await receiver(t, (_, response) => {
+  const target = await receiverFor(t, (_, response) => {
     if (held === undefined) response.writeHead(503).end();
     else held.push(response);
   });
@@ -220,10 +215,8 @@ t.test("a cancel takes back attempts that wait for a place, and counts those tha
 t.test("of two that are asked for at once one begins; a cancel that was answered holds after a kill", async (t) => {
   const directory = temporaryDirectory(t);
   const { service, client } = await start(t, [], directory);
-  const target = await receiver(t, (_, response) => response.writeHead(503).end());
-  const { id } = await client.post("/webhooks", {
-    body: { name: "mes", url: target.url, subscribed_events: ["ProgramCompleted"], max_retries: 0 },
-  });
+  const target = await receiverFor(t, (_, response) => response.writeHead(503).end());
+  const { id } = await subscribe(client, target.url, ["ProgramCompleted"], { max_retries: 0 });
   const producer = await producerOf(t, service);
   for (let run = 0; run < 4; run++) await completedRun(producer);
   await settled(client, id, 4);
@@ -243,7 +236,7 @@ t.test("missed events: of a webhook that is new or was disabled, from the runs t
   const directory = temporaryDirectory(t);
   const first = await start(t, [], directory);
   const { client } = first;
-  const [early, late] = [await receiver(t), await receiver(t)];
+  const [early, late] = [await receiverFor(t), await receiverFor(t)];
   const producer = await producerOf(t, first.service);
   const ended = async (): Promise<string> => {
     const run_id = await completedRun(producer);
