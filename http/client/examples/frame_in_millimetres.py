@@ -4,6 +4,8 @@ from urllib.request import Request, urlopen
 import numpy as np
 import pandas as pd
 
+if len(sys.argv) != 3:
+    sys.exit("usage: python3 frame_in_millimetres.py URL FRAME")
 BASE, FRAME = sys.argv[1].rstrip("/"), sys.argv[2]
 KEY = os.environ.get("SERVICE_KEY")  # an API key, if the service has keys
 

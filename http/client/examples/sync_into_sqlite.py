@@ -4,6 +4,8 @@ import json, os, sqlite3, sys
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
+if len(sys.argv) != 3:
+    sys.exit("usage: python3 sync_into_sqlite.py URL FILE")
 BASE, FILE = sys.argv[1].rstrip("/"), sys.argv[2]
 KEY = os.environ.get("SERVICE_KEY")  # an API key, if the service has keys
 PAGE_RUNS = int(os.environ.get("PAGE_RUNS", "500"))

@@ -1,14 +1,15 @@
 /** The commands of the pages beside the examples, as they are printed. */
 
-import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn, spawnSync } from "node:child_process";
 import { cpSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import t, { type Test } from "tap";
 import { signatureHeaders } from "../../../core/webhook/webhook-signature.js";
 import { pythonWith } from "../../helpers/captures/python-checker.js";
 import { documentedCell } from "../../helpers/documents/documented-cell.js";
 import { MarkdownPage } from "../../helpers/documents/markdown-page.js";
+import { listOf } from "../../helpers/list-of.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { freePort } from "../../helpers/system/free-port.js";
@@ -45,7 +46,26 @@ t.test("each example has at most 120 lines, and the page beside it leads to it",
   }
 });
 
-const pandas = pythonWith("numpy", "pandas");
+const [pandas, sqlite] = [pythonWith("numpy", "pandas"), pythonWith("sqlite3")];
+const packing = pythonWithMessagePack();
+const packer = "missing" in packing ? undefined : packing.binary;
+
+t.test("an example without arguments says in one line how it is called", async (t) => {
+  for (const [path, python] of [
+    ["http/client/examples/frame_in_millimetres.py", pandas],
+    ["http/client/examples/sync_into_sqlite.py", sqlite],
+    ["workers/cell-link/examples/inspect_part.py", packer],
+    ["workers/webhooks/examples/receiver.py", sqlite],
+  ] as const) {
+    if (python === undefined) {
+      t.pass(path, { skip: "its Python is not there" });
+      continue;
+    }
+    const env = "missing" in packing ? process.env : packing.environment;
+    const { status, stderr } = spawnSync(python, [path], { env, encoding: "utf8" });
+    t.match([status, stderr], listOf(1, new RegExp(`^usage: .*python3 ${basename(path)} [A-Z]+ [A-Z]+\\n$`)), path);
+  }
+});
 
 t.test("readers", { skip: pandas === undefined && "numpy and pandas are not there" }, async (t) => {
   const folder = "http/client/examples";
@@ -67,8 +87,6 @@ interface Runs {
   total: number;
 }
 
-const packing = pythonWithMessagePack();
-
 t.test("the producer", { skip: "missing" in packing && packing.missing }, async (t) => {
   const folder = "workers/cell-link/examples";
   const [block] = new MarkdownPage(join(folder, "README.md")).blocks("# A producer in Python", "sh");
@@ -84,7 +102,6 @@ t.test("the producer", { skip: "missing" in packing && packing.missing }, async 
   t.equal(await shown(), 3);
 });
 
-const sqlite = pythonWith("sqlite3");
 const SECRET = "whsec_aHVzaGh1c2hodXNo";
 const EVENT_ID = "019b0a5e-7c00-7000-8000-000000000001";
 

@@ -26,6 +26,8 @@ def inspect_part(cell, program, serial_number):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit("usage: python3 inspect_part.py SOCKET COUNT")
     cell = Producer(sys.argv[1], "python-example")
     program = {"id": "01900000-0000-7000-8000-0000000000aa", "name": "Gap", "status": "active", "steps": [{"type": "capture_frame"}]}
     cell.send({"type": "program.put", "program": program})

@@ -2,6 +2,8 @@
 import hashlib, hmac, json, os, re, sqlite3, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+if len(sys.argv) != 3:
+    sys.exit("usage: WEBHOOK_SECRETS=SECRET python3 receiver.py FILE PORT")
 SECRETS = os.environ.get("WEBHOOK_SECRETS", "").split()  # while a secret is changed: the new one and the old one
 if not SECRETS or "whsec_" in SECRETS:  # anybody could sign with an empty one
     sys.exit("WEBHOOK_SECRETS must have the secret of the webhook")
