@@ -1,15 +1,14 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import t, { type Test } from "tap";
+import { temporaryDirectory } from "./helpers/recorder/recorder-harness.js";
 
 /** What a fresh clone has of what is run before anything is built. */
 function freshClone(t: Test): string {
-  const folder = mkdtempSync(join(tmpdir(), "inspection-clone-"));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = temporaryDirectory(t);
   mkdirSync(join(folder, "http"));
   for (const path of ["package.json", "package-lock.json", "http/check-node.mjs", "http/inspection-service.mjs"]) {
     cpSync(path, join(folder, path));

@@ -1,6 +1,5 @@
 import { spawn, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import t, { type Test } from "tap";
@@ -11,13 +10,14 @@ import { PROGRAM_ID, programPut } from "../helpers/link/link-messages.js";
 import { EventStream } from "../helpers/live/event-stream.js";
 import { RunSocketClient } from "../helpers/live/run-socket-client.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
+import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
 import { freePort } from "../helpers/system/free-port.js";
 
 const skip = spawnSync("nginx", ["-v"]).status === 0 ? false : "nginx is not here";
 
 /** nginx with the configuration that the repository shows, in front of the service; its port. */
 async function startNginx(t: Test, servicePort: number): Promise<number> {
-  const folder = mkdtempSync(join(tmpdir(), "inspection-nginx-"));
+  const folder = temporaryDirectory(t);
   const port = await freePort();
   const shown = readFileSync("http/server/nginx.conf", "utf8")
     .replace("127.0.0.1:8000", `127.0.0.1:${servicePort}`)
@@ -33,7 +33,6 @@ async function startNginx(t: Test, servicePort: number): Promise<number> {
   t.teardown(async () => {
     nginx.kill("SIGKILL");
     await ended;
-    rmSync(folder, { recursive: true, force: true });
   });
   while (nginx.exitCode === null) {
     try {

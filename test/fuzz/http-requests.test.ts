@@ -49,8 +49,7 @@ for (const here of frontsHere(t)) {
     async (t) => {
       const random = createRandom(seed);
       const cell = new RecordedCell();
-      const port = await cell.listen(here);
-      t.teardown(() => cell.close());
+      const port = await cell.listenFor(t, here);
       const statuses = new Map<string, number>();
       const sent = { connections: 0, requests: 0, mutated: 0 };
       let failures = 0;

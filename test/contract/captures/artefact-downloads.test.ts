@@ -279,8 +279,7 @@ t.test("nothing is open any more", async (t) => {
 
 t.test("what retention has removed: formats and CSV 404, files 410", async (t) => {
   const { cell } = await processedCell();
-  t.teardown(() => cell.close());
-  const client = new ContractClient(t, await cell.listen());
+  const client = new ContractClient(t, await cell.listenFor(t));
   const removedUs = Date.UTC(2026, 1, 28) * 1000;
   const ending = { status: "completed" as const, errorMessage: null, notes: [] };
   cell.end(removedUs, PROCESSED_RUN, ending, { capturesRemovedAtUs: removedUs });
@@ -300,8 +299,7 @@ t.test("what retention has removed: formats and CSV 404, files 410", async (t) =
 
 t.test("bytes that are not what was stored are never sent", async (t) => {
   const { cell } = await processedCell();
-  t.teardown(() => cell.close());
-  const client = new ContractClient(t, await cell.listen());
+  const client = new ContractClient(t, await cell.listenFor(t));
   const captures = cell.files.get(`${PROCESSED_RUN}/capture`) as Uint8Array;
   const { frames, series: all } = cell.state(PROCESSED_RUN);
   const [frame, series] = [frames[0] as FrameState, all[0] as SeriesState];

@@ -129,8 +129,7 @@ overProcessedCell("what is refused", async (t, client) => {
 
 t.test("a removed capture has neither; damage is never sent", async (t) => {
   const { cell } = await processedCell();
-  t.teardown(() => cell.close());
-  const client = new ContractClient(t, await cell.listen());
+  const client = new ContractClient(t, await cell.listenFor(t));
   const captures = cell.files.get(`${PROCESSED_RUN}/capture`) as Uint8Array;
   const flip = (at: number): number => (captures[at] = (captures[at] ?? 0) ^ 1);
   const frameOf = (id: string) => cell.state(PROCESSED_RUN).frames.find((one) => one.id === id) as FrameState;

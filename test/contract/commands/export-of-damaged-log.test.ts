@@ -10,7 +10,7 @@ import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
 import { type Ended, runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
-import { startReceiver } from "../../helpers/webhooks/receiver.js";
+import { receiverFor } from "../../helpers/webhooks/receiver.js";
 
 /** A record as `inspect` prints it; of a run delta the kind of its first change. */
 interface Inspected {
@@ -247,8 +247,7 @@ async function withoutSegment(t: Test, data: string, id: string, records: readon
 
 t.test("deliveries and the names of their webhooks", async (t) => {
   const service = await ServiceProcess.startFor(t);
-  const receiver = await startReceiver();
-  t.teardown(() => receiver.close());
+  const receiver = await receiverFor(t);
   const data = service.dataDirectory;
   const client = new ContractClient(t, service.port);
   await client.post("/webhooks", {

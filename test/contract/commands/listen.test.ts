@@ -10,7 +10,8 @@ import { MarkdownPage } from "../../helpers/documents/markdown-page.js";
 import { listOf } from "../../helpers/list-of.js";
 import { runCommand } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
-import { receiver, SECRET, start } from "../../helpers/webhooks/announcing-cell.js";
+import { SECRET, start } from "../../helpers/webhooks/announcing-cell.js";
+import { receiverFor } from "../../helpers/webhooks/receiver.js";
 import { signedBy } from "../../helpers/webhooks/webhook-fixtures.js";
 
 const ID = "019b0a5e-7c00-7000-8000-000000000001";
@@ -61,7 +62,7 @@ t.test("without a secret all is taken; the status is chosen, or that of another 
   await busy.until(/signatures are not verified: give --secret or --public-key to verify them/);
   t.equal(await busy.post({}), 503);
   await busy.until(/not verified {2}answered 503/);
-  const target = await receiver(t, (_, response) => response.writeHead(207).end());
+  const target = await receiverFor(t, (_, response) => response.writeHead(207).end());
   const passing = await listening(t, ["--secret", SECRET, "--forward", `${target.url}/hook?x=1`]);
   t.equal(await passing.post({ ...signed(), "X-Gateway-Key": "k" }), 207);
   t.match(

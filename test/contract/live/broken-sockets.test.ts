@@ -53,9 +53,8 @@ async function metrics(port: number): Promise<string> {
 for (const { name, front, uwsPackage } of frontsHere(t)) {
   t.test(`who breaks the protocol is closed or cut, and nobody else (${name})`, async (t) => {
     const cell = new ChangingCell();
-    t.teardown(() => cell.close());
     const pingTimers = new ManualTimers();
-    const port = await cell.listen({ front, pingTimers, ...(uwsPackage !== undefined && { uwsPackage }) });
+    const port = await cell.listenFor(t, { front, pingTimers, ...(uwsPackage !== undefined && { uwsPackage }) });
     const id = cell.create();
     const other = new RunSocketClient(port, id);
     t.teardown(() => other.ws.terminate());

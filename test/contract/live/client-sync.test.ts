@@ -4,8 +4,7 @@ import { ChangingCell, PROGRAMS } from "../../helpers/live/changing-cell.js";
 
 t.test("the client's sync brings what changed, also while it reads, and gives a mark only at the end", async (t) => {
   const cell = new ChangingCell();
-  t.teardown(() => cell.close());
-  const port = await cell.listen();
+  const port = await cell.listenFor(t);
   let onPage = (): void => {};
   let isAway = false;
   /** Pages of two runs, so that a few runs make several. */

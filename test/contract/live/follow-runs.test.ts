@@ -39,8 +39,7 @@ class BreakingNetwork {
 for (const { name, front, uwsPackage } of frontsHere(t)) {
   t.test(`the typed client lists runs, and follows them through breaks (${name})`, async (t) => {
     const cell = new ChangingCell();
-    t.teardown(() => cell.close());
-    const port = await cell.listen({
+    const port = await cell.listenFor(t, {
       ...{ front, apiKeys: new ApiKeys([stored]) },
       ...(uwsPackage !== undefined && { uwsPackage }),
     });

@@ -12,8 +12,7 @@ const RUNS = 50;
 for (const { name, front, uwsPackage } of frontsHere(t)) {
   t.test(`a list of runs does not wait until all streams are told (${name})`, async (t) => {
     const cell = new ChangingCell();
-    t.teardown(() => cell.close());
-    const port = await cell.listen({ front, ...(uwsPackage !== undefined && { uwsPackage }) });
+    const port = await cell.listenFor(t, { front, ...(uwsPackage !== undefined && { uwsPackage }) });
     const ids = Array.from({ length: RUNS }, () => cell.create());
     const streams = await Promise.all(Array.from({ length: STREAMS }, () => EventStream.open({ port })));
     t.teardown(() => streams.map((stream) => stream.close()));

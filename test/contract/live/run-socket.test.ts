@@ -34,8 +34,7 @@ function onEveryFront(
   for (const { name: frontName, front, uwsPackage } of frontsHere(t)) {
     t.test(`${name} (${frontName})`, async (t) => {
       const cell = new ChangingCell(live);
-      t.teardown(() => cell.close());
-      const port = await cell.listen({ ...listen, front, ...(uwsPackage !== undefined && { uwsPackage }) });
+      const port = await cell.listenFor(t, { ...listen, front, ...(uwsPackage !== undefined && { uwsPackage }) });
       await run(t, {
         cell,
         port,

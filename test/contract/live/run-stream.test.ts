@@ -25,8 +25,7 @@ function onEveryFront(name: string, run: (t: Test, place: Place) => Promise<void
   for (const { name: frontName, front, uwsPackage } of frontsHere(t)) {
     t.test(`${name} (${frontName})`, async (t) => {
       const cell = new ChangingCell(options);
-      t.teardown(() => cell.close());
-      const port = await cell.listen({ front, ...(uwsPackage !== undefined && { uwsPackage }) });
+      const port = await cell.listenFor(t, { front, ...(uwsPackage !== undefined && { uwsPackage }) });
       await run(t, {
         cell,
         port,

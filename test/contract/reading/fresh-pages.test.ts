@@ -15,8 +15,7 @@ for (const { name, environment } of someFronts(t)) {
     const service = await ServiceProcess.startFor(t, { args: ["serve"], environment });
     const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
     await producer.accept(programPut());
-    const connection = await RawConnection.open(service.port);
-    t.teardown(async () => connection.close());
+    const connection = await RawConnection.openFor(t, service.port);
     const get = async (path: string, tag = "") => {
       connection.send(`GET ${path} HTTP/1.1\r\nHost: x\r\n${tag === "" ? "" : `If-None-Match: ${tag}\r\n`}\r\n`);
       const response = await connection.response();

@@ -57,8 +57,7 @@ for (const { name: front, environment } of someFronts(t)) {
 
   t.test(`a host is looked at for each request of a connection (${front})`, async (t) => {
     const port = await portOf();
-    const connection = await RawConnection.open(port);
-    t.teardown(async () => connection.close());
+    const connection = await RawConnection.openFor(t, port);
     const statuses: (number | undefined)[] = [];
     for (const host of [
       "cell-8",

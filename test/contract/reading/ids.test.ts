@@ -17,8 +17,7 @@ const inUpperCase = (path: string) => path.replace(UUID, (id) => id.toUpperCase(
 for (const here of someFronts(t)) {
   t.test(`every path takes its ids in either case, and answers them in lower case (${here.name})`, async (t) => {
     const cell = exampleCell();
-    t.teardown(() => cell.close());
-    const client = new ContractClient(t, await cell.listen(here));
+    const client = new ContractClient(t, await cell.listenFor(t, here));
     const paths = Object.values(EXAMPLE_REQUESTS).filter(({ method, path }) => method === "GET" && path.match(UUID));
     t.ok(paths.length >= 9, `${paths.length} paths with an id`);
     for (const { path } of [...paths, { path: `/runs?program_id=${EXAMPLE_PROGRAM}` }]) {
@@ -48,8 +47,7 @@ for (const here of someFronts(t)) {
 
 t.test("downloads take their ids in either case", async (t) => {
   const { cell } = await processedCell();
-  t.teardown(() => cell.close());
-  const client = new ContractClient(t, await cell.listen());
+  const client = new ContractClient(t, await cell.listenFor(t));
   for (const [path, id] of [
     [`/sensor/frames/${SURFACE}/file.npy`, SURFACE],
     [`/runs/${PROCESSED_RUN}/steps/2/cl_sweep.csv`, PROCESSED_RUN],

@@ -19,8 +19,7 @@ async function runsMissed(t: Test, marksFrom: "first page" | "every page"): Prom
   const random = createRandom(seed);
   const upTo = (count: number) => Math.floor(random.next() * count);
   const cell = new RecordedCell();
-  const client = new ContractClient(quietAssert(t), await cell.listen());
-  t.teardown(() => cell.close());
+  const client = new ContractClient(quietAssert(t), await cell.listenFor(t));
 
   let timeUs = Date.UTC(2026, 0, 31, 12) * 1000;
   const active: string[] = [];

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { statSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
@@ -10,8 +9,9 @@ import { someFronts } from "../../helpers/http/fronts-here.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { until } from "../../helpers/until.js";
-import { startReceiver } from "../../helpers/webhooks/receiver.js";
+import { receiverFor } from "../../helpers/webhooks/receiver.js";
 
 const seed = Number(process.env.TEST_SEED ?? 20_261_122);
 
@@ -74,8 +74,7 @@ for (const { name, environment } of someFronts(t)) {
     async (t) => {
       const service = await ServiceProcess.startFor(t, { args: ["serve"], environment });
       await unknownPathsAddNoSeries(t, service.port);
-      const receiver = await startReceiver();
-      t.teardown(() => receiver.close());
+      const receiver = await receiverFor(t);
       const client = new ContractClient(t, service.port);
       for (const url of [receiver.url, "http://127.0.0.1:1"]) {
         const more = { delivery_timeout_seconds: 1, max_retries: 0 };
@@ -142,13 +141,9 @@ for (const { name, environment } of someFronts(t)) {
 }
 
 t.test("/metrics tells the size of captures: as they come, after a start, and what retention leaves", async (t) => {
-  const dataDirectory = mkdtempSync(join(tmpdir(), "capture-size-"));
-  t.teardown(() => rmSync(dataDirectory, { recursive: true, force: true }));
+  const dataDirectory = temporaryDirectory(t);
   const sizeOf = (runId: string) => statSync(join(dataDirectory, "captures", capturePath(runId, "capture"))).size;
-  const start = async (...args: string[]) => {
-    const service = await ServiceProcess.startFor(t, { args: ["serve", ...args], dataDirectory });
-    return service;
-  };
+  const start = (...args: string[]) => ServiceProcess.startFor(t, { args: ["serve", ...args], dataDirectory });
   const shown = async ({ port }: ServiceProcess) => seriesValue(await metricsText(port), "inspection_captured_bytes");
 
   let service = await start();

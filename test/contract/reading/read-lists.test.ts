@@ -208,8 +208,7 @@ t.test("bad parameters of lists are 422, naming the parameter and what is allowe
 
 t.test("an empty store", async (t) => {
   const cell = new RecordedCell();
-  const client = new ContractClient(t, await cell.listen());
-  t.teardown(() => cell.close());
+  const client = new ContractClient(t, await cell.listenFor(t));
   t.strictSame(await client.get("/runs"), {
     runs: [],
     total: 0,

@@ -19,8 +19,7 @@ async function pageOf(
 ): Promise<string> {
   const { frames = 0, series = 0 } = captured;
   const cell = new RecordedCell();
-  t.teardown(() => cell.close());
-  const client = new ContractClient(t, await cell.listen());
+  const client = new ContractClient(t, await cell.listenFor(t));
   const runId = id(1);
   const steps = Array.from({ length: series + 1 }, (_, at) => ({ type: "wait" as const, name: `step ${at + 1}` }));
   const head = { programId: PROGRAM, robotId: null, serialNumber: "SN-1", revision: 1, metadata: null, traceId: null };

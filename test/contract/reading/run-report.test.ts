@@ -170,8 +170,7 @@ function created(runId: string, programName: string, serialNumber: string | null
 
 async function aloneWith(t: Test): Promise<{ cell: RecordedCell; client: ContractClient }> {
   const cell = new RecordedCell();
-  t.teardown(() => cell.close());
-  return { cell, client: new ContractClient(t, await cell.listen()) };
+  return { cell, client: new ContractClient(t, await cell.listenFor(t)) };
 }
 
 const COMPLETED: RunEnding = { status: "completed", errorMessage: null, notes: [] };
@@ -258,8 +257,7 @@ t.test("10,000 checks: each has its row, the failed ones first", async (t) => {
 
 t.test("damaged captures are left out and named, until they are mended", async (t) => {
   const { cell } = await processedCell();
-  t.teardown(() => cell.close());
-  const client = new ContractClient(t, await cell.listen());
+  const client = new ContractClient(t, await cell.listenFor(t));
   const frame = cell.state(PROCESSED_RUN).frames.find((one) => one.id === SURFACE) as FrameState;
   const { offset, lengthBytes } = frame.batches[1] as LineBatch;
   const captures = cell.files.get(`${PROCESSED_RUN}/capture`) as Uint8Array;

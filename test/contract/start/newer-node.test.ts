@@ -5,7 +5,7 @@ import { ContractClient } from "../../helpers/http/contract-client.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 import { isFullSize } from "../../helpers/test-size.js";
-import { startReceiver } from "../../helpers/webhooks/receiver.js";
+import { receiverFor } from "../../helpers/webhooks/receiver.js";
 
 /** Paths of other Node binaries, separated by colons; `.ci/run` installs some (.ci/other-nodes). */
 const BINARIES = (process.env.TEST_NODE_BINARIES ?? "").split(":").filter((path) => path !== "");
@@ -81,8 +81,7 @@ t.test(
       else t.match(front, /^node:http; no uWebSockets\.js: it has no binary for Node /, version);
       await checkAnswers(t, service, version);
       // A name is looked up in a process of its own, which is started in the same way.
-      const receiver = await startReceiver();
-      t.teardown(() => receiver.close());
+      const receiver = await receiverFor(t);
       const client = new ContractClient(t, service.port);
       const url = receiver.url.replace("127.0.0.1", "localhost");
       const hook = await client.post("/webhooks", {

@@ -3,15 +3,14 @@ import type { ServerResponse } from "node:http";
 import { promisify } from "node:util";
 import { runInNewContext } from "node:vm";
 import t, { type Test } from "tap";
-import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { MarkdownPage } from "../../helpers/documents/markdown-page.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { listOf } from "../../helpers/list-of.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
-import { type ReceivedRequest, startReceiver } from "../../helpers/webhooks/receiver.js";
+import { PROGRAM_ID, producerOf, subscribe } from "../../helpers/webhooks/announcing-cell.js";
+import { type ReceivedRequest, receiverFor } from "../../helpers/webhooks/receiver.js";
 
-const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 /** What the test reads of an event's data. */
 interface RunData {
   run_id?: string;
@@ -59,23 +58,14 @@ async function runBlocks(t: Test, heading: string, names: Record<string, string>
 }
 
 t.test("a Started that comes late does not undo a Completed, by the rule of the guide", async (t) => {
-  const service = await ServiceProcess.start();
-  const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "late" });
-  t.teardown(async () => {
-    producer.destroy();
-    await service.dispose();
-  });
+  const service = await ServiceProcess.startFor(t);
+  const producer = await producerOf(t, service);
   const client = new ContractClient(t, service.port);
   const follower = new Follower(client);
-  const receiver = await startReceiver((request, response) => void follower.take(request, response));
-  t.teardown(() => receiver.close());
-  const { id: webhookId } = await client.post("/webhooks", {
-    body: { name: "mes", url: receiver.url, subscribed_events: ["ProgramStarted", "ProgramCompleted"], max_retries: 0 },
+  const receiver = await receiverFor(t, (request, response) => void follower.take(request, response));
+  const { id: webhookId } = await subscribe(client, receiver.url, ["ProgramStarted", "ProgramCompleted"], {
+    max_retries: 0,
   });
-
-  await producer.welcomed();
-  const program = { id: PROGRAM_ID, name: "p", status: "active", steps: [{ type: "wait" }] };
-  await producer.deliver({ type: "program.put", program });
   const runId = producer.nextRunId();
   const path = { path: { run_id: runId } };
   await producer.deliver({ type: "run.create", id: runId, program_id: PROGRAM_ID });

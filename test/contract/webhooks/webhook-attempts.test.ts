@@ -13,27 +13,20 @@ import {
   completedRun,
   createRun,
   producerOf,
-  receiver,
   SECRET,
   start,
+  subscribe,
   TIME,
 } from "../../helpers/webhooks/announcing-cell.js";
+import { receiverFor } from "../../helpers/webhooks/receiver.js";
 
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictTypes: false, validateFormats: false });
 
 t.test("tests and retries are one attempt each, made while the request waits", async (t) => {
   const { service, client } = await start(t);
   let status = 500;
-  const target = await receiver(t, (_, response) => response.writeHead(status, { "X-A": "b" }).end("answer"));
-  const hook = await client.post("/webhooks", {
-    body: {
-      name: "mes",
-      url: target.url,
-      subscribed_events: ["ProgramFailed"],
-      enabled: false,
-      on_failure_mode: "WARN",
-    },
-  });
+  const target = await receiverFor(t, (_, response) => response.writeHead(status, { "X-A": "b" }).end("answer"));
+  const hook = await subscribe(client, target.url, ["ProgramFailed"], { enabled: false, on_failure_mode: "WARN" });
   const failed = await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } });
   t.match(failed, { delivered: false, status_code: 500, error: "the receiver answered 500" });
   t.equal(target.requests.length, 1, "one attempt, whatever it subscribes to, and disabled");
@@ -93,7 +86,7 @@ async function retryAtOnce(t: Test, service: ServiceProcess, client: ContractCli
   const id = run.webhook_deliveries?.[0]?.id as string;
   let open = 0;
   let mostOpen = 0;
-  const slow = await receiver(t, (_, response) => {
+  const slow = await receiverFor(t, (_, response) => {
     mostOpen = Math.max(mostOpen, ++open);
     setTimeout(() => {
       open--;
@@ -125,16 +118,8 @@ async function retryAtOnce(t: Test, service: ServiceProcess, client: ContractCli
 t.test("a retry takes the place of the automatic attempts that are left", async (t) => {
   const { service, client } = await start(t);
   let status = 500;
-  const target = await receiver(t, (_, response) => response.writeHead(status).end());
-  const hook = await client.post("/webhooks", {
-    body: {
-      name: "mes",
-      url: target.url,
-      subscribed_events: ["ProgramFailed"],
-      retry_backoff_seconds: 8,
-      max_retries: 5,
-    },
-  });
+  const target = await receiverFor(t, (_, response) => response.writeHead(status).end());
+  const hook = await subscribe(client, target.url, ["ProgramFailed"], { retry_backoff_seconds: 8, max_retries: 5 });
   const producer = await producerOf(t, service);
   const runId = await createRun(producer);
   await producer.deliver({ type: "run.fail", id: runId, error_message: "collision" });
@@ -151,7 +136,7 @@ t.test("a retry takes the place of the automatic attempts that are left", async 
 
 t.test("what waits for a webhook that is disabled or deleted fails, and a restart shows all of it", async (t) => {
   const first = await start(t);
-  const target = await receiver(t);
+  const target = await receiverFor(t);
   await target.close();
   const create = (name: string) =>
     first.client.post("/webhooks", {
@@ -187,7 +172,7 @@ t.test("what waits for a webhook that is disabled or deleted fails, and a restar
 
 t.test("a secret is nowhere but in the log's own bytes", async (t) => {
   const { service, client } = await start(t, ["--log-level", "debug"]);
-  const target = await receiver(t);
+  const target = await receiverFor(t);
   const secret = "hush-hush-hush";
   const seen: string[] = [];
   const note = async (method: string, path: string, body?: unknown): Promise<unknown> => {

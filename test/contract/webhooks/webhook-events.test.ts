@@ -14,24 +14,22 @@ import {
   createRun,
   PROGRAM_ID,
   producerOf,
-  receiver,
   SECRET,
   start,
+  subscribe,
   TIME,
   UNKNOWN_ID,
 } from "../../helpers/webhooks/announcing-cell.js";
 import { type DeliveryPage, deliveryPages } from "../../helpers/webhooks/delivery-pages.js";
-import type { ReceivedRequest, Receiver } from "../../helpers/webhooks/receiver.js";
+import { type ReceivedRequest, type Receiver, receiverFor } from "../../helpers/webhooks/receiver.js";
 
 const ajv = new Ajv2020({ strict: true, allowUnionTypes: true, strictTypes: false, validateFormats: false });
 type Ids = Record<"runId" | "failedId" | "cancelledId", string>;
 
 t.test("the events of runs, as the receiver gets them and as the interface shows them", async (t) => {
   const { service, client } = await start(t);
-  const target = await receiver(t);
-  const hook = await client.post("/webhooks", {
-    body: { name: "mes", url: `${target.url}/hook`, subscribed_events: ALL_EVENTS, secret: SECRET },
-  });
+  const target = await receiverFor(t);
+  const hook = await subscribe(client, `${target.url}/hook`, ALL_EVENTS, { secret: SECRET });
   await client.post("/webhooks", {
     body: { name: "off", url: target.url, subscribed_events: ALL_EVENTS, enabled: false },
   });
@@ -168,8 +166,8 @@ async function arePaged(t: Test, client: ContractClient, webhook_id: string): Pr
 
 t.test("the event of a run whose program was deleted, and had no robot: null for both", async (t) => {
   const { service, client } = await start(t);
-  const target = await receiver(t);
-  await client.post("/webhooks", { body: { name: "mes", url: target.url, subscribed_events: ALL_EVENTS } });
+  const target = await receiverFor(t);
+  await subscribe(client, target.url, ALL_EVENTS);
   const producer = await producerOf(t, service);
   const program = { id: UNKNOWN_ID, name: "Gone", status: "active", steps: [{ type: "wait" }] };
   await producer.deliver({ type: "program.put", program });

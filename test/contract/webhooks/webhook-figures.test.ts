@@ -1,15 +1,14 @@
 import t from "tap";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
-import { completedRun, producerOf, receiver, start, TIME } from "../../helpers/webhooks/announcing-cell.js";
+import { completedRun, producerOf, start, subscribe, TIME } from "../../helpers/webhooks/announcing-cell.js";
+import { receiverFor } from "../../helpers/webhooks/receiver.js";
 
 t.test("deliveries by state and event, and what a webhook says of them, also after a kill", async (t) => {
   const directory = temporaryDirectory(t);
   const first = await start(t, [], directory);
   let refuses = false;
-  const target = await receiver(t, (_, response) => response.writeHead(refuses ? 503 : 204).end());
-  const hook = await first.client.post("/webhooks", {
-    body: { name: "mes", url: target.url, subscribed_events: ["ProgramStarted", "ProgramCompleted"], max_retries: 0 },
-  });
+  const target = await receiverFor(t, (_, response) => response.writeHead(refuses ? 503 : 204).end());
+  const hook = await subscribe(first.client, target.url, ["ProgramStarted", "ProgramCompleted"], { max_retries: 0 });
   const none = { deliveries_24h: { delivered: 0, failed: 0 }, last_success_at: null, last_failure_at: null };
   t.match(hook, { ...none, last_error: null });
   const path = { webhook_id: hook.id };

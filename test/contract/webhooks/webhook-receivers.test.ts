@@ -5,15 +5,14 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { rootCertificates } from "node:tls";
 import t, { type Test } from "tap";
-import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { RECEIVER_CERTIFICATE, RECEIVER_PRIVATE_KEY, TEST_AUTHORITY } from "../../helpers/http/test-authority.js";
 import { listOf } from "../../helpers/list-of.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 import { isFullSize } from "../../helpers/test-size.js";
-import { startReceiver } from "../../helpers/webhooks/receiver.js";
+import { PROGRAM_ID, producerOf } from "../../helpers/webhooks/announcing-cell.js";
+import { receiverFor } from "../../helpers/webhooks/receiver.js";
 
-const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 const SECRET = "a secret";
 
 async function start(t: Test, args: readonly string[] = [], environment: Record<string, string> = {}) {
@@ -84,15 +83,10 @@ t.test(
     const { service, client } = plain;
     // Each delivery fails only after the outcome before it has been read.
     let refuse = (): void => {};
-    const receiver = await startReceiver((_, response) => {
+    const receiver = await receiverFor(t, (_, response) => {
       refuse = () => response.writeHead(500).end("no");
     });
-    t.teardown(() => receiver.close());
-    const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
-    t.teardown(() => producer.destroy());
-    await producer.welcomed();
-    const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
-    await producer.deliver({ type: "program.put", program });
+    const producer = await producerOf(t, service);
     let events = 0;
     for (const mode of ["IGNORE", "WARN"] as const) {
       const { id: webhookId } = await client.post("/webhooks", {

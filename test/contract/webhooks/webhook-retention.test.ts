@@ -7,7 +7,8 @@ import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { checkDirectory } from "../../helpers/store/checked-directory.js";
 import { sized } from "../../helpers/test-size.js";
 import { until } from "../../helpers/until.js";
-import { startReceiver } from "../../helpers/webhooks/receiver.js";
+import { subscribe } from "../../helpers/webhooks/announcing-cell.js";
+import { receiverFor } from "../../helpers/webhooks/receiver.js";
 
 const SCRIPT = new URL("../../helpers/process/small-segments-service.js", import.meta.url).pathname;
 const PRELOAD = new URL("../../helpers/webhooks/no-kept-payloads.js", import.meta.url).href;
@@ -22,20 +23,17 @@ interface Event {
 t.test("events that are read from the store go out, also after retention took their captures", async (t) => {
   const held: ServerResponse[] = [];
   let isHolding = true;
-  const receiver = await startReceiver((_, response) => {
+  const receiver = await receiverFor(t, (_, response) => {
     if (isHolding) held.push(response);
     else response.writeHead(204).end();
   });
-  t.teardown(() => receiver.close());
   const service = await ServiceProcess.startFor(t, {
     script: SCRIPT,
     environment: { NODE_OPTIONS: `--import ${PRELOAD}` },
   });
   const client = new ContractClient(t, service.port);
   const settings = { delivery_timeout_seconds: 9, max_retries: 0 };
-  const { id: hookId } = await client.post("/webhooks", {
-    body: { name: "mes", url: receiver.url, subscribed_events: ["ProgramCompleted"], ...settings },
-  });
+  const { id: hookId } = await subscribe(client, receiver.url, ["ProgramCompleted"], { ...settings });
   const producer = await RawProducer.connect({ path: service.cellSocketPath }, "controller");
   t.teardown(() => producer.socket.destroy());
   const figure = async (name: string): Promise<number> => {

@@ -4,7 +4,8 @@ import { ContractClient } from "../../helpers/http/contract-client.js";
 import { frontsHere } from "../../helpers/http/fronts-here.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { until } from "../../helpers/until.js";
-import { startReceiver } from "../../helpers/webhooks/receiver.js";
+import { subscribe } from "../../helpers/webhooks/announcing-cell.js";
+import { receiverFor } from "../../helpers/webhooks/receiver.js";
 
 /** Until so many requests wait for an attempt. */
 async function untilWaiting(service: ServiceProcess, count: number): Promise<void> {
@@ -24,14 +25,11 @@ for (const { name, environment } of fronts) {
     const client = new ContractClient(t, service.port);
     const open: ServerResponse[] = [];
     let isHeld = false;
-    const target = await startReceiver((_, response) => {
+    const target = await receiverFor(t, (_, response) => {
       if (isHeld) open.push(response);
       else response.writeHead(500).end();
     });
-    t.teardown(() => target.close());
-    const hook = await client.post("/webhooks", {
-      body: { name: "mes", url: target.url, subscribed_events: ["WebhookTest"], delivery_timeout_seconds: 9 },
-    });
+    const hook = await subscribe(client, target.url, ["WebhookTest"], { delivery_timeout_seconds: 9 });
     const { delivery_id: id } = await client.post("/webhooks/{webhook_id}/test", { path: { webhook_id: hook.id } });
     isHeld = true;
     const url = `http://127.0.0.1:${service.port}/webhook-deliveries/${id}/retry`;
@@ -70,11 +68,10 @@ for (const { name, environment } of fronts) {
       const client = new ContractClient(t, service.port);
       const held: ServerResponse[] = [];
       let isSilent = false;
-      const silent = await startReceiver((_, response) => {
+      const silent = await receiverFor(t, (_, response) => {
         if (!isSilent) response.writeHead(500).end();
       });
-      const slow = await startReceiver((_, response) => held.push(response));
-      t.teardown(() => Promise.all([silent.close(), slow.close()]));
+      const slow = await receiverFor(t, (_, response) => held.push(response));
       const hookOf = async (name: string, url: string): Promise<string> => {
         const hook = await client.post("/webhooks", {
           body: { name, url, subscribed_events: ["WebhookTest"], delivery_timeout_seconds: 9 },

@@ -6,7 +6,7 @@ import { ContractClient } from "../../helpers/http/contract-client.js";
 import { PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { listOf } from "../../helpers/list-of.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
-import { startReceiver } from "../../helpers/webhooks/receiver.js";
+import { receiverFor } from "../../helpers/webhooks/receiver.js";
 
 const RUNS = 5;
 const DAMAGED = 2;
@@ -75,8 +75,7 @@ t.test("a record that rots under the running service costs its run's detail, not
 t.test("a delivery whose run's record rots is an internal error to whoever wants it, and stays as it is", async (t) => {
   const service = await ServiceProcess.startFor(t);
   const client = new ContractClient(t, service.port);
-  const target = await startReceiver((_, response) => response.writeHead(500).end());
-  t.teardown(() => target.close());
+  const target = await receiverFor(t, (_, response) => response.writeHead(500).end());
   const hook = await client.post("/webhooks", {
     body: { name: "mes", url: target.url, subscribed_events: ["ProgramFailed", "WebhookTest"], max_retries: 0 },
   });

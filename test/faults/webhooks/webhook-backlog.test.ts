@@ -1,15 +1,14 @@
 import t from "tap";
-import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { sized } from "../../helpers/test-size.js";
+import { PROGRAM_ID, producerOf } from "../../helpers/webhooks/announcing-cell.js";
 import { deliveryPages } from "../../helpers/webhooks/delivery-pages.js";
-import { startReceiver } from "../../helpers/webhooks/receiver.js";
+import { receiverFor } from "../../helpers/webhooks/receiver.js";
 
 const WEBHOOKS = 20;
 const EVENTS = sized(50, 500);
-const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 
 t.test(
   "many deliveries pending at a start: all go out, while requests are answered and pages of the past hold still",
@@ -17,10 +16,9 @@ t.test(
     const directory = temporaryDirectory(t);
     const first = await ServiceProcess.startFor(t, { args: ["serve"], dataDirectory: directory });
     let isHolding = true;
-    const receiver = await startReceiver((_, response) => {
+    const receiver = await receiverFor(t, (_, response) => {
       if (!isHolding) response.writeHead(204).end();
     });
-    t.teardown(() => receiver.close());
     const client = new ContractClient(t, first.port);
     const ids: string[] = [];
     for (let nth = 0; nth < WEBHOOKS; nth++) {
@@ -30,11 +28,7 @@ t.test(
       });
       ids.push(hook.id);
     }
-    const producer = new ProducerClient({ address: { path: first.cellSocketPath }, producer: "cell" });
-    t.teardown(() => producer.destroy());
-    await producer.welcomed();
-    const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
-    await producer.deliver({ type: "program.put", program });
+    const producer = await producerOf(t, first);
     const produce = async (count: number): Promise<void> => {
       for (let nth = 0; nth < count; nth++) {
         const id = producer.nextRunId();

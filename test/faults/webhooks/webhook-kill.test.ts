@@ -3,18 +3,17 @@ import type { ServerResponse } from "node:http";
 import t, { type Test } from "tap";
 import { createRandom, type Random } from "../../../core/random.js";
 import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
-import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { sized } from "../../helpers/test-size.js";
+import { PROGRAM_ID, producerOf } from "../../helpers/webhooks/announcing-cell.js";
 import { deliveryPages } from "../../helpers/webhooks/delivery-pages.js";
-import { type ReceivedRequest, startReceiver } from "../../helpers/webhooks/receiver.js";
+import { type ReceivedRequest, receiverFor } from "../../helpers/webhooks/receiver.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 11);
 const KILLS = sized(2, 100);
 const WEBHOOKS = 3;
-const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 const SECRET = "a secret";
 
 /** How a read fails when the service is killed before it takes the read, or in the middle of it. */
@@ -129,8 +128,7 @@ t.test(
     t.teardown(() => service.dispose());
     const readers = new Readers(random);
     readers.begin(service);
-    const receiver = await startReceiver((request, response) => readers.take(request, response));
-    t.teardown(() => receiver.close());
+    const receiver = await receiverFor(t, (request, response) => readers.take(request, response));
     const client = new ContractClient(t, service.port);
     for (let nth = 0; nth < WEBHOOKS; nth++) {
       await client.post("/webhooks", {
@@ -143,12 +141,7 @@ t.test(
         },
       });
     }
-    const producer = new ProducerClient({
-      ...{ address: { path: service.cellSocketPath }, producer: "cell", reconnectFirstMs: 2, reconnectLongestMs: 20 },
-    });
-    t.teardown(() => producer.destroy());
-    const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
-    await producer.deliver({ type: "program.put", program });
+    const producer = await producerOf(t, service, { reconnectFirstMs: 2, reconnectLongestMs: 20 });
 
     const ended = new Map<string, string>();
     let isOver = false;

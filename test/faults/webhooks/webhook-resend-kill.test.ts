@@ -5,8 +5,8 @@ import { ContractClient } from "../../helpers/http/contract-client.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { sized } from "../../helpers/test-size.js";
-import { createRun, producerOf } from "../../helpers/webhooks/announcing-cell.js";
-import { startReceiver } from "../../helpers/webhooks/receiver.js";
+import { createRun, producerOf, subscribe } from "../../helpers/webhooks/announcing-cell.js";
+import { receiverFor } from "../../helpers/webhooks/receiver.js";
 
 const SEED = Number(process.env.TEST_SEED ?? 17);
 const KILLS = sized(3, 50);
@@ -25,15 +25,12 @@ t.test("kill -9 within a resend: exactly the chosen deliveries are attempted, ea
   t.teardown(() => service.dispose());
   let refuses = true;
   const arrivals: { id: string; atMs: number }[] = [];
-  const target = await startReceiver(({ headers }, response) => {
+  const target = await receiverFor(t, ({ headers }, response) => {
     arrivals.push({ id: String(headers["webhook-id"]), atMs: performance.now() });
     // Some answers come late, so that kills fall between the arrival at the receiver and the service's record.
     setTimeout(() => response.writeHead(refuses ? 503 : 204).end(), random.integer(0, 60));
   });
-  t.teardown(() => target.close());
-  const { id } = await client.post("/webhooks", {
-    body: { name: "mes", url: target.url, subscribed_events: ["ProgramStarted", "ProgramFailed"], max_retries: 0 },
-  });
+  const { id } = await subscribe(client, target.url, ["ProgramStarted", "ProgramFailed"], { max_retries: 0 });
   const path = { webhook_id: id };
   const producer = await producerOf(t, service);
   for (let nth = 0; nth < RUNS; nth++) {

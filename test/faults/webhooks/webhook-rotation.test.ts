@@ -1,10 +1,9 @@
 import t, { type Test } from "tap";
 import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
-import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
-import { PROGRAM_ID } from "../../helpers/webhooks/announcing-cell.js";
+import { PROGRAM_ID, producerOf } from "../../helpers/webhooks/announcing-cell.js";
 import { deliveryPages } from "../../helpers/webhooks/delivery-pages.js";
 import { type Receiver, startReceiver } from "../../helpers/webhooks/receiver.js";
 
@@ -85,12 +84,7 @@ t.test("a receiver with the old secret, the new one, or both loses nothing while
     });
     hooks.push(id);
   }
-  const producer = new ProducerClient({
-    ...{ address: { path: service.cellSocketPath }, producer: "cell", reconnectFirstMs: 2, reconnectLongestMs: 20 },
-  });
-  t.teardown(() => producer.destroy());
-  const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
-  await producer.deliver({ type: "program.put", program });
+  const producer = await producerOf(t, service, { reconnectFirstMs: 2, reconnectLongestMs: 20 });
   let isOver = false;
   let runs = 0;
   const working = (async () => {

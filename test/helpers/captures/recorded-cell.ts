@@ -173,6 +173,12 @@ export class RecordedCell {
     return run;
   }
 
+  /** As `listen`; the end of the test closes all servers. */
+  listenFor(t: { teardown(undo: () => unknown): unknown }, options?: ListenOptions): Promise<number> {
+    t.teardown(() => this.close());
+    return this.listen(options);
+  }
+
   async listen(options: ListenOptions = {}): Promise<number> {
     const log = pino({ level: "silent" });
     const metrics = new Metrics({

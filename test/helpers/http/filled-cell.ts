@@ -257,8 +257,7 @@ export async function filled(
 ): Promise<{ cell: RecordedCell; client: ContractClient; port: number }> {
   const cell = new RecordedCell();
   fill(cell);
-  const port = await cell.listen(options);
-  t.teardown(() => cell.close());
+  const port = await cell.listenFor(t, options);
   return { cell, client: new ContractClient(t, port), port };
 }
 

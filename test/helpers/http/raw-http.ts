@@ -49,6 +49,13 @@ export class RawConnection {
     return connection;
   }
 
+  /** As `open`; the end of the test closes it. */
+  static async openFor(t: { teardown(undo: () => unknown): unknown }, port: number): Promise<RawConnection> {
+    const connection = await RawConnection.open(port);
+    t.teardown(async () => connection.close());
+    return connection;
+  }
+
   /** Bytes received and not read yet. */
   get receivedBytes(): number {
     return this.#receivedBytes;

@@ -1,4 +1,5 @@
 import { createServer, type Server, type Socket } from "node:net";
+import type { Test } from "tap";
 import type { JsonObject } from "../../../core/json/json.js";
 import type { Refusal } from "../../../core/link/refusal.js";
 import { BufferPool } from "../../../workers/buffer-pool.js";
@@ -53,6 +54,12 @@ export class FakeLinkServer {
 
   constructor(options: FakeLinkServerOptions = {}) {
     this.#options = options;
+  }
+
+  /** As `listen`; the end of the test stops it. */
+  listenFor(t: Test, path: string): Promise<void> {
+    t.teardown(() => this.stop());
+    return this.listen(path);
   }
 
   async listen(path: string): Promise<void> {

@@ -1,9 +1,9 @@
 import type { Test } from "tap";
 import type { EventName } from "../../../core/webhook/webhook.js";
-import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
+import type { components } from "../../../http/client/interface-types.js";
+import { ProducerClient, type ProducerClientOptions } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../http/contract-client.js";
 import { ServiceProcess } from "../process/service-process.js";
-import { type Receiver, startReceiver } from "./receiver.js";
 
 export const UNKNOWN_ID = "019b76da-a800-7000-8000-0000000000ff";
 export const ALL_EVENTS: EventName[] = ["ProgramStarted", "ProgramCompleted", "ProgramFailed", "ProgramCancelled"];
@@ -19,15 +19,23 @@ export async function start(t: Test, args: readonly string[] = [], dataDirectory
   return { service, client: new ContractClient(t, service.port) };
 }
 
-export async function receiver(t: Test, ...args: Parameters<typeof startReceiver>): Promise<Receiver> {
-  const one = await startReceiver(...args);
-  t.teardown(() => one.close());
-  return one;
-}
+/** A webhook of the name `mes`. @param more its other fields */
+export const subscribe = (
+  client: ContractClient,
+  url: string,
+  subscribed_events: EventName[],
+  more: Partial<components["schemas"]["CreateWebhookRequest"]> = {},
+) => client.post("/webhooks", { body: { name: "mes", url, subscribed_events, ...more } });
 
-export async function producerOf(t: Test, service: ServiceProcess): Promise<ProducerClient> {
-  const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
-  t.teardown(() => producer.close());
+/** A producer that has declared its cell and its program. */
+export async function producerOf(
+  t: Test,
+  service: ServiceProcess,
+  options: Partial<ProducerClientOptions> = {},
+): Promise<ProducerClient> {
+  const address = { path: service.cellSocketPath };
+  const producer = new ProducerClient({ address, producer: "cell", ...options });
+  t.teardown(() => producer.destroy());
   await producer.welcomed();
   await producer.deliver({ type: "cell.put", kiosk_serial_number: "K-7", unit_system: "imperial" });
   await producer.deliver({

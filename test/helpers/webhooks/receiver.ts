@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import type { Test } from "tap";
 
 export interface ReceivedRequest {
   method: string;
@@ -68,4 +69,11 @@ export async function startReceiver(
       if (server.listening) await once(server, "close");
     },
   };
+}
+
+/** As `startReceiver`; the end of the test closes it. */
+export async function receiverFor(t: Test, ...args: Parameters<typeof startReceiver>): Promise<Receiver> {
+  const receiver = await startReceiver(...args);
+  t.teardown(() => receiver.close());
+  return receiver;
 }

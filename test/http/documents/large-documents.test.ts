@@ -168,8 +168,7 @@ const GET = (path: string, method: string) => `${method} ${path} HTTP/1.1\r\nHos
 for (const { name, front, uwsPackage } of FRONTS_HERE) {
   t.test(`many clients ask for one large document, by GET and HEAD, and it is made once (${name})`, async (t) => {
     const cell = new RecordedCell();
-    t.teardown(() => cell.close());
-    const port = await cell.listen({ front, ...(uwsPackage !== undefined && { uwsPackage }) });
+    const port = await cell.listenFor(t, { front, ...(uwsPackage !== undefined && { uwsPackage }) });
     const id = createRun(cell, 3_000_000);
     end(cell, id);
     const state = cell.state(id);
@@ -194,8 +193,7 @@ for (const { name, front, uwsPackage } of FRONTS_HERE) {
 
   t.test(`a large page of runs is what the small pages of it are (${name})`, async (t) => {
     const cell = new RecordedCell();
-    t.teardown(() => cell.close());
-    const port = await cell.listen({ front, ...(uwsPackage !== undefined && { uwsPackage }) });
+    const port = await cell.listenFor(t, { front, ...(uwsPackage !== undefined && { uwsPackage }) });
     for (let nth = 0; nth < 20; nth++) end(cell, createRun(cell, 300_000));
     createRun(cell, 300_000);
     const list = async (query: string) => {

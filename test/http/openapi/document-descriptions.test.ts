@@ -28,8 +28,7 @@ interface Document {
 
 async function servedDocument(t: { teardown(undo: () => Promise<void>): unknown }): Promise<Document> {
   const cell = exampleCell();
-  t.teardown(() => cell.close());
-  const response = await rawRequest(await cell.listen(), "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n");
+  const response = await rawRequest(await cell.listenFor(t), "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n");
   return response?.json() as Document;
 }
 

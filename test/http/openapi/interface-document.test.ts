@@ -23,8 +23,7 @@ const VALID: CreateWebhook = { name: "W", url: "http://w.factory/", subscribed_e
 
 async function served(t: { teardown(undo: () => Promise<void>): unknown }): Promise<number> {
   const cell = exampleCell();
-  t.teardown(() => cell.close());
-  return cell.listen();
+  return cell.listenFor(t);
 }
 
 async function documentOf(port: number): Promise<unknown> {

@@ -124,8 +124,7 @@ const RUN_PARAMETERS = [
 
 t.test("the served document describes every route", async (t) => {
   const cell = new RecordedCell();
-  const port = await cell.listen();
-  t.teardown(() => cell.close());
+  const port = await cell.listenFor(t);
   const response = await rawRequest(port, "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n");
   t.equal(response?.headers["content-type"], "application/json");
   const document = response?.json() as Document;
@@ -184,12 +183,11 @@ t.test("the served document describes every route", async (t) => {
 
 t.test("the document's server is what links start with", async (t) => {
   const cell = new RecordedCell();
-  t.teardown(() => cell.close());
   const serversOf = async (port: number) => {
     const response = await rawRequest(port, "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n");
     return (response?.json() as { servers?: unknown } | undefined)?.servers;
   };
-  t.same(await serversOf(await cell.listen()), [{ url: "/" }]);
+  t.same(await serversOf(await cell.listenFor(t)), [{ url: "/" }]);
   const baseUrl = "https://mes.example/inspection";
   t.same(
     await serversOf(await cell.listen({ baseUrl })),

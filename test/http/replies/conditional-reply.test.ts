@@ -125,8 +125,7 @@ onEveryFront(t, "a download whole, in part, by HEAD and under conditions", async
 
 onEveryFront(t, "after a 304 and a 204 the connection goes on, with nothing between", async (t, serve) => {
   const { port } = await serve(t, fileHandlers().handlers);
-  const connection = await RawConnection.open(port);
-  t.teardown(async () => connection.close());
+  const connection = await RawConnection.openFor(t, port);
   connection.send(request("/file", [`If-None-Match: ${ETAG}`]));
   t.equal((await connection.response())?.status, 304);
   connection.send(request("/file", [], "OPTIONS"));

@@ -178,8 +178,7 @@ onEveryFront(t, `conditions against a plain model of RFC 9110 (seed ${seed})`, a
     "/json": () => jsonReply({ a: 1 }),
   });
   const random = createRandom(seed);
-  const connection = await RawConnection.open(port);
-  t.teardown(async () => connection.close());
+  const connection = await RawConnection.openFor(t, port);
   connection.send("GET /json HTTP/1.1\r\nHost: x\r\n\r\n");
   const jsonTag = (await connection.response())?.headers.etag as string;
   t.match(jsonTag, /^W\//);

@@ -1,5 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as eventLoopTurn } from "node:timers/promises";
 import t, { type Test } from "tap";
@@ -20,6 +19,7 @@ import { FileSystemError } from "../../../storage/disk/file-system-error.js";
 import { onEveryFront } from "../../helpers/http/handler-server.js";
 import { rawRequest } from "../../helpers/http/raw-http.js";
 import { listOf } from "../../helpers/list-of.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const AT = "2026-01-31T12:00:00.000Z";
 
@@ -33,8 +33,7 @@ t.test("a key is kept as a hash only, and every one is another", async (t) => {
 });
 
 t.test("a command that waits in vain for another one says which file to remove", async (t) => {
-  const folder = mkdtempSync(join(tmpdir(), "key-lock-"));
-  t.teardown(() => rmSync(folder, { recursive: true }));
+  const folder = temporaryDirectory(t);
   const file = join(folder, "keys.json");
   writeFileSync(`${file}.lock`, "");
   const message = `another command is changing ${file}, so this one changed nothing: try again; if no other command is running, remove ${file}.lock`;

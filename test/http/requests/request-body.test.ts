@@ -45,8 +45,7 @@ onEveryFront(
       t.equal(answer?.status, 201, type);
       t.same(answer?.json(), value);
     }
-    const connection = await RawConnection.open(port);
-    t.teardown(async () => connection.close());
+    const connection = await RawConnection.openFor(t, port);
     connection.socket.setNoDelay(true);
     for (const byte of post(text, undefined, "PATCH")) {
       connection.send(byte);

@@ -7,8 +7,7 @@ const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
 t.test("the page of /docs and all that it loads come from the service", async (t) => {
   const cell = exampleCell();
-  const port = await cell.listen();
-  t.teardown(() => cell.close());
+  const port = await cell.listenFor(t);
   const page = await rawRequest(port, request("/docs"));
   t.equal(page?.headers["content-type"], "text/html; charset=utf-8");
   t.match(page?.headers["content-security-policy"], /default-src 'self'/);

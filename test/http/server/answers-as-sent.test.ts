@@ -100,8 +100,7 @@ onEveryFront(
     const large = () => jsonReply("x".repeat(16 * MIB));
     const handlers = { "/now": large, "/later": async () => large() };
     const { port, server, counted, logged } = await serveCounted(t, serve, handlers, { heldBodyBytes: 20 * MIB });
-    const waiting = await RawConnection.open(port);
-    t.teardown(async () => waiting.close());
+    const waiting = await RawConnection.openFor(t, port);
     waiting.socket.pause();
     waiting.send(GET("/now"));
     await until(() => server.figures().heldBytes > 0);

@@ -52,8 +52,7 @@ onEveryFront(t, "while a server closes, every answer is the last of its connecti
     "/large": () => jsonReply("x".repeat(8 * MIB)),
   });
   const open = async () => {
-    const connection = await RawConnection.open(port);
-    t.teardown(async () => connection.close());
+    const connection = await RawConnection.openFor(t, port);
     return connection;
   };
   // One that holds the server open to the end of this test, others whose requests are under way, and some that ask meanwhile.
@@ -115,8 +114,7 @@ onEveryFront(t, "a server that has closed has cut what outlasts the grace, and l
     const clock = new ManualTimers();
     const handlers = { "/large": () => jsonReply("x".repeat(16 * MIB)), "/small": () => jsonReply(1) };
     const { server, port } = await serve(t, handlers, { stallClock: clock });
-    const client = await RawConnection.open(port);
-    t.teardown(async () => client.close());
+    const client = await RawConnection.openFor(t, port);
     client.socket.pause();
     client.send(GET(graceMs === 0 ? "/large" : "/small"));
     if (graceMs === 0) await until(() => server.figures().heldBytes > 0 && clock.armed > 0);
@@ -147,8 +145,7 @@ onEveryFront(t, "a large answer that its client takes slowly is not lost when th
       finish = resolve;
     });
   const { server, port } = await serve(t, { "/wait": wait });
-  const client = await RawConnection.open(port);
-  t.teardown(async () => client.close());
+  const client = await RawConnection.openFor(t, port);
   client.send(GET("/wait"));
   await until(() => finish !== undefined);
   client.socket.pause();

@@ -27,8 +27,7 @@ onEveryFront(t, "JSON, its length, its type and a trace id; the same by HEAD wit
   const refused = await rawRequest(port, "HEAD /a HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", "HEAD");
   t.equal(refused?.status, 400);
   t.equal(refused?.headers.connection, "close");
-  const connection = await RawConnection.open(port);
-  t.teardown(async () => connection.close());
+  const connection = await RawConnection.openFor(t, port);
   connection.send("HEAD /a HTTP/1.1\r\nHost: x\r\n\r\n");
   const head = await connection.response("HEAD");
   t.equal(head?.status, 200);
@@ -46,8 +45,7 @@ onEveryFront(t, "a kept reply has the trace id of each request, and all else as 
   const { port } = await serve(t, { "/kept": () => kept });
   const ids = ["0af7651916cd43dd8448eb211c80319c", "ffffffffffffffffffffffffffffffff"];
   for (const encoding of ["", "Accept-Encoding: gzip\r\n"]) {
-    const connection = await RawConnection.open(port);
-    t.teardown(async () => connection.close());
+    const connection = await RawConnection.openFor(t, port);
     const traced = ids.map((id) => GET("/kept", `${encoding}traceparent: 00-${id}-b7ad6b7169203331-01\r\n`));
     connection.send(GET("/kept", encoding));
     t.equal((await connection.response())?.status, 200, "made, and compressed where that is asked for");
@@ -194,8 +192,7 @@ onEveryFront(t, "links start with --base-url, or else with the request's Host", 
 onEveryFront(t, "pipelined requests are answered in order", async (t, serve) => {
   let count = 0;
   const { port } = await serve(t, { "/a": () => jsonReply(++count) });
-  const connection = await RawConnection.open(port);
-  t.teardown(async () => connection.close());
+  const connection = await RawConnection.openFor(t, port);
   connection.send(GET("/a").repeat(100));
   for (let i = 1; i <= 100; i++) t.equal((await connection.response())?.json(), i);
 });

@@ -40,8 +40,7 @@ onEveryFront(
   "clients are told how long a connection may be kept, and that it ends where it does",
   async (t, serve) => {
     const { port } = await serve(t, HANDLERS);
-    const connection = await RawConnection.open(port);
-    t.teardown(async () => connection.close());
+    const connection = await RawConnection.openFor(t, port);
     for (const [method, path, status] of ANSWERS) {
       for (const lines of ["", "Accept-Encoding: gzip\r\n"]) {
         connection.send(request(path, method, lines));
@@ -77,8 +76,7 @@ t.test(
     const waits = FRONTS_HERE.map(async ({ name, front, uwsPackage }) => {
       const { port } = await serveHandlers(t, HANDLERS, { front, ...(uwsPackage !== undefined && { uwsPackage }) });
       const each = ANSWERS.map(async ([method, path]) => {
-        const connection = await RawConnection.open(port);
-        t.teardown(async () => connection.close());
+        const connection = await RawConnection.openFor(t, port);
         const ask = async () => {
           connection.send(request(path, method));
           return (await connection.response(method))?.status;

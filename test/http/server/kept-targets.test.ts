@@ -12,10 +12,8 @@ const QUERY_BYTES = 3_500;
 for (const here of frontsHere(t)) {
   t.test(`a path is remembered without its query (${here.name})`, async (t) => {
     const cell = new RecordedCell();
-    const port = await cell.listen(here);
-    t.teardown(() => cell.close());
-    const connection = await RawConnection.open(port);
-    t.teardown(async () => connection.close());
+    const port = await cell.listenFor(t, here);
+    const connection = await RawConnection.openFor(t, port);
     const ask = async (nth: number) => {
       const id = generateUuidV7(1_780_000_000_000 + nth, new Uint8Array(10), null);
       connection.send(`GET /runs/${id}?${"a".repeat(QUERY_BYTES)} HTTP/1.1\r\nHost: x\r\n\r\n`);

@@ -79,8 +79,7 @@ onEveryFront(t, "downloads of every size around the slice arrive bit-equal, with
     t,
     Object.fromEntries([...streams].map(([size, { body }]) => [`/${size}`, () => download(body)])),
   );
-  const connection = await RawConnection.open(port);
-  t.teardown(async () => connection.close());
+  const connection = await RawConnection.openFor(t, port);
   for (const [size, { seen }] of streams) {
     connection.send(GET(`/${size}`));
     const response = await connection.response();
@@ -222,8 +221,7 @@ onEveryFront(
     };
     const { port } = await serve(t, handlers, { heldBodyBytes: 40 * MIB });
     const ask = async (path: string) => {
-      const connection = await RawConnection.open(port);
-      t.teardown(async () => connection.close());
+      const connection = await RawConnection.openFor(t, port);
       connection.socket.pause();
       connection.send(GET(path));
       return connection;

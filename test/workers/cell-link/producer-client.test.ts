@@ -35,8 +35,7 @@ t.test("each message takes effect once and gets its own answer, over a link that
   const client = new ProducerClient({ ...quickly, address: { path }, unacknowledgedLimitCount: 50 });
   t.teardown(() => client.destroy());
   // The service comes up only after the client has failed to connect.
-  await server.listen(path);
-  t.teardown(() => server.stop());
+  await server.listenFor(t, path);
   const count = 1_000;
   const payloads = Array.from({ length: count }, () => random.bytes(random.pick([0, 10, 1_000, 20_000])));
   const answers: Promise<string>[] = [];
@@ -63,8 +62,7 @@ t.test("each message takes effect once and gets its own answer, over a link that
 t.test("send waits for room in bytes; a message above the limit passes alone", async (t) => {
   const server = new FakeLinkServer({ ackNow: () => false });
   const path = socketPath(t);
-  await server.listen(path);
-  t.teardown(() => server.stop());
+  await server.listenFor(t, path);
   const client = new ProducerClient({ ...quickly, address: { path }, unacknowledgedLimitBytes: 1_000 });
   t.teardown(() => client.destroy());
   const first = await client.send({ type: "x" }, new Uint8Array(5_000));
@@ -94,8 +92,7 @@ t.test("goes on after what an earlier process sent, with run ids above the servi
   server.setCommitted("test-1", 41);
   server.lastRunId = "ffffffff-0000-7000-8000-000000000000";
   const path = socketPath(t);
-  await server.listen(path);
-  t.teardown(() => server.stop());
+  await server.listenFor(t, path);
   const client = new ProducerClient({ ...quickly, address: { path }, token: "secret" });
   const early = client.deliver({ type: "x" });
   await client.welcomed();
@@ -114,8 +111,7 @@ t.test("id_out_of_order raises the next run id", async (t) => {
     decide: () => ({ code: "id_out_of_order", message: "above", params: { last_run_id: highest } }),
   });
   const path = socketPath(t);
-  await server.listen(path);
-  t.teardown(() => server.stop());
+  await server.listenFor(t, path);
   const refused: string[] = [];
   const client = new ProducerClient({ ...quickly, address: { path }, onRefused: ({ code }) => refused.push(code) });
   await t.rejects(client.deliver({ type: "run.create" }), {
@@ -136,8 +132,7 @@ t.test("a hello that is refused ends the client, but not unavailable", async (t)
       return code === undefined ? undefined : { code, message: "no", params: {} };
     },
   });
-  await server.listen(path);
-  t.teardown(() => server.stop());
+  await server.listenFor(t, path);
   const reasons: string[] = [];
   const onDisconnected = (reason: string) => reasons.push(reason);
   const client = new ProducerClient({ ...quickly, address: { path }, onDisconnected });
@@ -164,8 +159,7 @@ t.test(
           return { code, message: "no", params: {} };
         },
       });
-      await server.listen(path);
-      t.teardown(() => server.stop());
+      await server.listenFor(t, path);
       const client = new ProducerClient({ ...quickly, address: { path } });
       await client.deliver({ type: "x" });
       await client.close();
@@ -178,8 +172,7 @@ t.test(
 t.test("what another sent under the name is never taken for its own", async (t) => {
   const path = socketPath(t);
   const server = new FakeLinkServer({ ackNow: () => false });
-  await server.listen(path);
-  t.teardown(() => server.stop());
+  await server.listenFor(t, path);
   const welcomes: number[][] = [];
   let isBack = (): void => {};
   const back = new Promise<void>((resolve) => {
@@ -224,8 +217,7 @@ t.test("what another sent under the name is never taken for its own", async (t) 
 t.test("two clients with one instance: the one that learns of it ends", async (t) => {
   const path = socketPath(t);
   const server = new FakeLinkServer();
-  await server.listen(path);
-  t.teardown(() => server.stop());
+  await server.listenFor(t, path);
   const client = new ProducerClient({ ...quickly, address: { path } });
   await client.deliver({ type: "x" });
   server.setCommitted("test-1", 7);
@@ -238,8 +230,7 @@ t.test("two clients with one instance: the one that learns of it ends", async (t
 t.test("a service that lost acknowledged messages is told apart, and the client goes on after it", async (t) => {
   const server = new FakeLinkServer();
   const path = socketPath(t);
-  await server.listen(path);
-  t.teardown(() => server.stop());
+  await server.listenFor(t, path);
   const lost: number[] = [];
   const client = new ProducerClient({
     ...quickly,
@@ -259,8 +250,7 @@ t.test("a service that lost acknowledged messages is told apart, and the client 
 t.test("pings when it has nothing to say, so that it is not closed for its silence", async (t) => {
   const server = new FakeLinkServer();
   const path = socketPath(t);
-  await server.listen(path);
-  t.teardown(() => server.stop());
+  await server.listenFor(t, path);
   const client = new ProducerClient({ ...quickly, address: { path }, keepAliveMs: 1 });
   await client.ping();
   while (server.pings < 4) await client.ping().then(() => new Promise((resolve) => setImmediate(resolve)));

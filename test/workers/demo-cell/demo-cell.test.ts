@@ -1,6 +1,5 @@
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { lineBytes } from "../../../core/capture/capture.js";
@@ -19,6 +18,7 @@ import { batchOf, FURTHER_SCENES, SCENES, sceneOf } from "../../../workers/demo-
 import { FakeLinkServer, type LinkMessage } from "../../helpers/link/fake-link-server.js";
 import { listOf } from "../../helpers/list-of.js";
 import { PlainState } from "../../helpers/recorder/plain-state.js";
+import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 const HEIGHTMAPS = "../shared/data/heightmaps";
 const readFile = async (path: string): Promise<Uint8Array> => readFileSync(path);
@@ -26,8 +26,7 @@ const ALL_SCENES = [...SCENES, ...FURTHER_SCENES];
 const isRunEnded = (report: DemoCellReport) => report.kind === "run_ended";
 
 async function startLink(t: Test) {
-  const directory = mkdtempSync(join(tmpdir(), "demo-cell-"));
-  const socketPath = join(directory, "cell.sock");
+  const socketPath = join(temporaryDirectory(t), "cell.sock");
   const link = new PlainState();
   const server = new FakeLinkServer({
     decide({ body, payload }) {
@@ -36,11 +35,7 @@ async function startLink(t: Test) {
       return "refusal" in decision ? decision.refusal : undefined;
     },
   });
-  await server.listen(socketPath);
-  t.teardown(async () => {
-    await server.stop();
-    rmSync(directory, { recursive: true, force: true });
-  });
+  await server.listenFor(t, socketPath);
   return { link, server, socketPath };
 }
 

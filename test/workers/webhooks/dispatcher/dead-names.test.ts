@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import t from "tap";
 import { hasNoCompiler, preloadedLibrary } from "../../../helpers/preload/preloaded-library.js";
 import { startTestDispatcher } from "../../../helpers/webhooks/dispatcher-harness.js";
-import { startReceiver } from "../../../helpers/webhooks/receiver.js";
+import { receiverFor } from "../../../helpers/webhooks/receiver.js";
 
 const DEAD = 40;
 const DELIVERIES = 50;
@@ -16,8 +16,7 @@ t.test(
     t.teardown(() => {
       delete process.env.LD_PRELOAD;
     });
-    const receiver = await startReceiver();
-    t.teardown(() => receiver.close());
+    const receiver = await receiverFor(t);
     const { handle, deliver, end, hasEnded } = startTestDispatcher(t);
     const dead = Array.from({ length: DEAD }, (_, nth) =>
       deliver(`http://dead${nth}.test:${receiver.port}/`, { timeoutMs: 9_900 }),
@@ -40,8 +39,7 @@ t.test(
 );
 
 t.test("names resolve as the system has them", async (t) => {
-  const receiver = await startReceiver();
-  t.teardown(() => receiver.close());
+  const receiver = await receiverFor(t);
   const { deliver, end } = startTestDispatcher(t);
   // This name comes from the hosts file.
   t.match(await end(deliver(`http://localhost:${receiver.port}/`)), { error: null });

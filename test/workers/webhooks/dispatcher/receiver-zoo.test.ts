@@ -6,14 +6,8 @@ import { decodeDeliveryBody } from "../../../../storage/records/webhook-record.j
 import { resetConnection } from "../../../helpers/http/reset-connection.js";
 import { PAYLOAD, startTestDispatcher } from "../../../helpers/webhooks/dispatcher-harness.js";
 import { rawReceiver } from "../../../helpers/webhooks/raw-receiver.js";
-import { type Receiver, startReceiver } from "../../../helpers/webhooks/receiver.js";
+import { receiverFor } from "../../../helpers/webhooks/receiver.js";
 import { signedBy } from "../../../helpers/webhooks/webhook-fixtures.js";
-
-async function receiver(t: Test, ...args: Parameters<typeof startReceiver>): Promise<Receiver> {
-  const one = await startReceiver(...args);
-  t.teardown(() => one.close());
-  return one;
-}
 
 /** A receiver that answers whatever comes with these bytes. */
 function answering(t: Test, text: string): Promise<string> {
@@ -22,7 +16,7 @@ function answering(t: Test, text: string): Promise<string> {
 
 t.test("a receiver that takes it gets the frozen bytes with every header", async (t) => {
   const { deliver, end } = startTestDispatcher(t);
-  const fine = await receiver(t, (_, response) => response.writeHead(202, { "X-Answer": "yes" }).end("thänks"));
+  const fine = await receiverFor(t, (_, response) => response.writeHead(202, { "X-Answer": "yes" }).end("thänks"));
   const id = deliver(`${fine.url}/hook/a%20b?x=1&y=`, { signers: signedBy("whsec_YWJjZA=="), eventId: "event-7" });
   const attempt = await end(id);
   t.match(attempt, { attemptNumber: 1, statusCode: 202, responseBody: "thänks", error: null });
@@ -48,8 +42,8 @@ t.test("a receiver that takes it gets the frozen bytes with every header", async
 
 t.test("statuses: 2xx is success, everything else is not", async (t) => {
   const { deliver, end } = startTestDispatcher(t);
-  const target = await receiver(t);
-  const redirecting = await receiver(t, ({ path }, response) => {
+  const target = await receiverFor(t);
+  const redirecting = await receiverFor(t, ({ path }, response) => {
     response.writeHead(Number(path.slice(1)), { Location: target.url }).end();
   });
   for (const status of [200, 201, 204, 299]) {
@@ -69,14 +63,14 @@ t.test("statuses: 2xx is success, everything else is not", async (t) => {
 
 t.test("a large answer is kept up to its bound, and said to be truncated", async (t) => {
   const { deliver, end } = startTestDispatcher(t);
-  const large = await receiver(t, (_, response) => response.end("x".repeat(1024 * 1024)));
+  const large = await receiverFor(t, (_, response) => response.end("x".repeat(1024 * 1024)));
   const attempt = await end(deliver(large.url));
   t.equal(attempt.responseBody, "x".repeat(16_384));
   t.match(attempt, { statusCode: 200, error: null, responseTruncated: true });
-  const exact = await receiver(t, (_, response) => response.end("x".repeat(16_384)));
+  const exact = await receiverFor(t, (_, response) => response.end("x".repeat(16_384)));
   const whole = await end(deliver(exact.url));
   t.match(whole, { responseBody: "x".repeat(16_384), responseTruncated: false });
-  const split = await receiver(t, (_, response) => response.end(`${"x".repeat(16_383)}€`));
+  const split = await receiverFor(t, (_, response) => response.end(`${"x".repeat(16_383)}€`));
   const halved = await end(deliver(split.url));
   t.match(halved, { responseBody: "x".repeat(16_383), responseTruncated: true }, "no half of a character");
 });
@@ -155,7 +149,7 @@ t.test("the fast one is served while every slow one is held open", async (t) => 
       onSilent = resolve;
     });
   }
-  const fast = await receiver(t);
+  const fast = await receiverFor(t);
   const attempts = await Promise.all(Array.from({ length: 100 }, () => end(deliver(fast.url))));
   t.ok(attempts.every(({ error }) => error === null));
   t.notOk(slow.some(hasEnded), "all slow ones are still open");
@@ -164,7 +158,7 @@ t.test("the fast one is served while every slow one is held open", async (t) => 
 
 t.test("addresses that are never allowed, and the lists", async (t) => {
   const { handle, deliver, end } = startTestDispatcher(t, { deny: ["127.0.0.7/32"] });
-  const fine = await receiver(t);
+  const fine = await receiverFor(t);
   handle.serving(fine.port);
   for (const url of [
     ...[`http://127.0.0.1:${fine.port}/`, `http://localhost:${fine.port}/`, `http://[::ffff:127.0.0.1]:${fine.port}/`],
@@ -188,7 +182,7 @@ t.test(
     const wallUs = 1_900_000_000_000_000;
     const clock = createServiceClock(() => wallUs);
     const { deliver, end } = startTestDispatcher(t, {}, clock);
-    const fine = await receiver(t);
+    const fine = await receiverFor(t);
     let lastUs = 0;
     for (let nth = 0; nth < 3; nth++) {
       const emittedUs = clock.tick();
