@@ -1,5 +1,4 @@
 import { get, type IncomingMessage } from "node:http";
-import { setTimeout as pause } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
@@ -9,6 +8,7 @@ import { nextId, PROGRAM_ID, programPut, seriesAppend } from "../../helpers/link
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { peakResidentBytes, residentBytes } from "../../helpers/process/process-figures.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { until } from "../../helpers/until.js";
 
 const MIB = 1024 * 1024;
 const IS_LINUX = process.platform === "linux";
@@ -83,14 +83,14 @@ t.test("a million rows of eight channels come as they were appended, and take no
 
   const path = `/runs/${runId}/steps/1/cl_sweep.csv`;
   const request = (headers = ""): string => `GET ${path} HTTP/1.1\r\nHost: cell\r\n${headers}\r\n`;
-  for (;;) {
+  await until("the CSV", async () => {
     const first = await rawRequest(service.port, request("Range: bytes=0-0\r\n"));
-    if (first?.status === 206) break;
+    if (first?.status === 206) return true;
     // What cannot come any more is told so.
     const refused = first?.json() as { code: string; retryable: boolean } | undefined;
     if (refused?.code !== "format_not_available" || !refused.retryable) throw new Error(`no CSV: ${first?.body}`);
-    await pause(20);
-  }
+    return false;
+  });
   const beforeSending = memoryOf(service);
   const whole = await rawRequest(service.port, request());
   const body = whole?.body as Buffer;

@@ -5,6 +5,7 @@ import { ContractClient } from "../../helpers/http/contract-client.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { RecorderHarness, temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { checkDirectory } from "../../helpers/store/checked-directory.js";
+import { until } from "../../helpers/until.js";
 
 const HOUR_US = 3_600e6;
 
@@ -44,8 +45,11 @@ t.test(
       const service = await ServiceProcess.startFor(t, { dataDirectory: directory, args: ["serve", ...args] });
       const client = new ContractClient(t, service.port);
       const count = kept.filter((one) => !one).length;
-      let there = await isThere(client);
-      while (there.filter((one) => !one).length < count) there = await isThere(client);
+      let there: boolean[] = [];
+      await until(`${count} runs without captures`, async () => {
+        there = await isThere(client);
+        return there.filter((one) => !one).length >= count;
+      });
       t.same(there, kept, args.join(" "));
       const list = (await client.get("/runs", { query: { limit: 1000 } })) as { total: number };
       t.equal(list.total, ids.length, "every record stays");

@@ -1,7 +1,6 @@
 import { existsSync, readdirSync, readlinkSync, rmSync, statSync } from "node:fs";
 import { get, type IncomingMessage } from "node:http";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import t, { type Test } from "tap";
 import type { components } from "../../../http/client/interface-types.js";
 import { capturePath } from "../../../storage/captures/capture-path.js";
@@ -18,19 +17,12 @@ import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 import { checkDirectory } from "../../helpers/store/checked-directory.js";
+import { until } from "../../helpers/until.js";
 
 /** More than what sockets hold between the service and a client that does not read. */
 const BIG = Buffer.alloc(48 * 1024 * 1024, "the image of a whole part ");
 
 type Run = components["schemas"]["ProgramRunResponse"];
-
-async function until<T>(look: () => Promise<T>, condition: (value: T) => boolean): Promise<T> {
-  for (;;) {
-    const value = await look();
-    if (condition(value)) return value;
-    await pause(2);
-  }
-}
 
 /** A download that begins and then is not read. */
 function begin(port: number, path: string): Promise<IncomingMessage> {
@@ -94,14 +86,13 @@ t.test(
     const after = await client.until("/runs/{run_id}", isRemoved, firstRun);
 
     await showsRemoval(t, client, runs, before, after);
-    await until(
-      async () => existsSync(join(service.dataDirectory, "captures", capturePath(first.id, "capture"))),
-      (there) => !there,
-    );
-    const metrics = await until(
-      async () => (await client.raw("GET", "/metrics")).body.toString(),
-      (text) => /^inspection_retention_runs_total 1$/m.test(text),
-    );
+    const firstFile = join(service.dataDirectory, "captures", capturePath(first.id, "capture"));
+    await until("the first run's file is gone", () => !existsSync(firstFile));
+    let metrics = "";
+    await until("one run removed", async () => {
+      metrics = (await client.raw("GET", "/metrics")).body.toString();
+      return /^inspection_retention_runs_total 1$/m.test(metrics);
+    });
     // One file of the run is left, that of its report.
     t.match(metrics, /^inspection_retention_files_total 1$/m);
     const freed = Number(/^inspection_retention_bytes_total (\d+)$/m.exec(metrics)?.[1]);
@@ -109,12 +100,9 @@ t.test(
     t.equal(digest(await bytesOf(download)), digest(BIG), "a download under way has its bytes to the last");
     if (existsSync("/proc/self/fd")) {
       const folder = `/proc/${service.pid}/fd`;
-      const links = async () => readdirSync(folder).map((fd) => linkOf(join(folder, fd)));
-      const open = await until(
-        links,
-        (paths) => !paths.some((path) => path.includes(first.id) && path.includes(".cap")),
-      );
-      t.ok(open.length > 0, "and then nothing holds the space any more");
+      const links = () => readdirSync(folder).map((fd) => linkOf(join(folder, fd)));
+      const isHeld = () => links().some((path) => path.includes(first.id) && path.includes(".cap"));
+      await until("nothing holds the space any more", () => !isHeld());
     }
     t.match((await client.get("/health")) as object, { status: /healthy|degraded/ });
 
@@ -178,10 +166,7 @@ t.test("the log says what was removed; bytes that are missing without a tombston
   await producer.accept({ type: "run.finish", id: first.id });
   const second = await runWithCaptures(producer, 2);
   await producer.accept({ type: "run.finish", id: second.id });
-  await until(
-    async () => captureFiles(folder).length,
-    (count) => count === 1,
-  );
+  await until("one file of captures is left", () => captureFiles(folder).length === 1);
   const ended = await service.end();
   const lines = ended.stderr.split("\n").filter((line) => line.includes("retention removed captures"));
   t.match(

@@ -5,6 +5,7 @@ import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { frontsHere } from "../../helpers/http/fronts-here.js";
 import { RawConnection, rawRequest } from "../../helpers/http/raw-http.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { until } from "../../helpers/until.js";
 
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 /** More than the process may have descriptors. */
@@ -76,15 +77,15 @@ for (const { name, environment } of frontsHere(t)) {
     const before = produced.runs.length;
     // The time that it takes to fill all places, and to close the first idle connections.
     const endMs = performance.now() + 3_000;
-    while (performance.now() < endMs || produced.runs.length < before + 10) await sleep(20);
+    const hasGoneOn = () => performance.now() >= endMs && produced.runs.length >= before + 10;
+    await until("ten runs beside the idle clients", hasGoneOn);
     await crowd.leave();
     await produced.end();
     await producer.close();
-    let health: { status?: string } | undefined;
-    while (health?.status !== "healthy") {
-      health = (await ask(service.port, "/health"))?.json() as typeof health;
-      if (health === undefined) await sleep(20);
-    }
+    await until("the service is healthy", async () => {
+      const health = (await ask(service.port, "/health"))?.json() as { status?: string } | undefined;
+      return health?.status === "healthy";
+    });
     const id = produced.runs.at(-1) as string;
     const file = await ask(service.port, `/runs/${id}/files/report.pdf`);
     t.equal(file?.body.toString(), `report of ${id}`, "what was acknowledged is there");
@@ -105,11 +106,10 @@ for (const { name, environment } of frontsHere(t)) {
   t.test(`--max-connections bounds the clients, and others get in when they leave (${name})`, async (t) => {
     const service = await ServiceProcess.startFor(t, { args: ["serve", "--max-connections", "20"], environment });
     const crowd = idle(service.port);
-    let refused: unknown = true;
-    while (refused !== undefined) refused = await ask(service.port, "/livez");
+    const status = async () => (await ask(service.port, "/livez"))?.status;
+    await until("all places are taken", async () => (await status()) === undefined);
     await crowd.leave();
-    while ((await ask(service.port, "/livez"))?.status !== 200) await sleep(20);
-    t.pass("it is served");
+    await until("it is served", async () => (await status()) === 200);
     t.match(await service.end(), { code: 0, stderr: /too many are open \(--max-connections\)/ });
   });
 }

@@ -1,12 +1,12 @@
 import { readdirSync } from "node:fs";
 import { Agent, get } from "node:http";
-import { setTimeout as pause } from "node:timers/promises";
 import t from "tap";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { succeeds } from "../../helpers/disk/small-disk.js";
 import { PROGRAM_ID, programPut } from "../../helpers/link/link-messages.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
-import { startReceiver } from "../../helpers/webhooks/receiver.js";
+import { until } from "../../helpers/until.js";
+import { receiverFor } from "../../helpers/webhooks/receiver.js";
 
 /** Far more than a busy machine takes for it: a bound for a failure, not a wait. */
 const ANSWERED_WITHIN_MS = 20_000;
@@ -46,8 +46,7 @@ function limit(pid: number, to: string): void {
 
 t.test("a process that has no descriptor left waits, says so, and goes on", { skip: hasNoLimits }, async (t) => {
   const service = await ServiceProcess.startFor(t, { descriptorLimit: "1024" });
-  const receiver = await startReceiver();
-  t.teardown(() => receiver.close());
+  const receiver = await receiverFor(t);
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.teardown(() => agent.destroy());
   const producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "cell" });
@@ -72,7 +71,7 @@ t.test("a process that has no descriptor left waits, says so, and goes on", { sk
   };
   let now = await health(agent, service.port);
   // Files that were open only for a moment may have left some descriptors. Each run here keeps one more file open.
-  while (now.components.recorder?.status !== "degraded") {
+  await until("the recorder lacks a descriptor", async () => {
     const run_id = producer.nextRunId();
     runIds.push(run_id);
     deliver({ type: "run.create", id: run_id, program_id: PROGRAM_ID });
@@ -80,7 +79,8 @@ t.test("a process that has no descriptor left waits, says so, and goes on", { sk
     const report = { type: "file.put", run_id, name: "r.pdf", file_type: "report", content_type: "application/pdf" };
     deliver(report, Buffer.from(`%PDF ${run_id}`));
     now = await health(agent, service.port);
-  }
+    return now.components.recorder?.status === "degraded";
+  });
   t.equal(now.status, 200, "nothing is down");
   const detail = /^since \d{4}-.*the process has no file descriptor left \(open .*: EMFILE\); work waits/;
   t.match(now.components.recorder?.detail, detail);
@@ -88,10 +88,10 @@ t.test("a process that has no descriptor left waits, says so, and goes on", { sk
 
   limit(service.pid, "1024:");
   await Promise.all(deliveries);
-  while (now.components.recorder?.status !== "healthy") {
-    await pause(20);
+  await until("the recorder is healthy again", async () => {
     now = await health(agent, service.port);
-  }
+    return now.components.recorder?.status === "healthy";
+  });
   t.equal(now.components.log?.status, "healthy");
   // Attempts that found no descriptor have failed, and are made again.
   await receiver.received(runIds.length);

@@ -1,11 +1,11 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import t, { type Test } from "tap";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { mountDisk, mountsDisks, succeeds } from "../../helpers/disk/small-disk.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
+import { until } from "../../helpers/until.js";
 
 const MIB = 1024 * 1024;
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
@@ -17,14 +17,15 @@ function limitsFiles(): string | false {
 
 /** Health's row of the disk, once it has this status. */
 async function untilDisk(service: ServiceProcess, status: string): Promise<string> {
-  for (;;) {
+  let detail = "";
+  await until(`a disk that is ${status}`, async () => {
     const response = await fetch(`http://127.0.0.1:${service.port}/health`);
-    const { components } = (await response.json()) as {
-      components: Record<string, { status: string; detail: string }>;
-    };
-    if (components.disk?.status === status) return components.disk.detail;
-    await pause(10);
-  }
+    const { disk } = ((await response.json()) as { components: Record<string, { status: string; detail: string }> })
+      .components;
+    detail = disk?.detail ?? "";
+    return disk?.status === status;
+  });
+  return detail;
 }
 
 /** A producer with a run, whose files fill the disk. */
@@ -41,23 +42,20 @@ async function startRun(t: Test, service: ServiceProcess) {
 
 const filePut = (runId: string, name: string) => ({ type: "file.put", run_id: runId, name, content_type: "a/b" });
 
-/** Far more than a busy machine takes for it: a bound for a failure, not a wait. */
-const SHOWN_WITHIN_MS = 20_000;
-
 async function filesOf(service: ServiceProcess, runId: string): Promise<number> {
   const response = await fetch(`http://127.0.0.1:${service.port}/runs/${runId}/files`);
   if (response.status !== 200) throw new Error(`GET /runs/${runId}/files: ${response.status}`);
   return ((await response.json()) as unknown[]).length;
 }
 
-/** Waits for at least so many files: an acknowledged one shows a moment later. Gives what there is in the end. */
+/** Waits for at least so many files: an acknowledged one shows a moment later. */
 async function untilFiles(service: ServiceProcess, runId: string, least: number): Promise<number> {
-  const deadlineMs = performance.now() + SHOWN_WITHIN_MS;
-  for (;;) {
-    const files = await filesOf(service, runId);
-    if (files >= least || performance.now() > deadlineMs) return files;
-    await pause(10);
-  }
+  let files = 0;
+  await until(`${least} files`, async () => {
+    files = await filesOf(service, runId);
+    return files >= least;
+  });
+  return files;
 }
 
 // Side by side: each waits for a look at the disk.

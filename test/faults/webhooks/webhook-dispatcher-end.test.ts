@@ -5,7 +5,9 @@ import { ContractClient } from "../../helpers/http/contract-client.js";
 import { RawProducer } from "../../helpers/link/raw-producer.js";
 import { listOf } from "../../helpers/list-of.js";
 import { ServiceProcess } from "../../helpers/process/service-process.js";
-import { startReceiver } from "../../helpers/webhooks/receiver.js";
+import { until } from "../../helpers/until.js";
+import { subscribe } from "../../helpers/webhooks/announcing-cell.js";
+import { receiverFor } from "../../helpers/webhooks/receiver.js";
 
 const PROGRAM_ID = "019b76da-a800-7000-8000-000000000001";
 const RUN_ID = "019bb000-0000-7000-8000-000000000001";
@@ -15,17 +17,14 @@ t.test(
   "the dispatcher thread alone ends in a pause: none is shown any more, and the next start delivers",
   async (t) => {
     let status = 500;
-    const receiver = await startReceiver((_, response) => response.writeHead(status).end());
-    t.teardown(() => receiver.close());
+    const receiver = await receiverFor(t, (_, response) => response.writeHead(status).end());
     const file = join(t.testdir(), "end");
     const first = await ServiceProcess.startFor(t, {
       environment: { NODE_OPTIONS: `--import ${PRELOAD}`, TEST_END_DISPATCHER: file },
     });
     const client = new ContractClient(t, first.port);
     const settings = { max_retries: 1, retry_backoff_seconds: 9 };
-    const { id: hookId } = await client.post("/webhooks", {
-      body: { name: "mes", url: receiver.url, subscribed_events: ["ProgramFailed"], ...settings },
-    });
+    const { id: hookId } = await subscribe(client, receiver.url, ["ProgramFailed"], { ...settings });
     const producer = await RawProducer.connect({ path: first.cellSocketPath }, "controller");
     t.teardown(() => producer.socket.destroy());
     const program = { id: PROGRAM_ID, name: "Disc", status: "active", steps: [{ type: "wait" }] };
@@ -38,12 +37,8 @@ t.test(
     const delivery = { path: { delivery_id: paused?.id as string } };
 
     writeFileSync(file, "");
-    let health = await client.answer("get", "/health");
-    while (health.status !== 503) {
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      health = await client.answer("get", "/health");
-    }
-    t.match(health.error, {
+    await until("the dispatcher is down", async () => (await client.answer("get", "/health")).status === 503);
+    t.match((await client.answer("get", "/health")).error, {
       components: { dispatcher: { status: "down", detail: /^since \d{4}-.*Z: .*ended by the test/ } },
     });
     const pending = { status: "pending", attempts: 1, next_retry_at: null };

@@ -4,6 +4,7 @@ import { DeliveryDocuments } from "../../../http/documents/delivery-documents.js
 import { ThreadSlices } from "../../../http/documents/thread-slices.js";
 import type { View } from "../../../storage/view/view.js";
 import { PATIENT } from "../../helpers/http/patient-client.js";
+import { until } from "../../helpers/until.js";
 
 const LARGE_BYTES = 16 * 1024 * 1024;
 
@@ -34,7 +35,7 @@ function readView(runBytes: number) {
     listDeliveries: () => read("w", [Buffer.from('"w"'), Buffer.from("2")]),
   };
   const next = async () => {
-    while (reads.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await until("a read has begun", () => reads.length > 0);
     reads.shift()?.();
     await new Promise((resolve) => setImmediate(resolve));
   };

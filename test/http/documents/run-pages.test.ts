@@ -10,6 +10,7 @@ import type { RunListQuery, View } from "../../../storage/view/view.js";
 import { RecordedCell } from "../../helpers/captures/recorded-cell.js";
 import { PATIENT } from "../../helpers/http/patient-client.js";
 import { PROGRAM_ID } from "../../helpers/link/link-messages.js";
+import { until } from "../../helpers/until.js";
 
 const BASE_URL = "http://cell:8000";
 const CREATED_US = 1_780_000_000_000_000;
@@ -148,7 +149,7 @@ t.test("pages of many clients are made one after the other, bounded, and not for
   gone.abort();
   asked[0]?.answer("first");
   await all[0];
-  while (asked.length < 4) await new Promise((resolve) => setImmediate(resolve));
+  await until("four are asked for", () => asked.length >= 4);
   t.same(offsets().slice(3), [2], "the next that somebody waits for");
 });
 

@@ -2,6 +2,7 @@ import type { Socket } from "node:net";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../../core/random.js";
 import { resetConnection } from "../../../helpers/http/reset-connection.js";
+import { until } from "../../../helpers/until.js";
 import { startTestDispatcher } from "../../../helpers/webhooks/dispatcher-harness.js";
 import { rawReceiver } from "../../../helpers/webhooks/raw-receiver.js";
 
@@ -142,5 +143,5 @@ t.test("idle connections are closed when the receiver's hint is over, and forgot
   const { deliver, end } = startTestDispatcher(t);
   for (let nth = 0; nth < 3; nth++) await end(deliver(url));
   t.same([seen.connections, seen.requests], [3, 3]);
-  while (closed < 3) await new Promise((resolve) => setImmediate(resolve));
+  await until("three connections are closed", () => closed >= 3);
 });
