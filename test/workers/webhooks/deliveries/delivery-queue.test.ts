@@ -13,18 +13,6 @@ function takeAll(queue: DeliveryQueue<string>): string[] {
   return taken;
 }
 
-t.test("oldest first within a receiver, at most so many of it", async (t) => {
-  const queue = new DeliveryQueue<string>();
-  for (let i = 0; i < 20; i++) queue.add("a", `a${i}`);
-  t.same(
-    takeAll(queue),
-    Array.from({ length: PER_RECEIVER }, (_, i) => `a${i}`),
-  );
-  queue.ended("a");
-  t.same(takeAll(queue), [`a${PER_RECEIVER}`]);
-  t.equal(queue.waitingCount, 20 - PER_RECEIVER - 1);
-});
-
 t.test("receivers take turns; the deliveries of one event begin in the order in which they are added", async (t) => {
   const queue = new DeliveryQueue<string>();
   const order = ["c", "a", "b"];
@@ -32,22 +20,6 @@ t.test("receivers take turns; the deliveries of one event begin in the order in 
   t.same(takeAll(queue), ["before"]);
   for (const event of [0, 1]) for (const receiver of order) queue.add(receiver, `${receiver}${event}`);
   t.same(takeAll(queue), ["c0", "a0", "b0", "c1", "a1", "b1"], "also if one of a receiver is under way");
-});
-
-t.test("receivers that hold all places open cost another one nothing", async (t) => {
-  const queue = new DeliveryQueue<string>();
-  for (let receiver = 0; receiver < 20; receiver++) {
-    for (let i = 0; i < 50; i++) queue.add(`slow${receiver}`, `slow${receiver} ${i}`);
-  }
-  t.equal(takeAll(queue).length, IN_ALL);
-  queue.add("fast", "fast 0");
-  queue.add("fast", "fast 1");
-  t.same(takeAll(queue), ["fast 0"], "its first place is always free");
-  queue.ended("fast");
-  t.same(takeAll(queue), ["fast 1"]);
-  queue.ended("fast");
-  queue.ended("slow7");
-  t.equal(takeAll(queue).length, 1, "a place that became free is used");
 });
 
 t.test("where few descriptors may be opened, half of the places are for receivers without one", async (t) => {

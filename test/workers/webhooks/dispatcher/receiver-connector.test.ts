@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
-import { type AddressInfo, createServer, Socket } from "node:net";
+import { type AddressInfo, createServer, type Server, Socket } from "node:net";
 import { createSecureContext, type SecureContext } from "node:tls";
 import t, { type Test } from "tap";
 import { type DeliveryOutcome, sendDelivery } from "../../../../workers/webhooks/dispatcher/delivery-request.js";
@@ -12,7 +12,10 @@ import {
 } from "../../../../workers/webhooks/dispatcher/receiver-connector.js";
 import { RECEIVER_CERTIFICATE, RECEIVER_PRIVATE_KEY, TEST_AUTHORITY } from "../../../helpers/http/test-authority.js";
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from "../../../helpers/http/test-certificate.js";
+import { until } from "../../../helpers/until.js";
 import { NO_SIGNERS } from "../../../helpers/webhooks/webhook-fixtures.js";
+
+const OPEN_POLICY = { allow: null, deny: [], extraCa: null, ownPort: () => null };
 
 type Addresses = { address: string; family: number }[];
 
@@ -23,7 +26,7 @@ const v6 = (address: string) => ({ address, family: 6 });
 function connector(answers: Record<string, Addresses[]>, options: Partial<ReceiverConnectorOptions> = {}) {
   const asked: string[] = [];
   const connect = receiverConnector({
-    ...{ allow: null, deny: [], extraCa: null, ownPort: () => null },
+    ...OPEN_POLICY,
     lookUp(hostname, callback) {
       asked.push(hostname);
       const [next] = answers[hostname] ?? [];
@@ -60,6 +63,24 @@ async function listening(t: Test, host = "127.0.0.1"): Promise<{ port: number; c
     await once(server, "close");
   });
   return { port: (server.address() as AddressInfo).port, count: () => count };
+}
+
+/** Sends an event by these connections. */
+const post = (connections: ReceiverConnections, url: string): Promise<DeliveryOutcome> =>
+  new Promise((resolve) => {
+    const event = { eventId: "e", eventName: "WebhookTest", payload: Buffer.from("{}") } as const;
+    const rest = { signers: NO_SIGNERS, headers: [], userAgent: "test", timestampSeconds: 1 };
+    sendDelivery(connections, { url, ...event, ...rest }, resolve);
+  });
+
+/** Serves these connections until the test ends. @returns the port of the server */
+async function serving(t: Test, server: Server, connections: ReceiverConnections): Promise<number> {
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  t.teardown(async () => {
+    await connections.destroy();
+    server.close();
+  });
+  return (server.address() as AddressInfo).port;
 }
 
 t.test("a name is resolved once for a connection, which goes to the address that was judged", async (t) => {
@@ -120,41 +141,24 @@ t.test("a name with the root's dot: TLS asks without it, look-up and Host header
     hosts.push(request.headers.host);
     request.resume();
     response.writeHead(204).end();
-  }).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
+  });
   const lookedUp: string[] = [];
   const connections = new ReceiverConnections(
     receiverConnector({
-      ...{ allow: null, deny: [], extraCa: TEST_AUTHORITY, ownPort: () => null },
+      ...OPEN_POLICY,
+      extraCa: TEST_AUTHORITY,
       lookUp(hostname, callback) {
         lookedUp.push(hostname);
         callback(null, [v4("127.0.0.1")]);
       },
     }),
   );
-  t.teardown(async () => {
-    await connections.destroy();
-    server.close();
-    await once(server, "close");
-  });
-  const post = (host: string): Promise<DeliveryOutcome> =>
-    new Promise((resolve) => {
-      const event = { eventId: "e", eventName: "WebhookTest", payload: Buffer.from("{}") } as const;
-      const request = {
-        url: `https://${host}:${port}/`,
-        signers: NO_SIGNERS,
-        headers: [],
-        ...event,
-        userAgent: "test",
-        timestampSeconds: 1,
-      };
-      sendDelivery(connections, request, resolve);
-    });
-  t.match(await post("localhost."), { statusCode: 204, error: null });
-  t.match(await post("localhost"), { statusCode: 204, error: null });
-  t.match(await post("127.0.0.1"), { statusCode: null, error: /self-signed certificate/ }, "an address is no name");
-  t.match(await post("cell.localhost."), { statusCode: null, error: /self-signed certificate/ });
+  const port = await serving(t, server, connections);
+  const postTo = (host: string) => post(connections, `https://${host}:${port}/`);
+  t.match(await postTo("localhost."), { statusCode: 204, error: null });
+  t.match(await postTo("localhost"), { statusCode: 204, error: null });
+  t.match(await postTo("127.0.0.1"), { statusCode: null, error: /self-signed certificate/ }, "an address is no name");
+  t.match(await postTo("cell.localhost."), { statusCode: null, error: /self-signed certificate/ });
   // A session that goes on asks for nothing.
   t.same([...new Set(names)], ["localhost", "cell.localhost"]);
   t.same(lookedUp, ["localhost.", "localhost", "cell.localhost."]);
@@ -165,10 +169,7 @@ t.test(
   "a connection that its receiver has closed already is said to be closed, not to have a bad address",
   async (t) => {
     const { port } = await listening(t);
-    const connect = receiverConnector({
-      ...{ allow: null, deny: [], extraCa: null, ownPort: () => null },
-      lookUp: () => t.fail("an address is not looked up"),
-    });
+    const connect = receiverConnector({ ...OPEN_POLICY, lookUp: () => t.fail("an address is not looked up") });
     // A socket that was handed over and has closed knows no address any more.
     const sockets = Socket.prototype as unknown as { _getpeername(): object };
     const { _getpeername } = sockets;
@@ -195,18 +196,7 @@ t.test("what the machine lacks for a connection is told as such, and is no attem
   for (const [error, expected] of ends) {
     const connections = new ReceiverConnections((_, callback) => callback(error, null));
     t.teardown(() => connections.destroy());
-    const request = {
-      url: "http://10.0.0.7/",
-      signers: NO_SIGNERS,
-      headers: [],
-      eventId: "e",
-      eventName: "WebhookTest" as const,
-    };
-    const outcome = await new Promise((resolve) => {
-      const more = { payload: Buffer.from("{}"), userAgent: "test", timestampSeconds: 1 };
-      sendDelivery(connections, { ...request, ...more }, resolve);
-    });
-    t.match(outcome, expected);
+    t.match(await post(connections, "http://10.0.0.7/"), expected);
   }
 });
 
@@ -215,10 +205,7 @@ t.test("once the request was written, the lack of something is a failed attempt:
   const server = createHttpServer(() => {
     ours?.destroy(Object.assign(new Error("read ENOMEM"), { code: "ENOMEM" }));
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo;
-  const policy = { allow: null, deny: [], extraCa: null, ownPort: () => null };
-  const connect = receiverConnector({ ...policy, lookUp: (_, callback) => callback(null, []) });
+  const connect = receiverConnector({ ...OPEN_POLICY, lookUp: (_, callback) => callback(null, []) });
   const connections = new ReceiverConnections((target, callback) =>
     connect(target, (error, socket) => {
       ours = socket ?? undefined;
@@ -226,20 +213,8 @@ t.test("once the request was written, the lack of something is a failed attempt:
       else callback(error, null);
     }),
   );
-  t.teardown(async () => {
-    await connections.destroy();
-    server.close();
-  });
-  const request = {
-    url: `http://127.0.0.1:${port}/`,
-    signers: NO_SIGNERS,
-    headers: [],
-    eventId: "e",
-    eventName: "WebhookTest" as const,
-  };
-  const more = { payload: Buffer.from("{}"), userAgent: "test", timestampSeconds: 1 };
-  const outcome = await new Promise((resolve) => sendDelivery(connections, { ...request, ...more }, resolve));
-  t.match(outcome, { statusCode: null, error: /ENOMEM/ });
+  const port = await serving(t, server, connections);
+  t.match(await post(connections, `http://127.0.0.1:${port}/`), { statusCode: null, error: /ENOMEM/ });
 });
 
 t.test("a repetition that lacks a connection is a failed attempt: the first request was written", async (t) => {
@@ -248,30 +223,15 @@ t.test("a repetition that lacks a connection is a failed attempt: the first requ
     if (++requests === 1) response.writeHead(204).end();
     else request.socket.destroy();
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo;
-  const policy = { allow: null, deny: [], extraCa: null, ownPort: () => null };
-  const connect = receiverConnector({ ...policy, lookUp: (_, callback) => callback(null, []) });
+  const connect = receiverConnector({ ...OPEN_POLICY, lookUp: (_, callback) => callback(null, []) });
   let connects = 0;
   const connections = new ReceiverConnections((target, callback) => {
     if (++connects === 1) connect(target, callback);
     else callback(Object.assign(new Error("connect EMFILE"), { code: "EMFILE" }), null);
   });
-  t.teardown(async () => {
-    await connections.destroy();
-    server.close();
-  });
-  const request = {
-    url: `http://127.0.0.1:${port}/`,
-    signers: NO_SIGNERS,
-    headers: [],
-    eventId: "e",
-    eventName: "WebhookTest" as const,
-  };
-  const more = { payload: Buffer.from("{}"), userAgent: "test", timestampSeconds: 1 };
-  const post = () => new Promise((resolve) => sendDelivery(connections, { ...request, ...more }, resolve));
-  t.match(await post(), { statusCode: 204, error: null });
-  t.match(await post(), { statusCode: null, error: /EMFILE/ });
+  const url = `http://127.0.0.1:${await serving(t, server, connections)}/`;
+  t.match(await post(connections, url), { statusCode: 204, error: null });
+  t.match(await post(connections, url), { statusCode: null, error: /EMFILE/ });
   t.same([requests, connects], [2, 2]);
 });
 
@@ -282,30 +242,12 @@ t.test("so many connections are kept for further requests, whatever the receiver
     open++;
     socket.on("close", () => open--);
   });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  const { port } = server.address() as AddressInfo;
-  const connect = receiverConnector({
-    ...{ allow: null, deny: [], extraCa: null, ownPort: () => null },
-    lookUp: (_, callback) => callback(null, [v4("127.0.0.1")]),
-  });
+  const connect = receiverConnector({ ...OPEN_POLICY, lookUp: (_, callback) => callback(null, [v4("127.0.0.1")]) });
   const connections = new ReceiverConnections(connect, 3);
-  t.teardown(async () => {
-    await connections.destroy();
-    server.close();
-  });
+  const port = await serving(t, server, connections);
   for (let nth = 0; nth < 8; nth++) {
-    const request = {
-      url: `http://receiver-${nth}:${port}/`,
-      signers: NO_SIGNERS,
-      headers: [],
-      eventId: "e",
-      eventName: "WebhookTest",
-    } as const;
-    const more = { payload: Buffer.from("{}"), userAgent: "test", timestampSeconds: 1 };
-    t.match(await new Promise((resolve) => sendDelivery(connections, { ...request, ...more }, resolve)), {
-      error: null,
-    });
+    t.match(await post(connections, `http://receiver-${nth}:${port}/`), { error: null });
   }
-  while (open > 3) await new Promise((resolve) => setImmediate(resolve));
+  await until("the other connections are closed", () => open <= 3);
   t.equal(open, 3);
 });
