@@ -2,7 +2,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import createClient, { type Client } from "openapi-fetch";
 import type { components, paths } from "../../../http/client/interface-types.js";
 import { RESPONSE_SCHEMAS } from "../../../http/openapi/response-schemas.js";
-import { DocumentValidator, type InterfaceDocument } from "./document-validator.js";
+import { DocumentValidator, FAST_AJV, type InterfaceDocument } from "./document-validator.js";
 import type { AnswerOf, ErrorOf, Method, PathOf, RequestArgument } from "./interface-operations.js";
 import { type RawResponse, rawRequest } from "./raw-http.js";
 
@@ -24,7 +24,7 @@ export function closed<T>(schema: T): T {
   return copy as T;
 }
 
-const ajv = new Ajv2020({ allErrors: true, allowUnionTypes: true, formats: { "date-time": true, binary: true } });
+const ajv = new Ajv2020(FAST_AJV);
 const isErrorBody = ajv.compile(closed(RESPONSE_SCHEMAS.ErrorResponse));
 const PARAMS = (RESPONSE_SCHEMAS.ErrorResponse.properties as Record<string, { properties: Schema }>).params
   ?.properties as Schema;
