@@ -1,11 +1,11 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { axeFindings, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
 import { ConsoleCell } from "../helpers/browser/console-cell.js";
 import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
+import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
 
 async function makeKey(file: string, scope: string): Promise<string> {
   const { stdout, stderr } = await runCommand(["keys", "add", "--scope", scope, "--file", file]);
@@ -16,17 +16,14 @@ async function makeKey(file: string, scope: string): Promise<string> {
 
 t.test("where keys are needed the page asks for one, keeps it in the tab, and forgets it", inBrowser, async (t) => {
   const browser = await startBrowser(t);
-  const folder = mkdtempSync(join(tmpdir(), "console-keys-"));
-  t.teardown(() => rmSync(folder, { recursive: true, force: true }));
-  const file = join(folder, "keys.json");
+  const file = join(temporaryDirectory(t), "keys.json");
   const key = await makeKey(file, "read");
   const service = await ServiceProcess.startFor(t, { args: ["serve", "--api-keys", file] });
-  const cell = await ConsoleCell.start(service);
-  t.teardown(() => cell.close());
+  const cell = await ConsoleCell.start(t, service);
   const runId = await cell.play({ withCaptures: true, end: "none" });
   await cell.say("run.finish", { id: runId });
   const url = `http://127.0.0.1:${service.port}/console/webhooks`;
-  const { page, faults } = await openPage(browser, url, {}, [/\b40[134]\b/]);
+  const page = await openPage(t, browser, url, {}, [/\b40[134]\b/]);
   const urls: string[] = [];
   page.on("request", (request) => urls.push(request.url()));
 
@@ -74,7 +71,6 @@ t.test("where keys are needed the page asks for one, keeps it in the tab, and fo
     [],
     "no key in a URL",
   );
-  t.same(faults, []);
 });
 
 /** What a page reads by other ways than the answers it lists: pictures, a plot, a file to save, parts of a frame. */

@@ -10,7 +10,6 @@ import {
   startBrowser,
 } from "../helpers/browser/console-browser.js";
 import { ConsoleCell, check, PROGRAM_NAME } from "../helpers/browser/console-cell.js";
-import { nextId } from "../helpers/link/link-messages.js";
 import { listOf } from "../helpers/list-of.js";
 import { lastingPort } from "../helpers/process/lasting-port.js";
 import { ServiceProcess } from "../helpers/process/service-process.js";
@@ -25,57 +24,53 @@ async function heal(t: Test, browser: Browser): Promise<void> {
   const args = ["serve", "--port", String(await lastingPort())];
   const first = await ServiceProcess.startFor(t, { args });
   const { port, dataDirectory } = first;
-  const cell = await ConsoleCell.start(first);
-  t.teardown(() => cell.close());
-  const open = (path: string) => openPage(browser, `http://127.0.0.1:${port}${path}`, {}, [/ERR_/]);
+  const cell = await ConsoleCell.start(t, first);
+  const open = (path: string) => openPage(t, browser, `http://127.0.0.1:${port}${path}`, {}, [/ERR_/]);
   const now = await open("/");
   const runs = await open("/console/runs");
-  await isLive(now.page);
-  await isLive(runs.page);
-  for (const { page } of [now, runs]) await page.evaluate("window.isTheSame = true");
+  await isLive(now);
+  await isLive(runs);
+  for (const page of [now, runs]) await page.evaluate("window.isTheSame = true");
   // What it has read of programs stays in view later.
-  await runs.page.getByRole("link", { name: "Programs", exact: true }).click();
-  await runs.page.getByRole("row", { name: PROGRAM_NAME }).waitFor();
-  await runs.page.getByRole("link", { name: "Runs", exact: true }).click();
-  t.equal(await now.page.locator(".now-active").count(), 0);
+  await runs.getByRole("link", { name: "Programs", exact: true }).click();
+  await runs.getByRole("row", { name: PROGRAM_NAME }).waitFor();
+  await runs.getByRole("link", { name: "Runs", exact: true }).click();
+  t.equal(await now.locator(".now-active").count(), 0);
   const id = await cell.play({ serialNumber: "SN-1", end: "none", checks: [check("depth", "passed", 10)] });
   const one = await open(`/console/runs/${id}`);
-  await followRun(cell, id, now.page, runs.page, one.page);
+  await followRun(cell, id, now, runs, one);
   await first.end("SIGKILL");
-  await loseConnection(t, now.page, runs.page, one.page);
+  await loseConnection(t, now, runs, one);
   const second = await ServiceProcess.startFor(t, { args, dataDirectory });
   // The cell is as quick as the page: some of these are made before the page is back.
   for (let n = 2; n < 8; n++) await cell.play({ serialNumber: `SN-${n}`, checks: [check("depth", "passed", 10)] });
-  await isLive(now.page);
-  await now.page.locator(".now-part").getByText("SN-7").waitFor();
-  await now.page.locator(".now-card").getByText("85.7 %").waitFor();
+  await isLive(now);
+  await now.locator(".now-part").getByText("SN-7").waitFor();
+  await now.locator(".now-card").getByText("85.7 %").waitFor();
   await cell.play({ serialNumber: "SN-8", checks: [check("depth", "not_evaluated", 10)] });
-  await now.page.locator(".now-outcome").getByText("Indeterminate").waitFor();
+  await now.locator(".now-outcome").getByText("Indeterminate").waitFor();
   for (const width of [320, 768, 1024, 1280, 1920]) {
-    await now.page.setViewportSize({ width, height: 800 });
-    t.equal(await cutPx(now.page, ".now-outcome"), 0, `the outcome fits at ${width} px`);
+    await now.setViewportSize({ width, height: 800 });
+    t.equal(await cutPx(now, ".now-outcome"), 0, `the outcome fits at ${width} px`);
   }
-  await runs.page.locator(".runs-table").getByText("SN-8").waitFor();
-  await isLive(runs.page);
+  await runs.locator(".runs-table").getByText("SN-8").waitFor();
+  await isLive(runs);
   const { runs: listed } = await cell.get<{ runs: { serial_number: string }[] }>("/runs");
   const serials = listed.map(({ serial_number: serial }) => serial);
-  t.same(await runs.page.locator(".runs-table tbody .part a").allTextContents(), serials);
-  t.same(await now.page.locator(".tile-name bdi").allTextContents(), serials);
-  await one.page.getByText("Nobody is told of events.").waitFor();
+  t.same(await runs.locator(".runs-table tbody .part a").allTextContents(), serials);
+  t.same(await now.locator(".tile-name bdi").allTextContents(), serials);
+  await one.getByText("Nobody is told of events.").waitFor();
   await cell.post("/webhooks", { name: "MES", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramFailed"] });
-  await one.page.reload();
-  await one.page.locator("main").getByText("MES").waitFor();
+  await one.reload();
+  await one.locator("main").getByText("MES").waitFor();
   await second.end("SIGKILL");
   await ServiceProcess.startFor(t, { args });
-  for (const { page, faults } of [now, runs]) {
+  for (const page of [now, runs]) {
     // The new service has another, empty store.
     await page.getByText("No run yet.").waitFor();
     t.equal(await page.evaluate("window.isTheSame"), true, "never loaded anew");
-    t.same(faults, []);
   }
-  await one.page.getByText("Nobody is told of events.").waitFor();
-  t.same(one.faults, []);
-  for (const { page } of [now, runs, one]) await page.context().close();
+  await one.getByText("Nobody is told of events.").waitFor();
 }
 
 /** A run from its begin to its end on two pages of all, and on its own. */
@@ -139,7 +134,7 @@ async function hearLate(t: Test, browser: Browser): Promise<void> {
 
 async function hearWhileReading(t: Test, cell: ConsoleCell, browser: Browser, url: string): Promise<void> {
   const id = await cell.play({ end: "none" });
-  const { page, faults } = await openPage(browser, `${url}/console/runs/${id}`);
+  const page = await openPage(t, browser, `${url}/console/runs/${id}`);
   await isLive(page);
   const read = new RegExp(`/runs/${id}$`);
   let letGo = (): void => {};
@@ -162,14 +157,12 @@ async function hearWhileReading(t: Test, cell: ConsoleCell, browser: Browser, ur
   await readAgain;
   letGo();
   await page.locator(".run-head").getByText("Passed").waitFor();
-  t.same(faults, []);
   // It may read once more.
   await page.unrouteAll({ behavior: "ignoreErrors" });
-  await page.context().close();
 }
 
 async function hearWhenSeen(t: Test, cell: ConsoleCell, browser: Browser, url: string): Promise<void> {
-  const { page, faults } = await openPage(browser, `${url}/console/runs`, {}, [/403/]);
+  const page = await openPage(t, browser, `${url}/console/runs`, {}, [/403/]);
   await isLive(page);
   const ended = page.waitForEvent("requestfailed", (request) => CHANGES.test(request.url()));
   await setHidden(page, true);
@@ -185,47 +178,35 @@ async function hearWhenSeen(t: Test, cell: ConsoleCell, browser: Browser, url: s
   await cell.play({ serialNumber: "SN-LOST" });
   await regain(page);
   await page.locator(".runs-table").getByText("SN-LOST").waitFor();
-  t.same(faults, []);
-  await page.context().close();
 }
 
 /** No stream tells of a new program or of changed settings: a program's first run does, and a connection without a mark. */
 async function hearOfSettings(t: Test, cell: ConsoleCell, browser: Browser, url: string): Promise<void> {
-  const put = (id: string, name: string) =>
-    cell.say("program.put", { program: { id, name, status: "active", steps: [{ type: "wait", name: "wait" }] } });
   const target = { url: "http://127.0.0.1:9/", subscribed_events: ["ProgramFailed"] };
   const { id: webhook } = await cell.post<{ id: string }>("/webhooks", { name: "Old name", ...target });
-  const { page: runs, faults } = await openPage(browser, `${url}/console/webhooks`, {}, [/403/]);
+  const runs = await openPage(t, browser, `${url}/console/webhooks`, {}, [/403/]);
   await openSettled(runs, "/console/runs", PROGRAMS);
   const offered = (name: string) => runs.getByLabel("Program").locator("option", { hasText: name });
   await offered("Housing top").waitFor({ state: "attached" });
-  const programId = nextId();
-  await put(programId, "Second program");
-  await cell.play({ programId });
+  await cell.play({ programId: await cell.putProgram("Second program") });
   await offered("Second program").waitFor({ state: "attached" });
 
-  const one = await openPage(browser, `${url}/console/webhooks/${webhook}`, {}, [/403/]);
-  await one.page.getByRole("heading", { name: "Old name" }).waitFor();
-  await one.page.getByRole("button", { name: "Edit" }).click();
-  for (const page of [runs, one.page]) await loseMark(page);
-  await put(nextId(), "Third program");
+  const one = await openPage(t, browser, `${url}/console/webhooks/${webhook}`, {}, [/403/]);
+  await one.getByRole("heading", { name: "Old name" }).waitFor();
+  await one.getByRole("button", { name: "Edit" }).click();
+  for (const page of [runs, one]) await loseMark(page);
+  await cell.putProgram("Third program");
   await cell.patch(`/webhooks/${webhook}`, { name: "New name" });
-  for (const page of [runs, one.page]) await regain(page);
+  for (const page of [runs, one]) await regain(page);
   await offered("Third program").waitFor({ state: "attached" });
-  await one.page.getByRole("heading", { name: "New name" }).waitFor();
-  t.equal(
-    await one.page.getByRole("textbox", { name: "Name" }).inputValue(),
-    "Old name",
-    "a form stays as it was opened",
-  );
-  t.same([...faults, ...one.faults], []);
-  for (const page of [runs, one.page]) await page.context().close();
+  await one.getByRole("heading", { name: "New name" }).waitFor();
+  t.equal(await one.getByRole("textbox", { name: "Name" }).inputValue(), "Old name", "a form stays as it was opened");
 }
 
 async function hearOfDelivery(t: Test, cell: ConsoleCell, browser: Browser, url: string): Promise<void> {
   const target = { name: "MES", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramCompleted"] };
   const { id } = await cell.post<{ id: string }>("/webhooks", target);
-  const { page, faults } = await openPage(browser, `${url}/console/`, {}, [/ERR_FAILED.*\/test/]);
+  const page = await openPage(t, browser, `${url}/console/`, {}, [/ERR_FAILED.*\/test/]);
   await page.clock.install();
   await degrade(t, page, cell);
   const today = page.getByLabel("Yield today");
@@ -248,8 +229,6 @@ async function hearOfDelivery(t: Test, cell: ConsoleCell, browser: Browser, url:
   await setHidden(page, true);
   await setHidden(page, false);
   await fault.waitFor({ state: "detached" });
-  t.same(faults, []);
-  await page.context().close();
 }
 
 /** A component that is no longer well goes to the top of the list, and has another colour there. */

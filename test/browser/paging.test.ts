@@ -1,31 +1,18 @@
 import { EventEmitter, once } from "node:events";
 import type { Locator } from "playwright-core";
 import t, { type Test } from "tap";
-import {
-  axeFindings,
-  inBrowser,
-  type OpenPage,
-  openPage,
-  overflowPx,
-  startBrowser,
-} from "../helpers/browser/console-browser.js";
-import { ConsoleCell, check, PROGRAM, PROGRAM_NAME } from "../helpers/browser/console-cell.js";
-import { nextId } from "../helpers/link/link-messages.js";
-import { startReceiver } from "../helpers/webhooks/receiver.js";
+import { axeFindings, inBrowser, type OpenPage, overflowPx } from "../helpers/browser/console-browser.js";
+import { type ConsoleCell, check, PROGRAM, PROGRAM_NAME, startConsole } from "../helpers/browser/console-cell.js";
+import { receiverFor } from "../helpers/webhooks/receiver.js";
 
 /** Of runs as of deliveries. */
 const A_PAGE = 50;
 /** Three pages, the last of them not full. */
 const RUNS = 2 * A_PAGE + 7;
 
-const WAITING = { status: "active", steps: [{ type: "wait", name: "wait" }] };
-
 t.test("lists that are longer than a page", inBrowser, async (t) => {
-  const browser = await startBrowser(t);
-  const receiver = await startReceiver();
-  t.teardown(() => receiver.close());
-  const { service, cell } = await ConsoleCell.startFor(t);
-  const open: OpenPage = (path) => openPage(browser, `http://127.0.0.1:${service.port}${path}`);
+  const receiver = await receiverFor(t);
+  const { cell, open } = await startConsole(t);
   const { id: webhook } = await cell.post<{ id: string }>("/webhooks", {
     ...{ name: "MES", url: `${receiver.url}/mes`, subscribed_events: ["ProgramCancelled"] },
   });
@@ -41,7 +28,7 @@ t.test("lists that are longer than a page", inBrowser, async (t) => {
 });
 
 async function turnRuns(t: Test, cell: ConsoleCell, open: OpenPage, newest: string): Promise<void> {
-  const { page, faults } = await open("/console/runs");
+  const page = await open(t, "/console/runs");
   const pager = page.getByRole("navigation", { name: "Pages of runs" });
   const rows = page.locator(".runs-table tbody .part a");
   const isAt = async (number: number, off: readonly string[]): Promise<void> => {
@@ -79,8 +66,6 @@ async function turnRuns(t: Test, cell: ConsoleCell, open: OpenPage, newest: stri
   await linkTo(rows, newest).waitFor();
   await rows.nth(1).waitFor({ state: "detached" });
   t.equal(await pager.count(), 0, "a single page has no buttons");
-  t.same(faults, []);
-  await page.context().close();
 }
 
 async function turnDeliveries(
@@ -90,7 +75,7 @@ async function turnDeliveries(
   webhook: string,
   runIds: readonly string[],
 ): Promise<void> {
-  const { page, faults } = await open(`/console/webhooks/${webhook}`);
+  const page = await open(t, `/console/webhooks/${webhook}`);
   const pager = page.getByRole("navigation", { name: "Pages of deliveries" });
   const rows = page.locator(".delivery-list .delivery-line a");
   const isAt = async (before: string | null, ids: readonly string[], off: readonly string[]): Promise<void> => {
@@ -118,15 +103,12 @@ async function turnDeliveries(
   await page.getByLabel("Event").selectOption("ProgramFailed");
   await page.getByText("No delivery matches.").waitFor();
   t.equal(await pager.count(), 0, "a single page has no buttons");
-  t.same(faults, []);
-  await page.context().close();
 }
 
 /** A page reads the runs of its own programs only. */
 async function turnPrograms(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
-  for (let n = 0; n < 2 * A_PAGE; n++)
-    await cell.say("program.put", { program: { ...WAITING, id: nextId(), name: `P${n}` } });
-  const { page, faults } = await open("/console/webhooks");
+  for (let n = 0; n < 2 * A_PAGE; n++) await cell.putProgram(`P${n}`);
+  const page = await open(t, "/console/webhooks");
   const runsOf = new Set<string>();
   const shown = new Set<string>();
   const heard = new EventEmitter();
@@ -157,14 +139,11 @@ async function turnPrograms(t: Test, cell: ConsoleCell, open: OpenPage): Promise
     );
     if (at < 2) await pager.getByRole("button", { name: "Older", exact: true }).click();
   }
-  t.same(faults, []);
-  await page.context().close();
 }
 
 async function findProgram(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
-  const put = (name: string) => cell.say("program.put", { program: { ...WAITING, id: nextId(), name } });
-  await Promise.all(Array.from({ length: 1_000 }, (_, at) => put(`Newer ${at}`)));
-  const { page, faults } = await open("/console/runs");
+  await Promise.all(Array.from({ length: 1_000 }, (_, at) => cell.putProgram(`Newer ${at}`)));
+  const page = await open(t, "/console/runs");
   const words = page.getByLabel("Find a program");
   const choice = page.locator("label", { hasText: /^Program/ }).locator("select");
   const offered = () => choice.locator("option").allTextContents();
@@ -196,19 +175,14 @@ async function findProgram(t: Test, cell: ConsoleCell, open: OpenPage): Promise<
   await page.reload();
   await choice.locator("option", { hasText: PROGRAM_NAME }).waitFor({ state: "attached" });
   t.equal(await choice.inputValue(), PROGRAM, "a link to its runs names it");
-  t.same(faults, []);
-  await page.context().close();
 }
 
 async function findChecks(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
-  const programId = nextId();
-  await cell.say("program.put", {
-    program: { ...WAITING, id: programId, name: "Many checks" },
-  });
+  const programId = await cell.putProgram("Many checks");
   const checks = Array.from({ length: 130 }, (_, at) => check(`point ${at}`, "passed", 10));
   checks[129] = check("point 129", "failed", 11);
   await cell.play({ programId, checks });
-  const { page, faults } = await open(`/console/programs/${programId}`);
+  const page = await open(t, `/console/programs/${programId}`);
   const names = page.locator(".check-list tbody th");
   await names.getByText("point 128", { exact: true }).waitFor();
   const sorted = [
@@ -222,8 +196,6 @@ async function findChecks(t: Test, cell: ConsoleCell, open: OpenPage): Promise<v
   await page.getByLabel("Find checks by name").fill("POINT 12");
   await names.getByText("point 1", { exact: true }).waitFor({ state: "detached" });
   t.equal(await names.count(), 11);
-  t.same(faults, []);
-  await page.context().close();
 }
 
 /** The link among these that leads to a run. */

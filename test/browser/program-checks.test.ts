@@ -1,14 +1,7 @@
 import type { Browser, Page } from "playwright-core";
 import t, { type Test } from "tap";
-import {
-  axeFindings,
-  inBrowser,
-  type OpenPage,
-  openPage,
-  overflowPx,
-  startBrowser,
-} from "../helpers/browser/console-browser.js";
-import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
+import { axeFindings, inBrowser, type OpenPage, openPage, overflowPx } from "../helpers/browser/console-browser.js";
+import { type ConsoleCell, check, startConsole } from "../helpers/browser/console-cell.js";
 import { nextId } from "../helpers/link/link-messages.js";
 
 const NAME = `depth <img src=x onerror="window.attacked=1"> ${"y".repeat(200)}`;
@@ -28,9 +21,7 @@ interface Statistics {
 }
 
 t.test("how a check is doing", inBrowser, async (t) => {
-  const browser = await startBrowser(t);
-  const { service, cell } = await ConsoleCell.startFor(t);
-  const open: OpenPage = (path) => openPage(browser, `http://127.0.0.1:${service.port}${path}`, {}, [/422/]);
+  const { browser, service, cell, open } = await startConsole(t, [/422/]);
   t.test("charts, figures and files, and a time", (t) => showCharts(t, cell, open));
   t.test("of 10,000 names, one is found and chosen", (t) => chooseOne(t, cell, open));
   t.test("the newest of many values, and the values of a part of the trend", (t) => narrow(t, cell, open));
@@ -40,12 +31,6 @@ t.test("how a check is doing", inBrowser, async (t) => {
     showDeleted(t, cell, browser, `http://127.0.0.1:${service.port}/console/programs`),
   );
 });
-
-async function newProgram(cell: ConsoleCell, name: string): Promise<string> {
-  const id = nextId();
-  await cell.say("program.put", { program: { id, name, status: "active", steps: [{ type: "wait", name: "wait" }] } });
-  return id;
-}
 
 const chart = (page: Page, name: string) =>
   page.locator(".chart-figure").filter({ has: page.getByRole("heading", { name, exact: true }) });
@@ -72,14 +57,14 @@ async function clickPoint(page: Page, name: string, at: number, count: number): 
 }
 
 async function showCharts(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
-  const programId = await newProgram(cell, "Charts");
+  const programId = await cell.putProgram("Charts");
   const runIds: string[] = [];
   for (const [at, value] of VALUES.entries()) {
     const status = at === 7 ? "failed" : at === 2 ? "warning" : "passed";
     const checks = [check(NAME, status, value), check("other", "passed", 10)];
     runIds.push(await cell.play({ programId, serialNumber: `SN-${at}`, checks }));
   }
-  const { page, faults } = await open(`/console/programs/${programId}`);
+  const page = await open(t, `/console/programs/${programId}`);
   const rows = page.locator(".check-list tbody tr");
   await rows.getByText("1 of 12").waitFor();
   t.match(await rows.first().locator("th").textContent(), /^depth <img/, "what fails most comes first");
@@ -125,8 +110,6 @@ async function showCharts(t: Test, cell: ConsoleCell, open: OpenPage): Promise<v
     t.equal(await overflowPx(page), 0, `${width} px`);
   }
   t.equal(await page.evaluate("window.attacked"), undefined);
-  t.same(faults, []);
-  await page.context().close();
 }
 
 /** Limits by the textbook, from the values themselves. */
@@ -194,11 +177,11 @@ async function limitTime(t: Test, cell: ConsoleCell, page: Page, runIds: readonl
 }
 
 async function chooseOne(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
-  const programId = await newProgram(cell, "Many names");
+  const programId = await cell.putProgram("Many names");
   const checks = Array.from({ length: 10_000 }, (_, at) => check(`point_${at + 1}`, "passed", 10 + (at % 7) / 1000));
   checks[8_999] = check("point_9000", "failed", 11);
   await cell.play({ programId, checks });
-  const { page, faults } = await open(`/console/programs/${programId}`);
+  const page = await open(t, `/console/programs/${programId}`);
   await page.locator(".check-list tbody tr").first().getByText("point_9000", { exact: true }).waitFor();
   t.ok((await page.locator("tr").count()) < 250, "only the rows in view are drawn");
   t.same(await axeFindings(page), []);
@@ -212,12 +195,10 @@ async function chooseOne(t: Test, cell: ConsoleCell, open: OpenPage): Promise<vo
   await page.getByRole("link", { name: "All checks" }).click();
   await page.getByRole("link", { name: "point_7770", exact: true }).waitFor();
   t.equal(await page.getByLabel("Find checks by name").inputValue(), "point_777", "the words are still there");
-  t.same(faults, []);
-  await page.context().close();
 }
 
 async function narrow(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
-  const programId = await newProgram(cell, "Many values");
+  const programId = await cell.putProgram("Many values");
   const ended: string[] = [];
   // Checks of one name in one run are successive values.
   for (const count of [101, 100, 102]) {
@@ -225,7 +206,7 @@ async function narrow(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void>
     const id = await cell.play({ programId, checks });
     ended.push((await cell.get<{ completed_at: string }>(`/runs/${id}`)).completed_at);
   }
-  const { page, faults } = await open(`/console/programs/${programId}?check=flat`);
+  const page = await open(t, `/console/programs/${programId}?check=flat`);
   await chart(page, "Control chart").getByText("The newest 300 of 303 values").waitFor();
   t.equal(await page.getByRole("slider", { name: "Control chart" }).getAttribute("max"), "299");
   // Each of its 152 parts has two values. Those of the 51st are of the first and of the second run.
@@ -234,13 +215,11 @@ async function narrow(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void>
   await chart(page, "Control chart").getByText("All 201 values").waitFor();
   const { searchParams } = new URL(page.url());
   t.same([searchParams.get("completed_since"), searchParams.get("completed_until")], [ended[0], ended[2]]);
-  t.same(faults, []);
-  await page.context().close();
 }
 
 async function showNothing(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
-  const programId = await newProgram(cell, "Nothing");
-  const { page, faults } = await open(`/console/programs/${programId}`);
+  const programId = await cell.putProgram("Nothing");
+  const page = await open(t, `/console/programs/${programId}`);
   await page.getByText("No completed run yet.").waitFor();
   await cell.play({ programId });
   await page.getByText("The completed runs have no checks.").waitFor();
@@ -262,18 +241,16 @@ async function showNothing(t: Test, cell: ConsoleCell, open: OpenPage): Promise<
   }
   await page.getByRole("button", { name: "All times" }).click();
   await page.getByRole("link", { name: "unmeasured" }).waitFor();
-  t.same(faults, []);
-  await page.context().close();
 }
 
 async function showOne(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
-  const programId = await newProgram(cell, "One value");
+  const programId = await cell.putProgram("One value");
   const { value: _, ...unmeasured } = check("flat", "not_evaluated", 0);
   const checks = [check("flat", "passed", 10.01), unmeasured, { ...unmeasured, status: "error" }];
   const runId = await cell.play({ programId, checks });
   const { completed_at: ended } = await cell.get<{ completed_at: string }>(`/runs/${runId}`);
   const since = `${ended.slice(0, 19)}Z`;
-  const { page, faults } = await open(`/console/programs/${programId}?check=flat&completed_since=${since}`);
+  const page = await open(t, `/console/programs/${programId}?check=flat&completed_since=${since}`);
   await chart(page, "Control chart").getByText("The only value. Control limits need two values.").waitFor();
   await chart(page, "Trend").getByText("Mean, minimum and maximum of 1 value in 1 part.").waitFor();
   await chart(page, "Histogram").getByText("1 value in 5 bins.").waitFor();
@@ -296,17 +273,15 @@ async function showOne(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void
   await chart(page, "Trend").waitFor();
   t.equal(await chart(page, "Control chart").count(), 0);
   t.notMatch(await page.locator("main").textContent(), /Infinity|NaN/);
-  t.same(faults, []);
-  await page.context().close();
 }
 
 /** The browser's log has the 404 of the program itself. */
 async function showDeleted(t: Test, cell: ConsoleCell, browser: Browser, programs: string): Promise<void> {
-  const programId = await newProgram(cell, "Gone <b>");
+  const programId = await cell.putProgram("Gone <b>");
   await cell.play({ programId, serialNumber: "SN-GONE", checks: [check("depth", "failed", 11)] });
-  const unused = await newProgram(cell, "Never used");
+  const unused = await cell.putProgram("Never used");
   for (const id of [programId, unused]) await cell.say("program.delete", { id });
-  const { page, faults } = await openPage(browser, `${programs}/${programId}`, {}, [/status of 404/]);
+  const page = await openPage(t, browser, `${programs}/${programId}`, {}, [/status of 404/]);
   await page.getByRole("heading", { name: "Gone <b>", exact: true }).waitFor();
   await page.getByText("This program was deleted.").waitFor();
   await page.locator(".check-list tbody tr").getByText("1 of 1").waitFor();
@@ -318,6 +293,4 @@ async function showDeleted(t: Test, cell: ConsoleCell, browser: Browser, program
   await page.getByText("No run yet.").waitFor();
   await page.goto(`${programs}/${nextId()}`);
   await page.getByRole("link", { name: "All programs" }).waitFor();
-  t.same(faults, []);
-  await page.context().close();
 }

@@ -1,21 +1,10 @@
 import t, { type Test } from "tap";
-import {
-  inBrowser,
-  isLive,
-  type OpenPage,
-  openPage,
-  openSettled,
-  setHidden,
-  startBrowser,
-} from "../helpers/browser/console-browser.js";
-import { ConsoleCell, check } from "../helpers/browser/console-cell.js";
-import { nextId } from "../helpers/link/link-messages.js";
+import { inBrowser, isLive, type OpenPage, openSettled, setHidden } from "../helpers/browser/console-browser.js";
+import { type ConsoleCell, check, startConsole } from "../helpers/browser/console-cell.js";
 import { until } from "../helpers/until.js";
 
 t.test("when a page reads again, and when it does not", inBrowser, async (t) => {
-  const browser = await startBrowser(t);
-  const { service, cell } = await ConsoleCell.startFor(t);
-  const open: OpenPage = (path) => openPage(browser, `http://127.0.0.1:${service.port}${path}`, {}, [/50[03]/]);
+  const { cell, open } = await startConsole(t, [/50[03]/]);
   t.test("what the service refuses for now is asked for again, with the old rows in view", (t) =>
     askAgain(t, cell, open),
   );
@@ -31,7 +20,7 @@ t.test("when a page reads again, and when it does not", inBrowser, async (t) => 
 
 async function askAgain(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
   await cell.play({ serialNumber: "SN-OLD" });
-  const { page, faults } = await open("/console/");
+  const page = await open(t, "/console/");
   const parts = page.locator(".tile-name");
   await parts.getByText("SN-OLD").waitFor();
   const list = /\/runs\?limit=50$/;
@@ -52,12 +41,10 @@ async function askAgain(t: Test, cell: ConsoleCell, open: OpenPage): Promise<voi
   await page.unroute(list);
   await until("the new part", () => parts.getByText("SN-NEW").isVisible(), aMinute);
   await page.locator(".fault-box").waitFor({ state: "detached" });
-  t.same(faults, []);
-  await page.context().close();
 }
 
 async function lookOnce(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
-  const { page, faults } = await open("/console/webhooks");
+  const page = await open(t, "/console/webhooks");
   const list = /\/programs\?/;
   let reads = 0;
   await page.route(list, (route) => {
@@ -72,20 +59,12 @@ async function lookOnce(t: Test, cell: ConsoleCell, open: OpenPage): Promise<voi
     await rows.getByText(serialNumber).waitFor();
   }
   t.equal(reads, 3, "when it opened, at the first mark, and at the first run");
-  t.same(faults, []);
-  await page.context().close();
-}
-
-async function newProgram(cell: ConsoleCell, name: string): Promise<string> {
-  const id = nextId();
-  await cell.say("program.put", { program: { id, name, status: "active", steps: [{ type: "wait", name: "wait" }] } });
-  return id;
 }
 
 async function followPrograms(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
-  const { page, faults } = await open("/console/webhooks");
+  const page = await open(t, "/console/webhooks");
   await openSettled(page, "/console/programs", /\/programs\?/);
-  const programId = await newProgram(cell, "Followed in the list");
+  const programId = await cell.putProgram("Followed in the list");
   const row = page.getByRole("row", { name: "Followed in the list" });
   t.equal(await row.count(), 0);
   await cell.play({ programId, checks: [check("depth", "passed", 10)] });
@@ -93,14 +72,12 @@ async function followPrograms(t: Test, cell: ConsoleCell, open: OpenPage): Promi
   await cell.play({ programId, checks: [check("depth", "failed", 11)] });
   await row.getByText("50.0 %").waitFor();
   await row.getByRole("link", { name: "2", exact: true }).waitFor();
-  t.same(faults, []);
-  await page.context().close();
 }
 
 async function followProgram(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
-  const programId = await newProgram(cell, "Followed on its page");
+  const programId = await cell.putProgram("Followed on its page");
   await cell.play({ programId, serialNumber: "SN-P1", checks: [check("depth", "passed", 10)] });
-  const { page, faults } = await open("/console/webhooks");
+  const page = await open(t, "/console/webhooks");
   const reads = [new RegExp(`/programs/${programId}$`), /\/runs\?limit=100$/, /\/statistics$/];
   await openSettled(page, `/console/programs/${programId}`, ...reads);
   await page.locator(".check-list").getByText("0 of 1").waitFor();
@@ -108,36 +85,30 @@ async function followProgram(t: Test, cell: ConsoleCell, open: OpenPage): Promis
   await page.locator(".check-list").getByText("1 of 2").waitFor();
   await page.locator(".runs-table").getByText("SN-P2").waitFor();
   await page.locator(".run-head .fact-list div", { hasText: "Runs" }).getByText("2", { exact: true }).waitFor();
-  t.same(faults, []);
-  await page.context().close();
 }
 
 async function followPart(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
   await cell.play({ serialNumber: "SN-AGAIN", checks: [check("depth", "passed", 10)] });
-  const { page, faults } = await open("/console/webhooks");
+  const page = await open(t, "/console/webhooks");
   await openSettled(page, "/console/runs?serial_number=SN-AGAIN", /\/runs\?serial_number=SN-AGAIN&limit=100$/);
   for (const inspections of [2, 3]) {
     await cell.play({ serialNumber: "SN-AGAIN", checks: [check("depth", "passed", 10)] });
     await page.getByRole("columnheader", { name: `Inspection ${inspections}` }).waitFor();
   }
-  t.same(faults, []);
-  await page.context().close();
 }
 
 async function leaveOut(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
-  const programId = await newProgram(cell, "With a damaged run");
+  const programId = await cell.putProgram("With a damaged run");
   const runIds: string[] = [];
   for (const name of ["first", "second", "third"]) {
     runIds.push(await cell.play({ programId, serialNumber: "SN-DAMAGED", checks: [check(name, "passed", 10)] }));
   }
-  const { page, faults } = await open("/console/webhooks");
+  const page = await open(t, "/console/webhooks");
   const json = { code: "internal_error", message: "the record is damaged", retryable: true, params: {} };
   await page.route(`**/runs/${runIds[1]}/quality-report`, (route) => route.fulfill({ status: 500, json }));
   await page.goto("/console/runs?serial_number=SN-DAMAGED");
   await page.getByText("1 of 3 inspections cannot be read.").waitFor();
   t.same(await page.locator(".compare-table tbody th").allTextContents(), ["third", "first"]);
-  t.same(faults, []);
-  await page.context().close();
 }
 
 async function spareDeliveries(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
@@ -147,7 +118,7 @@ async function spareDeliveries(t: Test, cell: ConsoleCell, open: OpenPage): Prom
     ["", 1],
     ["before=2020-01-01T00:00:00Z", 0],
   ] as const) {
-    const { page, faults } = await open("/console/runs");
+    const page = await open(t, "/console/runs");
     const list = /\/deliveries\?/;
     await openSettled(page, `/console/webhooks/${id}?${query}`, list);
     let reads = 0;
@@ -160,7 +131,6 @@ async function spareDeliveries(t: Test, cell: ConsoleCell, open: OpenPage): Prom
     await isLive(page);
     await page.clock.fastForward(5_000);
     t.equal(await page.evaluate("1").then(() => reads), expected, query);
-    t.same(faults, []);
     await page.context().close();
   }
 }
@@ -169,7 +139,7 @@ async function spareDeliveries(t: Test, cell: ConsoleCell, open: OpenPage): Prom
 async function searchDeliveries(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
   const target = { name: "PLC", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramCompleted"], max_retries: 0 };
   const { id } = await cell.post<{ id: string }>("/webhooks", target);
-  const { page, faults } = await open(`/console/webhooks/${id}?status=failed&event=ProgramCompleted`);
+  const page = await open(t, `/console/webhooks/${id}?status=failed&event=ProgramCompleted`);
   await page.getByText("No delivery matches.").waitFor();
   await page.clock.install();
   await cell.play({});
@@ -179,13 +149,11 @@ async function searchDeliveries(t: Test, cell: ConsoleCell, open: OpenPage): Pro
     () => found.isVisible(),
     () => page.clock.fastForward("00:10"),
   );
-  t.same(faults, []);
-  await page.context().close();
 }
 
 async function keepNothing(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
   await cell.play({ serialNumber: "SN-Case" });
-  const { page, faults } = await open("/console/system");
+  const page = await open(t, "/console/system");
   await page.addInitScript(`
     for (const name of ["localStorage", "sessionStorage"]) {
       Object.defineProperty(window, name, { get: () => { throw new DOMException("blocked", "SecurityError"); } });
@@ -195,6 +163,4 @@ async function keepNothing(t: Test, cell: ConsoleCell, open: OpenPage): Promise<
   await page.getByText("Serial numbers are compared whole, with upper and lower case.").waitFor();
   await page.getByText("in", { exact: true }).click();
   t.ok(await page.getByLabel("in", { exact: true }).isChecked());
-  t.same(faults, []);
-  await page.context().close();
 }

@@ -1,18 +1,12 @@
 import t, { type Test } from "tap";
-import { axeFindings, inBrowser, type OpenPage, openPage, startBrowser } from "../helpers/browser/console-browser.js";
-import { ConsoleCell } from "../helpers/browser/console-cell.js";
+import { axeFindings, inBrowser, type OpenPage } from "../helpers/browser/console-browser.js";
+import { type ConsoleCell, startConsole } from "../helpers/browser/console-cell.js";
 
 /** After this time the bar reads the health again. */
 const HEALTH_MS = 10_000;
 
 t.test("what surrounds the pages", inBrowser, async (t) => {
-  const browser = await startBrowser(t);
-  const { service, cell } = await ConsoleCell.startFor(t);
-  const open: OpenPage = (path) =>
-    openPage(browser, `http://127.0.0.1:${service.port}${path}`, {}, [
-      /status of 503 .*\/health/,
-      /ERR_FAILED.*\/frame-page-/,
-    ]);
+  const { cell, open } = await startConsole(t, [/status of 503 .*\/health/, /ERR_FAILED.*\/frame-page-/]);
 
   t.test("the bar says that the cell is not well, and leads to the reason", (t) => showHealth(t, cell, open));
   t.test("each figure of the system page is what the service measures", (t) => showFigures(t, cell, open));
@@ -23,7 +17,7 @@ t.test("what surrounds the pages", inBrowser, async (t) => {
 
 async function showHealth(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
   await cell.say("component.put", { key: "lamp", status: "healthy", required: true });
-  const { page, faults } = await open("/");
+  const page = await open(t, "/");
   // Before the page sets its timers.
   await page.clock.install();
   await page.goto("/console/system");
@@ -53,8 +47,6 @@ async function showHealth(t: Test, cell: ConsoleCell, open: OpenPage): Promise<v
   await cell.say("component.put", { key: "lamp", status: "healthy", required: true });
   await readAgain();
   await mark.waitFor({ state: "detached" });
-  t.same(faults, []);
-  await page.context().close();
 }
 
 /** The figures as the page shows them, by their words, and what each is in the Prometheus text. */
@@ -74,7 +66,7 @@ const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
 async function showFigures(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
   await cell.play({ withCaptures: true });
-  const { page, faults } = await open("/");
+  const page = await open(t, "/");
   // So that the page does not read again while the test looks.
   await page.clock.install();
   await page.clock.pauseAt(Date.now() + 1_000);
@@ -102,14 +94,12 @@ async function showFigures(t: Test, cell: ConsoleCell, open: OpenPage): Promise<
   }
   for (const word of ["Captures", "Log", "Memory", "Free on the disk"]) t.notMatch(shown.get(word), /^0/, word);
   for (const word of ["Producers connected", "Runs"]) t.equal(shown.get(word), "1", word);
-  t.same(faults, []);
-  await page.context().close();
 }
 
 async function loseFramePage(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
   const runId = await cell.play({ withCaptures: true });
   const code = /\/assets\/frame-page-[^/]*\.js$/;
-  const { page, faults } = await open(`/console/runs/${runId}`);
+  const page = await open(t, `/console/runs/${runId}`);
   await page.route(code, (route) => route.abort());
   const frameLink = page.locator(".files-table td a").first();
   const fault = page.getByRole("heading", { name: "This part of the page could not be loaded." });
@@ -138,6 +128,4 @@ async function loseFramePage(t: Test, cell: ConsoleCell, open: OpenPage): Promis
   await frameLink.click();
   await page.locator("canvas[data-painted]").waitFor();
   t.equal(await page.evaluate("window.isTheSame"), true, "to come again is enough");
-  t.same(faults, []);
-  await page.context().close();
 }

@@ -4,7 +4,6 @@ import { IN_3D, inBrowser, openPage, startBrowser } from "../../helpers/browser/
 import { FrameCell, madeCapture, SMALL, surface } from "../../helpers/browser/frame-cell.js";
 import { cameraAfter, FrameView, isLit, pixelsPerMm, screenColours, share } from "../../helpers/browser/frame-view.js";
 import { readPly } from "../../helpers/captures/ply-reader.js";
-import { ServiceProcess } from "../../helpers/process/service-process.js";
 import { until } from "../../helpers/until.js";
 
 /** All of the surface is above it, so it is yellow, as the chosen mark is. */
@@ -18,9 +17,7 @@ const BOXES = [
 ];
 
 t.test("what is beside and over the picture of a frame", inBrowser, async (t) => {
-  const service = await ServiceProcess.startFor(t);
-  const cell = await FrameCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await FrameCell.startFor(t);
   const { frameId } = await cell.take("SN-1", madeCapture(SMALL, surface), (id) =>
     BOXES.map((bbox, at) => ({
       ...{ type: `dent ${at + 1}`, severity: "minor", confidence: 0.9 },
@@ -30,7 +27,7 @@ t.test("what is beside and over the picture of a frame", inBrowser, async (t) =>
   );
   const inFloats = await cell.take("SN-2", floatCapture());
   const browser = await startBrowser(t, IN_3D);
-  const { page, faults } = await openPage(browser, `http://127.0.0.1:${service.port}/console/frames/${frameId}`);
+  const page = await openPage(t, browser, `http://127.0.0.1:${service.port}/console/frames/${frameId}`);
   const view = new FrameView(page);
 
   await t.test("the legend says which colour is which height", (t) => readLegend(t, view, frameId));
@@ -53,7 +50,6 @@ t.test("what is beside and over the picture of a frame", inBrowser, async (t) =>
     await view.open(inFloats.frameId);
     await page.locator(".facts").getByText("f32, mm", { exact: true }).waitFor();
   });
-  t.same(faults, []);
 });
 
 /** The same surface, in millimetres as 32-bit floats. */

@@ -33,8 +33,7 @@ function damageCapture(dataDirectory: string, runId: string): void {
 }
 
 t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
-  const first = await ServiceProcess.startFor(t);
-  const cell = await FrameCell.start(first);
+  const { service: first, cell } = await FrameCell.startFor(t);
   const wave = madeCapture(SIZE, (column, line) => Math.sin(column / 9) + line / 50);
   const damaged = await cell.take("SN-DAMAGED", wave);
   const empty = await cell.take(
@@ -53,10 +52,9 @@ t.test("a frame that cannot be shown says why", inBrowser, async (t) => {
     link?: string,
   ): Promise<string> => {
     const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}${query}`;
-    const { page, faults } = await openPage(browser, url, {}, expected);
+    const page = await openPage(t, browser, url, {}, expected);
     const text = await new FrameView(page).alert();
     if (link !== undefined) await page.locator(`main a[href="${link}"]`).waitFor();
-    t.same(faults, []);
     await page.context().close();
     return text;
   };
@@ -100,7 +98,7 @@ async function followRun(t: Test, browser: Browser, service: ServiceProcess, cel
   const flat = madeCapture(SIZE, () => 1);
   const { runId, frameId } = await cell.begin("SN-OPEN", flat);
   const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}?view=difference`;
-  const { page, faults } = await openPage(browser, url);
+  const page = await openPage(t, browser, url);
   await page.getByText("The run has no defect that lies in this frame.").waitFor();
   await page.getByRole("heading", { name: "Frame of step 1" }).waitFor();
   await cell.say("step.finish", { run_id: runId, index: 1, status: "completed", result: { frame_id: frameId } });
@@ -111,7 +109,6 @@ async function followRun(t: Test, browser: Browser, service: ServiceProcess, cel
   await cell.take("SN-LATER", flat);
   await page.locator("option", { hasText: "SN-LATER" }).waitFor({ state: "attached" });
   await cell.say("run.finish", { id: runId });
-  t.same(faults, []);
   await page.context().close();
 }
 
@@ -130,11 +127,10 @@ async function withoutHeights(
   { frameId, runId }: TakenFrame,
 ): Promise<void> {
   const base = `http://127.0.0.1:${service.port}/console`;
-  const { page, faults } = await openPage(browser, `${base}/frames/${frameId}?cut=10,10,50,50`);
+  const page = await openPage(t, browser, `${base}/frames/${frameId}?cut=10,10,50,50`);
   await page.getByText("No point on this line was measured.").waitFor();
   await page.goto(`${base}/runs/${runId}`);
   await page.getByText("Nothing was measured").waitFor();
-  t.same(faults, []);
   await page.context().close();
 }
 
@@ -146,16 +142,15 @@ async function damagedPreview(
 ): Promise<void> {
   const url = `http://127.0.0.1:${service.port}`;
   for (const path of ["/", `/console/runs/${runId}`]) {
-    const { page, faults } = await openPage(browser, url + path, {}, [refused(frameId, "500", "/preview\\.png")]);
+    const page = await openPage(t, browser, url + path, {}, [refused(frameId, "500", "/preview\\.png")]);
     await page.locator("li a .preview", { hasText: "Damaged: no picture" }).waitFor();
-    t.same(faults, []);
     await page.context().close();
   }
 }
 
 /** In mm it is 6 wide and 8 high, in points 120 and 80. */
 async function previewShape(t: Test, browser: Browser, service: ServiceProcess, runId: string): Promise<void> {
-  const { page, faults } = await openPage(browser, `http://127.0.0.1:${service.port}/console/runs/${runId}`);
+  const page = await openPage(t, browser, `http://127.0.0.1:${service.port}/console/runs/${runId}`);
   const picture = page.locator(".preview img");
   await picture.waitFor();
   await untilTrue(page, "document.querySelector('.preview img').naturalWidth > 0");
@@ -163,7 +158,6 @@ async function previewShape(t: Test, browser: Browser, service: ServiceProcess, 
   t.ok(Math.abs(width / height - 0.75) < 0.02, `${width} x ${height}`);
   const { width: fieldWidth = 0, height: fieldHeight = 0 } = (await page.locator(".preview").boundingBox()) ?? {};
   t.ok(width <= fieldWidth && Math.abs(height - fieldHeight) < 1, "it fills its field");
-  t.same(faults, []);
   await page.context().close();
 }
 
@@ -175,7 +169,7 @@ async function manyPreviews(
   { runId, frameId }: TakenFrame,
 ): Promise<void> {
   const base = `http://127.0.0.1:${service.port}`;
-  const { page, faults } = await openPage(browser, `${base}/console/runs`, {}, [/ERR_FILE_NOT_FOUND/]);
+  const page = await openPage(t, browser, `${base}/console/runs`, {}, [/ERR_FILE_NOT_FOUND/]);
   const run = (await (await fetch(`${base}/runs/${runId}`)).json()) as { results: object; files: object[] };
   const png = Buffer.from(await (await fetch(`${base}/sensor/frames/${frameId}/preview.png`)).arrayBuffer());
   const ids = Array.from({ length: 210 }, (_, at) => `made-${at}`);
@@ -204,7 +198,6 @@ async function manyPreviews(
   await page.getByText("dispatcher").first().waitFor();
   // The browser lets go of it a little later than it is told to.
   await until("the browser lets go of it", async () => !(await isThere()));
-  t.same(faults, []);
   await page.context().close();
 }
 
@@ -217,7 +210,7 @@ async function compareInVain(
   other: TakenFrame,
 ): Promise<void> {
   const url = `http://127.0.0.1:${service.port}/console/frames/${here.frameId}?view=difference`;
-  const { page, faults } = await openPage(browser, url, {}, [/ERR_FAILED/, /404/]);
+  const page = await openPage(t, browser, url, {}, [/ERR_FAILED/, /404/]);
   const panel = page.getByRole("region", { name: "Comparison" });
   const choice = page.getByLabel("Another run of the program");
   const name = panel.locator("option", { hasText: "SN-EMPTY" });
@@ -252,14 +245,13 @@ async function compareInVain(
   await page.route(list, (route) => route.abort());
   await page.goto(`/console/frames/${here.frameId}?view=side`);
   await panel.getByText("The service does not answer.").waitFor();
-  t.same(faults, []);
   await page.context().close();
 }
 
 /** The system turns to dark in the evening: what is drawn on a canvas follows. */
 async function followScheme(t: Test, browser: Browser, service: ServiceProcess, frameId: string): Promise<void> {
   const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}?cut=10,10,50,50`;
-  const { page, faults } = await openPage(browser, url);
+  const page = await openPage(t, browser, url);
   await page.waitForSelector(".profile-plot canvas");
   const drawn = (selector: string) => `(() => {
     const canvas = document.querySelector("${selector}");
@@ -277,15 +269,13 @@ async function followScheme(t: Test, browser: Browser, service: ServiceProcess, 
     // Bars and axes have the colour of soft ink.
     for (const selector of [".legend-bar", ".profile-plot canvas"]) await untilTrue(page, drawn(selector));
   }
-  t.same(faults, []);
   await page.context().close();
 }
 
 async function withoutLuminance(t: Test, browser: Browser, service: ServiceProcess, frameId: string): Promise<void> {
   const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}?view=luminance`;
-  const { page, faults } = await openPage(browser, url);
+  const page = await openPage(t, browser, url);
   await page.getByText("This frame has no luminance.").waitFor();
   t.ok(await page.getByRole("button", { name: "Luminance" }).isDisabled());
-  t.same(faults, []);
   await page.context().close();
 }

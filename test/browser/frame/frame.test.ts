@@ -1,8 +1,5 @@
-import { readFileSync } from "node:fs";
 import type { Page, Request, Route } from "playwright-core";
 import t, { type Test } from "tap";
-import { openCollection } from "../../../workers/demo-cell/replay.js";
-import { type Capture, heightsMm } from "../../../workers/demo-cell/steps/capture.js";
 import { inBrowser, openPage, startBrowser } from "../../helpers/browser/console-browser.js";
 import {
   FrameCell,
@@ -12,43 +9,18 @@ import {
   type TakenFrame,
   withOutliers,
 } from "../../helpers/browser/frame-cell.js";
-import { colourAt, FrameView, isGreyAt, near, numberIn, text } from "../../helpers/browser/frame-view.js";
-import { pythonWith, runPython } from "../../helpers/captures/python-checker.js";
-import { ServiceProcess } from "../../helpers/process/service-process.js";
-import { hasSharedData } from "../../helpers/shared-data.js";
+import { colourAt, FrameView, isGreyAt, near, text } from "../../helpers/browser/frame-view.js";
 import { sized } from "../../helpers/test-size.js";
 
 const NPY = /\/file\.npy$/;
 /** Asks for the header, and for no lines. */
 const isHead = (request: Request): boolean => /=0-/.test(request.headers().range ?? "");
 
-const HEIGHTMAPS = "../shared/data/heightmaps";
-const numpy = pythonWith("numpy");
-
 /** The size that a page must show within a second on a local network. */
 const LARGE = { width: 3200, lines: 1000, xPitchMm: 0.02, yPitchMm: 0.05 };
 
-const MEASURE = `
-import json, sys, io, numpy as np
-from urllib.request import urlopen
-base, frame_id, c0, l0, c1, l1 = sys.argv[1], sys.argv[2], *map(float, sys.argv[3:7])
-frame = json.load(urlopen(base + "/sensor/frames/" + frame_id))
-raw = np.load(io.BytesIO(urlopen(base + frame["file_path"]).read()))
-g = frame["geometry"]; h = g["height"]
-z_mm = np.where(np.isin(raw, np.array(h["invalid"], raw.dtype)), np.nan, raw.astype("f8") * h["scale_mm"] + h["offset_mm"])
-length = lambda x, y: np.sqrt(x * x + y * y)
-n = int(np.ceil(length(c1 - c0, l1 - l0))) + 1
-columns = np.floor(np.linspace(c0, c1, n) + 0.5).astype(int)
-lines = np.floor(np.linspace(l0, l1, n) + 0.5).astype(int)
-distance_mm = np.linspace(0, length((c1 - c0) * g["x_pitch_mm"], (l1 - l0) * g["y_pitch_mm"]), n)
-z = z_mm[lines, columns]
-print(json.dumps([[d, None if np.isnan(v) else v, int(c), int(l)] for d, v, c, l in zip(distance_mm, z, columns, lines)]))
-`;
-
 t.test("the maps of a frame", inBrowser, async (t) => {
-  const service = await ServiceProcess.startFor(t);
-  const cell = await FrameCell.start(service);
-  t.teardown(() => cell.close());
+  const { service, cell } = await FrameCell.startFor(t);
   const large = await cell.take("SN-LARGE", madeCapture({ ...LARGE, hasLuminance: false }, surface));
   const small = await cell.take("SN-1", madeCapture(SMALL, withOutliers), (frameId) => [
     {
@@ -66,7 +38,7 @@ t.test("the maps of a frame", inBrowser, async (t) => {
   ]);
   const browser = await startBrowser(t);
   const url = `http://127.0.0.1:${service.port}/console/frames/${large.frameId}`;
-  const { page, faults } = await openPage(browser, url, {}, [/ERR_FAILED .*\/file\.npy/]);
+  const page = await openPage(t, browser, url, {}, [/ERR_FAILED .*\/file\.npy/]);
   const view = new FrameView(page);
 
   await t.test("a large frame is shown, and read out with the values of its NPY", (t) => readLarge(t, view));
@@ -97,17 +69,11 @@ t.test("the maps of a frame", inBrowser, async (t) => {
     t.ok(Math.max(...colour.map((one) => Math.abs(one - 167))) < 2, `and they are drawn: ${colour}`);
   });
 
-  await t.test("captures of real sensors have the heights of their files", (t) => readSensors(t, view, cell));
-
-  await t.test("a cut line drawn by hand has the profile of numpy, also as CSV", (t) => drawCut(t, view, small));
-
   await t.test("defects are drawn, and gone to by a click on the list, and by one on the map", (t) =>
     goToDefects(t, view, small),
   );
 
   await t.test("the keyboard points, zooms and cuts", (t) => useKeys(t, view, small));
-
-  t.same(faults, []);
 });
 
 /** Zooms in by the wheel until every point has pixels of its own. */
@@ -227,83 +193,6 @@ async function readSmall(t: Test, view: FrameView, { frameId }: TakenFrame): Pro
   await page.waitForSelector('[data-value="z"] >> text=no measurement');
   t.equal(await isGreyAt(page, ...(await view.screenPlace(SMALL, 110, 60))), true, "and it is grey on the map");
   t.equal(await isGreyAt(page, ...(await view.screenPlace(SMALL, 20, 10))), false);
-}
-
-async function readSensors(t: Test, view: FrameView, cell: FrameCell): Promise<void> {
-  const { page } = view;
-  if (!hasSharedData(t, HEIGHTMAPS)) return;
-  const captures = await openCollection(HEIGHTMAPS, async (path) => readFileSync(path));
-  for (const name of ["chip_confocal_frt", "striated_metal_labelled"]) {
-    const capture = (await captures.find((one) => one.name === name)?.load()) as Capture;
-    const { frameId } = await cell.take(name, capture);
-    const zMm = heightsMm(capture);
-    const at = zMm.findIndex((z, place) => place > zMm.length / 2 && !Number.isNaN(z));
-    const [column, line] = [at % capture.width, Math.floor(at / capture.width)];
-    await view.open(frameId, `at=${column + 0.5},${line + 0.5},500`);
-    await view.untilPainted();
-    const box = (await page.locator(".map").boundingBox()) as { x: number; y: number; width: number; height: number };
-    await page.mouse.move(box.x + Math.floor(box.width) / 2, box.y + Math.floor(box.height) / 2);
-    await page.waitForSelector(`[data-value=column] dd:text-is("${column}")`);
-    await view.untilExact();
-    const { z, line: l } = await view.readout();
-    t.equal(l, line);
-    near(t, z, zMm[at] as number, name);
-  }
-}
-
-async function drawCut(t: Test, view: FrameView, { frameId }: TakenFrame): Promise<void> {
-  const { page } = view;
-  await view.open(frameId);
-  await view.untilPainted();
-  await page.getByRole("button", { name: "Cut line" }).click();
-  await page.mouse.move(...(await view.screenPlace(SMALL, 60, 40)));
-  await page.mouse.down();
-  await page.mouse.move(...(await view.screenPlace(SMALL, 200, 100)), { steps: 4 });
-  await page.mouse.up();
-  await page.waitForSelector(".profile-plot canvas");
-  const address = new URLSearchParams(await page.evaluate<string>("location.search"));
-  const ends = (address.get("cut") ?? "").split(",").map(Number);
-  for (const [at, expected] of [60, 40, 200, 100].entries()) {
-    t.ok(Math.abs((ends[at] as number) - expected) < 1, `end ${ends[at]}, drawn at ${expected}`);
-  }
-  // The address has seven digits of the ends: from it, the page and numpy have the same ones.
-  await page.reload();
-  await page.waitForSelector(".profile-plot canvas");
-  const [download] = await Promise.all([
-    page.waitForEvent("download"),
-    page.getByRole("button", { name: "Save CSV" }).click(),
-  ]);
-  const rows = readFileSync(await download.path(), "utf8")
-    .trim()
-    .split("\n")
-    .slice(1);
-  t.ok(rows.length > 100, `${rows.length} samples`);
-  const [, , , , column, line] = (rows[Math.round((rows.length - 1) / 4)] as string).split(",").map(Number);
-  const cursor = await view.screenPlace(SMALL, column as number, line as number);
-  t.same(await colourAt(page, ...cursor, ".map canvas + canvas"), [255, 93, 143], "cursor A is on the map too");
-  if (numpy === undefined) {
-    t.pass("the profile", { skip: "numpy is not there: not compared with it" });
-    return;
-  }
-  const measured = runPython(numpy, MEASURE, new URL(page.url()).origin, frameId, ...ends.map(String));
-  const expected = JSON.parse(measured) as [number, number | null, number, number][];
-  const ours = rows.map((row) => row.split(",")).map(([d, , , z, c, l]) => [d, z, c, l].map((text) => text ?? ""));
-  t.same(
-    ours.map(([d, z, c, l]) => [Number(d), z === "" ? null : Number(z), Number(c), Number(l)]),
-    expected,
-  );
-  const plot = (await page.locator(".u-over").boundingBox()) as { x: number; y: number; width: number };
-  await page.mouse.click(plot.x + 1, plot.y + 20);
-  await page.waitForURL(/cursors=[0-3](,|%2C)/);
-  await page.getByRole("slider", { name: /Cursor A/ }).fill("10");
-  await page.getByRole("slider", { name: /Cursor B/ }).fill("120");
-  const [first, second] = [expected[10], expected[120]] as [number[], number[]];
-  await page.waitForURL(/cursors=10/);
-  const apartMm = [SMALL.xPitchMm, SMALL.yPitchMm].map(
-    (pitch, at) => pitch * ((second[at + 2] ?? 0) - (first[at + 2] ?? 0)),
-  );
-  near(t, numberIn(await text(page, '[data-value="distance"]')), Math.hypot(...apartMm), "distance of the points");
-  near(t, numberIn(await text(page, '[data-value="step"]')), (second[1] as number) - (first[1] as number), "step");
 }
 
 async function setRange(t: Test, view: FrameView, { frameId }: TakenFrame): Promise<void> {

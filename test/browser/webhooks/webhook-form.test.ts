@@ -1,10 +1,9 @@
 import type { Page } from "playwright-core";
-import t from "tap";
+import t, { type Test } from "tap";
 import { verifyWebhook } from "../../../core/webhook/verify-webhook.js";
-import { axeFindings, inBrowser, openPage, startBrowser } from "../../helpers/browser/console-browser.js";
-import { ConsoleCell } from "../../helpers/browser/console-cell.js";
-import { ServiceProcess } from "../../helpers/process/service-process.js";
-import { type ReceivedRequest, type Receiver, startReceiver } from "../../helpers/webhooks/receiver.js";
+import { axeFindings, inBrowser, type OpenPage } from "../../helpers/browser/console-browser.js";
+import { type ConsoleCell, startConsole } from "../../helpers/browser/console-cell.js";
+import { type ReceivedRequest, type Receiver, receiverFor } from "../../helpers/webhooks/receiver.js";
 
 /** What a person sees in the form, by the label of each field. */
 const FIELDS = {
@@ -27,10 +26,17 @@ const BOXES = {
   "Note failures in the run's event log": true,
 };
 
-t.test("webhook form: the service has what was entered, and the form shows it again", inBrowser, async (t) => {
-  const browser = await startBrowser(t);
-  const { service, cell } = await ConsoleCell.startFor(t);
-  const { page, faults } = await openPage(browser, `http://127.0.0.1:${service.port}/console/webhooks`);
+t.test("the form of a webhook", inBrowser, async (t) => {
+  const { cell, open } = await startConsole(t, [/a status of 422/]);
+  t.test("the service has what was entered, and the form shows it again", (t) => keepEntered(t, cell, open));
+  t.test("what somebody else changed meanwhile stays", (t) => keepOthers(t, cell, open));
+  t.test("the secret is stored as it was typed", (t) => keepSecret(t, open));
+  t.test("headers are added, kept and replaced", (t) => changeHeaders(t, cell, open));
+  t.test("Ed25519 needs no secret, and its public key is there to copy", (t) => chooseSigning(t, cell, open));
+});
+
+async function keepEntered(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const page = await open(t, "/console/webhooks");
 
   await page.getByRole("button", { name: "New webhook" }).click();
   t.equal(await page.getByLabel("Remove the secret").count(), 0, "a new one has no secret to remove");
@@ -78,16 +84,12 @@ t.test("webhook form: the service has what was entered, and the form shows it ag
   t.equal(await page.locator(".tag", { hasText: "disabled" }).count(), 0);
   await page.getByRole("button", { name: "Edit" }).click();
   t.same(await shown(page), [fields, boxes], "as it was changed; there is no secret to remove");
-  t.same(faults, []);
-  await page.context().close();
-});
+}
 
-t.test("webhook form: what somebody else changed meanwhile stays", inBrowser, async (t) => {
-  const browser = await startBrowser(t);
-  const { service, cell } = await ConsoleCell.startFor(t);
+async function keepOthers(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
   const target = { name: "MES", url: "http://127.0.0.1:9/", subscribed_events: ["ProgramFailed", "ProgramStarted"] };
   const path = `/webhooks/${(await cell.post<{ id: string }>("/webhooks", target)).id}`;
-  const { page, faults } = await openPage(browser, `http://127.0.0.1:${service.port}/console${path}`);
+  const page = await open(t, `/console${path}`);
   await page.getByRole("button", { name: "Edit" }).click();
   await page.getByLabel("Retries").fill("7");
   await cell.patch(path, { url: "http://127.0.0.1:9/new", enabled: false, subscribed_events: ["ProgramCancelled"] });
@@ -95,17 +97,12 @@ t.test("webhook form: what somebody else changed meanwhile stays", inBrowser, as
   const settings = await settingsAt(cell, path);
   t.match(settings, { name: "MES", url: "http://127.0.0.1:9/new", enabled: false, max_retries: 7 });
   t.same(settings.subscribed_events, ["ProgramCancelled"]);
-  t.same(faults, []);
-  await page.context().close();
-});
+}
 
-t.test("webhook form: the secret is stored as it was typed", inBrowser, async (t) => {
-  const browser = await startBrowser(t);
-  const service = await ServiceProcess.startFor(t);
+async function keepSecret(t: Test, open: OpenPage): Promise<void> {
   const secret = " a secret ";
-  const receiver = await startReceiver();
-  t.teardown(() => receiver.close());
-  const { page, faults } = await openPage(browser, `http://127.0.0.1:${service.port}/console/webhooks`);
+  const receiver = await receiverFor(t);
+  const page = await open(t, "/console/webhooks");
   await page.getByRole("button", { name: "New webhook" }).click();
   await fillIn(page, { Name: "MES", Address: receiver.url, Secret: secret }, {});
   await page.getByRole("button", { name: "Create" }).click();
@@ -121,17 +118,11 @@ t.test("webhook form: the secret is stored as it was typed", inBrowser, async (t
   await receiver.received(2);
   const both = receiver.requests[1] as ReceivedRequest;
   for (const one of [secret, "another"]) verifyWebhook({ secret: one, headers: both.headers, body: both.body });
-  t.same(faults, []);
-  await page.context().close();
-});
+}
 
-t.test("webhook form: headers are added, kept and replaced", inBrowser, async (t) => {
-  const browser = await startBrowser(t);
-  const { service, cell } = await ConsoleCell.startFor(t);
-  const receiver = await startReceiver();
-  t.teardown(() => receiver.close());
-  const url = `http://127.0.0.1:${service.port}/console/webhooks`;
-  const { page, faults } = await openPage(browser, url, {}, [/a status of 422/]);
+async function changeHeaders(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const receiver = await receiverFor(t);
+  const page = await open(t, "/console/webhooks");
   const button = (name: string) => page.getByRole("button", { name, exact: true });
   const namesAt = async (path: string) => (await cell.get<{ header_names: string[] }>(path)).header_names;
 
@@ -188,14 +179,10 @@ t.test("webhook form: headers are added, kept and replaced", inBrowser, async (t
   await page.getByLabel("Replace them all").check();
   await save(page);
   t.same(await namesAt(path), [], "by none");
-  t.same(faults, []);
-  await page.context().close();
-});
+}
 
-t.test("webhook form: Ed25519 needs no secret, and its public key is there to copy", inBrowser, async (t) => {
-  const browser = await startBrowser(t);
-  const { service, cell } = await ConsoleCell.startFor(t);
-  const { page, faults } = await openPage(browser, `http://127.0.0.1:${service.port}/console/webhooks`);
+async function chooseSigning(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const page = await open(t, "/console/webhooks");
   const secret = page.getByLabel("Secret (empty: not signed)");
   const publicKey = page.getByLabel("Public key for the receiver");
   const signingAt = async (path: string) => {
@@ -236,9 +223,7 @@ t.test("webhook form: Ed25519 needs no secret, and its public key is there to co
   await save(page);
   // It goes on to sign for X-Service-Signature. The page reads the webhook again once the form is gone.
   await page.locator(".fact-list dd", { hasText: "with Ed25519 and with a secret" }).waitFor();
-  t.same(faults, []);
-  await page.context().close();
-});
+}
 
 async function fillRow(page: Page, number: number, name: string, value: string): Promise<void> {
   await page.getByLabel(`Header ${number}`, { exact: true }).fill(name);

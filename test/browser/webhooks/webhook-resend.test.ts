@@ -1,22 +1,25 @@
 import type { Page } from "playwright-core";
-import t from "tap";
-import { inBrowser, openPage, startBrowser } from "../../helpers/browser/console-browser.js";
-import { ConsoleCell } from "../../helpers/browser/console-cell.js";
-import { startReceiver } from "../../helpers/webhooks/receiver.js";
+import t, { type Test } from "tap";
+import { inBrowser, type OpenPage } from "../../helpers/browser/console-browser.js";
+import { type ConsoleCell, startConsole } from "../../helpers/browser/console-cell.js";
+import { receiverFor } from "../../helpers/webhooks/receiver.js";
 
-t.test("webhook page: what failed is sent again", inBrowser, async (t) => {
-  const browser = await startBrowser(t);
-  const { service, cell } = await ConsoleCell.startFor(t);
+t.test("resends on the page of a webhook", inBrowser, async (t) => {
+  const { cell, open } = await startConsole(t, [/a status of (404|409|422) .*resend/]);
+  t.test("what failed is sent again", (t) => sendAgain(t, cell, open));
+  t.test("a resend that runs is seen again, and cancelled", (t) => seeRunning(t, cell, open));
+});
+
+async function sendAgain(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
   let status = 503;
-  const receiver = await startReceiver((_, response) => response.writeHead(status).end());
-  t.teardown(() => receiver.close());
+  const receiver = await receiverFor(t, (_, response) => response.writeHead(status).end());
   const { id } = await cell.post<{ id: string }>("/webhooks", {
     ...{ name: "MES", url: receiver.url, subscribed_events: ["ProgramFailed"] },
   });
   await cell.post(`/webhooks/${id}/test`, {});
   status = 204;
-  const url = `http://127.0.0.1:${service.port}/console/webhooks/${id}`;
-  const { page, faults } = await openPage(browser, url, {}, [/a status of 422 .*resend/]);
+  const url = `/console/webhooks/${id}`;
+  const page = await open(t, url);
   await page.getByText("0 delivered, 1 failed").waitFor();
   await page.getByText("the receiver answered 503").first().waitFor();
   const lastSuccess = page.locator(".fact-list div", { hasText: "Last success" });
@@ -28,21 +31,16 @@ t.test("webhook page: what failed is sent again", inBrowser, async (t) => {
   await lastSuccess.locator("time").waitFor();
   await resend(page);
   await page.getByText(/at least one delivery matches/).waitFor();
-  t.same(faults, []);
-  await page.context().close();
-});
+}
 
-t.test("webhook page: a resend that runs is seen again, and cancelled", inBrowser, async (t) => {
-  const browser = await startBrowser(t);
-  const { service, cell } = await ConsoleCell.startFor(t);
-  const receiver = await startReceiver((_, response) => response.writeHead(503).end());
-  t.teardown(() => receiver.close());
+async function seeRunning(t: Test, cell: ConsoleCell, open: OpenPage): Promise<void> {
+  const receiver = await receiverFor(t, (_, response) => response.writeHead(503).end());
   const target = { name: "MES", url: receiver.url, subscribed_events: ["ProgramFailed"] };
   const path = `/webhooks/${(await cell.post<{ id: string }>("/webhooks", target)).id}`;
   // At one in a second, the resend outlasts the test.
   for (let test = 0; test < 100; test++) await cell.post(`${path}/test`, {});
-  const url = `http://127.0.0.1:${service.port}/console${path}`;
-  const { page, faults } = await openPage(browser, url, {}, [/a status of (404|409) .*resend/]);
+  const url = `/console${path}`;
+  const page = await open(t, url);
   await page.getByRole("button", { name: "Resend", exact: true }).waitFor();
   // By another client: this page does not know of it.
   const slow = { since: new Date(Date.now() - 3_600_000).toISOString(), per_second: 1 };
@@ -64,9 +62,7 @@ t.test("webhook page: a resend that runs is seen again, and cancelled", inBrowse
   await page.goto(`${url}?resend=${id.slice(0, -1)}${id.endsWith("0") ? 1 : 0}`);
   await page.locator("p.fault", { hasText: /resend/i }).waitFor();
   t.ok(await page.getByRole("button", { name: "Resend", exact: true }).isEnabled(), "one that there is not");
-  t.same(faults, []);
-  await page.context().close();
-});
+}
 
 /** Asks for what failed. */
 async function resend(page: Page, span = "the last hour"): Promise<void> {

@@ -18,14 +18,8 @@ export const IN_3D = ["--use-angle=swiftshader", "--enable-unsafe-swiftshader"];
 /** How long the page may take for what it is expected to do. A page that does it later is wrong, not slow. */
 const WAIT_MS = 60_000;
 
-export interface ConsolePage {
-  page: Page;
-  /** What must not happen: errors in the browser's log, exceptions, requests to elsewhere. Empty at the end of each test. */
-  faults: string[];
-}
-
-/** The page of what is at `path`, such as `/console/runs`. */
-export type OpenPage = (path: string, options?: BrowserContextOptions) => Promise<ConsolePage>;
+/** The page of what is at `path`, such as `/console/runs`. The test's end closes it. */
+export type OpenPage = (t: Test, path: string, options?: BrowserContextOptions) => Promise<Page>;
 
 /** One browser for a file of tests. @param more arguments of Chromium, such as `IN_3D` */
 export async function startBrowser(t: Test, more: readonly string[] = []): Promise<Browser> {
@@ -37,15 +31,17 @@ export async function startBrowser(t: Test, more: readonly string[] = []): Promi
 }
 
 /**
- * Opens a page in a session of its own, and watches it. `page.goto` takes paths of the same origin, too.
+ * Opens a page in a session of its own until the test ends. The test fails if there were errors in the browser's log, exceptions, or requests
+ * to elsewhere. `page.goto` takes paths of the same origin, too.
  * @param expected errors in the browser's log that belong to the test
  */
 export async function openPage(
+  t: Test,
   browser: Browser,
   url: string,
   options: BrowserContextOptions = {},
   expected: readonly RegExp[] = [],
-): Promise<ConsolePage> {
+): Promise<Page> {
   const context = await browser.newContext({
     baseURL: url,
     viewport: { width: 1280, height: 900 },
@@ -55,6 +51,10 @@ export async function openPage(
   context.setDefaultTimeout(WAIT_MS);
   const page = await context.newPage();
   const faults: string[] = [];
+  t.teardown(async () => {
+    await context.close();
+    if (faults.length > 0) throw new Error(`${url}: ${faults.join("\n")}`);
+  });
   const { host } = new URL(url);
   page.on("console", (message) => {
     if (message.type() !== "error" && message.type() !== "warning") return;
@@ -67,7 +67,7 @@ export async function openPage(
     if (target.protocol !== "blob:" && target.host !== host) faults.push(`a request to ${target.href}`);
   });
   await page.goto(url);
-  return { page, faults };
+  return page;
 }
 
 /**

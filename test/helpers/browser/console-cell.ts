@@ -3,6 +3,7 @@ import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { frameBegin, frameLines, LINE_BYTES, nextId, seriesAppend } from "../link/link-messages.js";
 import { ServiceProcess } from "../process/service-process.js";
 import { until } from "../until.js";
+import { type OpenPage, openPage, startBrowser } from "./console-browser.js";
 
 export const PROGRAM = "01900000-0000-7000-8000-000000000001";
 export const PROGRAM_NAME = "Housing top";
@@ -30,6 +31,15 @@ export const check = (name: string, status: string, value: number, nominal = 10,
   ...{ name, status, value, nominal, delta: value - nominal, threshold, canonical_units: "mm" },
 });
 
+/** A browser, a service, and a cell whose results the pages show. @param expected as for `openPage` */
+export async function startConsole(t: Test, expected: readonly RegExp[] = [], more: readonly string[] = []) {
+  const browser = await startBrowser(t, more);
+  const { service, cell } = await ConsoleCell.startFor(t);
+  const open: OpenPage = (t, path, options) =>
+    openPage(t, browser, `http://127.0.0.1:${service.port}${path}`, options, expected);
+  return { browser, service, cell, open };
+}
+
 /** A cell that makes what a test wants to see on a page. */
 export class ConsoleCell {
   readonly #producer: ProducerClient;
@@ -43,14 +53,13 @@ export class ConsoleCell {
   /** With a service of its own. */
   static async startFor(t: Test): Promise<{ service: ServiceProcess; cell: ConsoleCell }> {
     const service = await ServiceProcess.startFor(t);
-    const cell = await ConsoleCell.start(service);
-    t.teardown(() => cell.close());
-    return { service, cell };
+    return { service, cell: await ConsoleCell.start(t, service) };
   }
 
   /** Connects, and declares a program of three steps. */
-  static async start(service: ServiceProcess): Promise<ConsoleCell> {
+  static async start(t: Test, service: ServiceProcess): Promise<ConsoleCell> {
     const cell = new ConsoleCell(service);
+    t.teardown(() => cell.close());
     await cell.#producer.welcomed();
     const steps = ["Scan face", "Sweep", "Park"].map((name, at) => ({
       ...{ type: ["capture_frame", "cl_sweep", "move_robot"][at], name, params: { speed: at } },
@@ -62,6 +71,13 @@ export class ConsoleCell {
   /** Sends one message, and waits until it is durable. */
   say(type: string, fields: object, payload?: Uint8Array): Promise<void> {
     return this.#producer.deliver({ type, ...fields }, payload);
+  }
+
+  /** Declares another program. @returns its id */
+  async putProgram(name: string, steps: readonly object[] = [{ type: "wait", name: "wait" }]): Promise<string> {
+    const id = nextId();
+    await this.say("program.put", { program: { id, name, status: "active", steps } });
+    return id;
   }
 
   /** Makes a run. Messages without a capture go out one after the other, and are acknowledged together. @returns its id */

@@ -1,9 +1,10 @@
+import type { Test } from "tap";
 import type { Planes } from "../../../core/capture/capture.js";
 import type { Defect } from "../../../core/run/quality.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { batchPayload, type Capture } from "../../../workers/demo-cell/steps/capture.js";
 import { nextId } from "../link/link-messages.js";
-import type { ServiceProcess } from "../process/service-process.js";
+import { ServiceProcess } from "../process/service-process.js";
 import { until } from "../until.js";
 
 const PROGRAM = "01900000-0000-7000-8000-0000000000f4";
@@ -69,12 +70,15 @@ export class FrameCell {
     this.#producer = new ProducerClient({ address: { path: service.cellSocketPath }, producer: "frame-cell" });
   }
 
-  static async start(service: ServiceProcess): Promise<FrameCell> {
+  /** With a service of its own. */
+  static async startFor(t: Test): Promise<{ service: ServiceProcess; cell: FrameCell }> {
+    const service = await ServiceProcess.startFor(t);
     const cell = new FrameCell(service);
+    t.teardown(() => cell.close());
     await cell.#producer.welcomed();
     const steps = [{ type: "capture_frame", name: "Scan face" }];
     await cell.say("program.put", { program: { id: PROGRAM, name: "Faces", status: "active", steps } });
-    return cell;
+    return { service, cell };
   }
 
   say(type: string, fields: object, payload?: Uint8Array): Promise<void> {
