@@ -8,6 +8,8 @@ type Vertices = readonly number[][];
 
 /** The middle of the frame, in mm. */
 const MIDDLE = [-10 + 149.5 * SMALL.xPitchMm, 5 + 99.5 * SMALL.yPitchMm] as const;
+/** Two columns, in few pixels: without a graphics card the processor draws each of them. */
+const VIEWPORT = { width: 1_130, height: 600 };
 /** The colour of points that the filter removed, and of those that it kept. */
 const REMOVED = [255, 96, 64];
 const KEPT = [112, 124, 134];
@@ -16,7 +18,8 @@ t.test("the views and colours of the cloud", inBrowser, async (t) => {
   const { service, cell } = await FrameCell.startFor(t);
   const { frameId } = await cell.take("SN-1", madeCapture(SMALL, withOutliers));
   const browser = await startBrowser(t, IN_3D);
-  const page = await openPage(t, browser, `http://127.0.0.1:${service.port}/console/frames/${frameId}`);
+  const url = `http://127.0.0.1:${service.port}/console/frames/${frameId}`;
+  const page = await openPage(t, browser, url, { viewport: VIEWPORT });
   const view = new FrameView(page);
   const verticesOf = async (format: string): Promise<Vertices> =>
     readPly(await cell.bytes(`/sensor/frames/${frameId}/file.${format}`)).vertices;
@@ -190,7 +193,7 @@ async function showRemoved(
   t.same(uncoloured, [], "the flying points have the colour");
   // A point has 5 x 5 pixels.
   t.ok(removed <= 25 * (raw.length - filtered.length), `${removed} pixels: no other points have it`);
-  t.ok(kept > 100 * removed, `${kept} pixels show points that were kept`);
+  t.ok(kept > 30 * removed, `${kept} pixels show points that were kept`);
 
   await page.getByLabel("Coloured by").selectOption("height");
   await page.getByText(/^[\d,]+ points$/).waitFor();
