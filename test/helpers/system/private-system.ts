@@ -52,6 +52,8 @@ ip link set lo up
 rm -rf "$root"/etc/systemd/system/*.wants
 # Images for containers forbid by this file that packages start their services.
 rm -f "$root/usr/sbin/policy-rc.d"
+# No index of all manual pages with each change of a package.
+rm -f "$root/var/lib/man-db/auto-update"
 for name in ${MASKED.join(" ")}; do ln -sf /dev/null "$root/etc/systemd/system/systemd-$name.service"; done
 printf '[Unit]\\nRequires=sysinit.target\\nAfter=sysinit.target\\n' >"$root/etc/systemd/system/private.target"
 export container=private
