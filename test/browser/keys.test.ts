@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Page } from "playwright-core";
 import t, { type Test } from "tap";
 import { axeFindings, inBrowser, openPage, startBrowser } from "../helpers/browser/console-browser.js";
-import { ConsoleCell } from "../helpers/browser/console-cell.js";
+import { ConsoleCell, check, PROGRAM } from "../helpers/browser/console-cell.js";
 import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
 import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
 
@@ -20,7 +20,7 @@ t.test("where keys are needed the page asks for one, keeps it in the tab, and fo
   const key = await makeKey(file, "read");
   const service = await ServiceProcess.startFor(t, { args: ["serve", "--api-keys", file] });
   const cell = await ConsoleCell.start(t, service);
-  const runId = await cell.play({ withCaptures: true, end: "none" });
+  const runId = await cell.play({ withCaptures: true, end: "none", checks: [check("depth", "passed", 10)] });
   await cell.say("run.finish", { id: runId });
   const url = `http://127.0.0.1:${service.port}/console/webhooks`;
   const page = await openPage(t, browser, url, {}, [/\b40[134]\b/]);
@@ -46,6 +46,7 @@ t.test("where keys are needed the page asks for one, keeps it in the tab, and fo
   await page.getByText("Nobody is told of events.").waitFor();
 
   await readRun(t, page, `http://127.0.0.1:${service.port}/runs/${runId}`, key);
+  await saveExport(t, page, `http://127.0.0.1:${service.port}/`, key);
   await page.goto(url);
 
   await page.getByRole("button", { name: "New webhook" }).click();
@@ -85,4 +86,25 @@ async function readRun(t: Test, page: Page, runUrl: string, key: string): Promis
   t.equal(readFileSync(await (await saving).path(), "utf8"), await answer.text());
   await page.locator(".files-table td a").first().click();
   await page.waitForSelector("canvas[data-painted]");
+}
+
+/** An export may have gigabytes, so it goes straight into a file. The page's own file system stands for the viewer's disk. */
+async function saveExport(t: Test, page: Page, url: string, key: string): Promise<void> {
+  const path = `programs/${PROGRAM}/checks.ndjson`;
+  const expected = await (await fetch(`${url}${path}`, { headers: { Authorization: `Bearer ${key}` } })).text();
+  t.match(expected, /"name":"depth"/);
+  await page.goto(`${url}console/programs/${PROGRAM}`);
+  const file = (name: string) =>
+    `navigator.storage.getDirectory().then((folder) => folder.getFileHandle(${name}, { create: true }))`;
+  await page.evaluate(`window.showSaveFilePicker = ({ suggestedName }) => ${file("suggestedName")}`);
+  await page.getByRole("button", { name: "NDJSON" }).click();
+  const saved = `${file('"checks.ndjson"')}.then((one) => one.getFile()).then((one) => one.text())`;
+  await page.waitForFunction(`${saved}.then((text) => text.length > 0)`);
+  t.equal(await page.evaluate<string>(saved), expected);
+  await page.getByRole("button", { name: "NDJSON" }).waitFor();
+
+  await page.evaluate(`window.showSaveFilePicker = async () => { throw new DOMException("", "AbortError"); }`);
+  await page.getByRole("button", { name: "CSV" }).click();
+  await page.getByRole("button", { name: "CSV" }).waitFor();
+  t.equal(await page.getByRole("alert").count(), 0, "no file is wanted");
 }

@@ -1,7 +1,7 @@
 import { Fragment } from "preact";
 import { queryOf } from "../../data/api.js";
+import { Download } from "../../downloads/download.js";
 import { setQuery } from "../../router.js";
-import { Download } from "../../ui/download.js";
 import { TimeInput } from "../../ui/time-input.js";
 import type { QualityQuery } from "./read-quality.js";
 
@@ -48,7 +48,7 @@ export function ChecksExport({ path, query }: { path: string; query: QualityQuer
       {query.check === "" ? "All checks" : "This check"} of these runs, one row each, as a file:{" "}
       {FORMATS.map(([format, name]) => (
         <Fragment key={format}>
-          <Download path={`${path}/checks.${format}${queryOf({ ...query })}`} name={`checks.${format}`}>
+          <Download path={`${path}/checks.${format}${queryOf({ ...query })}`} name={`checks.${format}`} isLarge>
             {name}
           </Download>{" "}
         </Fragment>

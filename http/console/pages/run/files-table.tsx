@@ -1,9 +1,12 @@
 import type { Run, RunFile } from "../../data/api.js";
 import { bytes } from "../../data/units.js";
+import { Download } from "../../downloads/download.js";
 import { pageHref } from "../../router.js";
-import { Download } from "../../ui/download.js";
 import { Section, Text, Time } from "../../ui/values.js";
 import { HeadRow, VirtualTable } from "../../ui/virtual-rows.js";
+
+/** The page reads smaller ones into its memory. */
+const LARGE_BYTES = 64 * 1024 * 1024;
 
 export function FilesTable({ run }: { run: Run }) {
   const files = run.files ?? [];
@@ -31,7 +34,12 @@ function FileRow({ file, run }: { file: RunFile; run: Run }) {
         {removedAt ? (
           <Text of={name} />
         ) : (
-          <Download path={`/runs/${run.id}/files/${encodeURIComponent(name)}`} name={name} isAtHub={Boolean(run.cell)}>
+          <Download
+            path={`/runs/${run.id}/files/${encodeURIComponent(name)}`}
+            name={name}
+            isAtHub={Boolean(run.cell)}
+            isLarge={(file.size_in_bytes ?? 0) > LARGE_BYTES}
+          >
             <Text of={name} />
           </Download>
         )}

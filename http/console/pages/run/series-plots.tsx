@@ -1,8 +1,8 @@
 import { useEffect, useRef } from "preact/hooks";
 import { apiFetch, type Run, type RunFile } from "../../data/api.js";
 import { useResource } from "../../data/resource.js";
+import { Download } from "../../downloads/download.js";
 import { drawLines } from "../../ui/charts/line-plot.js";
-import { Download } from "../../ui/download.js";
 import { Loaded } from "../../ui/states.js";
 import { Section, Text } from "../../ui/values.js";
 import { parseSeries, type Series } from "./parse-series.js";
