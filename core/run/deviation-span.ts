@@ -1,7 +1,8 @@
-/** The numbers of a check that a bar shows. */
+/** The numbers of a check. */
 interface Measured {
   readonly value?: number | null;
   readonly nominal?: number | null;
+  readonly delta?: number | null;
   readonly threshold?: number | null;
 }
 
@@ -13,6 +14,12 @@ export interface DeviationSpan {
   value: number;
   /** The value lies beyond the bar's end. */
   isBeyond: boolean;
+}
+
+/** How far the value is from the nominal one: what the producer says, else their difference. Undefined without these numbers. */
+export function deviationOf({ value, nominal, delta }: Measured): number | undefined {
+  if (delta !== null && delta !== undefined) return delta;
+  return value == null || nominal == null ? undefined : value - nominal;
 }
 
 /**

@@ -27,9 +27,11 @@ async function fill(cell: ConsoleCell, receiverUrl: string): Promise<Shown> {
     checks: [check("depth", "passed", 10.01)],
     withCaptures: true,
   });
+  // The producer does not say by how much it deviates.
+  const deep = { ...check("depth", "failed", 10.0762), delta: null };
   const failed = await cell.play({
     serialNumber: "SN-1",
-    checks: [check("width", "passed", 9.99), check("depth", "failed", 10.0762), check("angle", "not_evaluated", 10)],
+    checks: [check("width", "passed", 9.99), deep, check("angle", "not_evaluated", 10)],
     defects: () => [{ type: "dent", description: "0.3 mm deep", severity: "major", confidence: 0.9 }],
     events: [{ event_type: "part_loaded", data: { fixture: "F1" } }],
     message: "1 of 3 checks failed",
@@ -306,6 +308,9 @@ async function sortChecks(t: Test, open: OpenPage, runId: string): Promise<void>
   await page.getByRole("button", { name: "Check", exact: true }).click();
   t.same(await names(), ["angle", "depth", "width"]);
   t.match(page.url(), /sort=name/);
+  await page.getByRole("button", { name: "Deviation" }).click();
+  t.same(await names(), ["width", "angle", "depth"]);
+  await page.getByRole("button", { name: "Check", exact: true }).click();
   await page.getByText("in", { exact: true }).click();
   await page.getByText((10.0762 / 25.4).toFixed(5)).waitFor();
   await page.reload();

@@ -61,7 +61,7 @@ async function showCharts(t: Test, cell: ConsoleCell, open: OpenPage): Promise<v
   const runIds: string[] = [];
   for (const [at, value] of VALUES.entries()) {
     const status = at === 7 ? "failed" : at === 2 ? "warning" : "passed";
-    const checks = [check(NAME, status, value), check("other", "passed", 10)];
+    const checks = [check(NAME, status, value), check("other", "passed", 10 + at / 1e6)];
     runIds.push(await cell.play({ programId, serialNumber: `SN-${at}`, checks }));
   }
   const page = await open(t, `/console/programs/${programId}`);
@@ -110,6 +110,10 @@ async function showCharts(t: Test, cell: ConsoleCell, open: OpenPage): Promise<v
     t.equal(await overflowPx(page), 0, `${width} px`);
   }
   t.equal(await page.evaluate("window.attacked"), undefined);
+  await page.goto(`/console/programs/${programId}?check=other`);
+  await chart(page, "Histogram").waitFor();
+  t.equal(await shown("Mean"), "10.0000 mm");
+  t.equal(await shown("Standard deviation"), "0.00000361 mm", "a small spread has figures, too");
 }
 
 /** Limits by the textbook, from the values themselves. */

@@ -1,4 +1,4 @@
-import { deviationSpan } from "../../../core/run/deviation-span.js";
+import { deviationOf, deviationSpan } from "../../../core/run/deviation-span.js";
 import type { CheckStatus, QualityCheck } from "../../../core/run/quality.js";
 import type { RunState } from "../../../core/run/run-state.js";
 import { fixed, plain, shown, signed } from "./page-text.js";
@@ -52,7 +52,7 @@ function row(check: QualityCheck): string {
   return (
     `<tr><td class="status-${status}">${wordOf(status)}</td><th scope="row">${shown(name)}${note}</th><td>${bar(check)}</td>` +
     `<td class="number">${shownValue}${isLength && hasNumber ? " mm" : ""}</td><td class="number">${number(nominal)}</td>` +
-    `<td class="number">${signed(number(check.delta))}</td><td class="number">${allowed && sign + allowed}</td></tr>\n`
+    `<td class="number">${signed(number(deviationOf(check)))}</td><td class="number">${allowed && sign + allowed}</td></tr>\n`
   );
 }
 

@@ -8,7 +8,7 @@ import { Histogram } from "../../ui/charts/histogram.js";
 import { Empty } from "../../ui/states.js";
 import { Time, unitOf } from "../../ui/values.js";
 import { indexText } from "./check-list.js";
-import { type CheckStatistics, isLength, numberTextOf, specificationLines } from "./check-numbers.js";
+import { type CheckStatistics, isLength, numberTextOf, specificationLines, spreadText } from "./check-numbers.js";
 import { ControlChart } from "./control-chart.js";
 import type { MeasuredCheck, ProgramQuality } from "./read-quality.js";
 
@@ -38,8 +38,8 @@ export function CheckCharts({ quality: { statistics, newest } }: { quality: Prog
 function Figures({ check }: { check: CheckStatistics }) {
   const text = numberTextOf(check);
   const unit = unitOf(isLength(check));
-  const figures = (names: Readonly<Record<string, number | null>>) =>
-    Object.entries(names).map(([name, value]) => [name, value === null ? "–" : `${text(value)} ${unit}`] as const);
+  const figures = (names: Readonly<Record<string, number | null>>, textOf = text) =>
+    Object.entries(names).map(([name, value]) => [name, value === null ? "–" : `${textOf(value)} ${unit}`] as const);
   // A warning passes, in the outcome of a run too.
   const passed = check.passed + check.warning;
   const all = [
@@ -50,9 +50,9 @@ function Figures({ check }: { check: CheckStatistics }) {
     ["Cpk", indexText(check.cpk)],
     ["Pp", indexText(check.pp)],
     ["Ppk", indexText(check.ppk)],
+    ...figures({ Mean: check.mean }),
+    ...figures({ "Standard deviation": check.standard_deviation }, (spread) => spreadText(check, spread)),
     ...figures({
-      Mean: check.mean,
-      "Standard deviation": check.standard_deviation,
       Minimum: check.minimum,
       Maximum: check.maximum,
       Median: check.median,

@@ -1,7 +1,7 @@
 /** The numbers of a check as the charts name and write them. */
 
 import type { Statistics } from "../../data/api.js";
-import { lengthDecimals } from "../../data/units.js";
+import { fixed, inUnit, lengthDecimals, plain } from "../../data/units.js";
 import type { PlotLine } from "../../ui/charts/plot.js";
 import { checkNumber } from "../../ui/values.js";
 
@@ -15,6 +15,14 @@ export function numberTextOf(check: CheckStatistics): (value: number) => string 
   const { nominal, upper_limit: upper } = check;
   const decimals = lengthDecimals(nominal === null || upper === null ? null : upper - nominal);
   return (value) => checkNumber(value, isLength(check), decimals);
+}
+
+/** With three significant figures: a small spread has none left in the decimals of the values. */
+export function spreadText(check: CheckStatistics, spread: number): string {
+  const shown = isLength(check) ? inUnit(spread) : spread;
+  // Smaller and larger ones are written with an exponent.
+  if (!(shown >= 1e-9 && shown < 1e9)) return plain(shown);
+  return fixed(shown, Math.max(0, 2 - Math.floor(Math.log10(shown))));
 }
 
 /** The limits of the specification, the lower one first, and the nominal value. */

@@ -1,3 +1,4 @@
+import { deviationOf } from "../../../../core/run/deviation-span.js";
 import type { Check, Defect, Run } from "../../data/api.js";
 import { inUnit, lengthDecimals, plain, signed } from "../../data/units.js";
 import { place, setQuery } from "../../router.js";
@@ -31,7 +32,7 @@ function sortValue(check: Check, key: SortKey): number | string {
   if (key === "status") return STATUS_ORDER.indexOf(check.status);
   if (key === "name") return check.name;
   if (key === "share") return -shareOf(check);
-  return check[key] ?? Number.POSITIVE_INFINITY;
+  return (key === "delta" ? deviationOf(check) : check[key]) ?? Number.POSITIVE_INFINITY;
 }
 
 /** Failed ones first unless another column is asked for; within equal ones, the order in which they were reported. */
@@ -180,7 +181,7 @@ function CheckRow({ check, href }: PlacedCheck) {
   const isLength = check.canonical_units === "mm";
   const decimals = lengthDecimals(check.threshold);
   const number = (value: number | null | undefined) => checkNumber(value, isLength, decimals);
-  const delta = check.delta;
+  const deviation = deviationOf(check);
   const nominal = number(check.nominal);
   const allowed = number(check.threshold);
   const isMissing = check.value == null && nominal + allowed !== "" && isLength;
@@ -205,7 +206,9 @@ function CheckRow({ check, href }: PlacedCheck) {
         <span class="unit">{isMissing || check.value != null ? unitOf(isLength) : ""}</span>
       </td>
       <td class="number wide-only">{nominal}</td>
-      <td class="number wide-only">{delta == null ? "" : isLength ? signed(inUnit(delta), decimals) : plain(delta)}</td>
+      <td class="number wide-only">
+        {deviation === undefined ? "" : isLength ? signed(inUnit(deviation), decimals) : plain(deviation)}
+      </td>
       <td class="number">
         <span class="narrow-only">{nominal} </span>
         <span class="nowrap">{allowed === "" ? "" : `${nominal === "" ? "≥" : "±"} ${allowed}`}</span>
