@@ -56,11 +56,16 @@ export function parseTimeUs(text: string): number | undefined {
  * @param rounding of a bound between two microseconds: down for a lower bound, up for an upper one
  */
 export function parseTimeBoundUs(text: string, rounding: "down" | "up"): number | undefined {
+  const timeUs = parseAnyTimeUs(text, rounding);
+  return timeUs === undefined ? undefined : Math.min(Math.max(timeUs, 0), TIME_LIMIT_US);
+}
+
+/** As `parseTimeBoundUs`, without limits: tells which of two bounds is before the other. Far from 1970 it is not exact to the microsecond. */
+export function parseAnyTimeUs(text: string, rounding: "down" | "up"): number | undefined {
   const leapUs = readLeapSecondUs(text);
   const readUs = leapUs ?? readTimeUs(text);
   const isBetween = leapUs === undefined && isBetweenMicroseconds(text);
-  const timeUs = readUs !== undefined && rounding === "up" && isBetween ? readUs + 1 : readUs;
-  return timeUs === undefined ? undefined : Math.min(Math.max(timeUs, 0), TIME_LIMIT_US);
+  return readUs !== undefined && rounding === "up" && isBetween ? readUs + 1 : readUs;
 }
 
 function isBetweenMicroseconds(text: string): boolean {

@@ -160,8 +160,9 @@ function operation(route: Route): JsonSchema {
         schema,
       })),
       ...Object.entries(route.query).map(([name, { description, ...schema }]) => {
-        // Not a keyword of JSON Schema: the parser of the value uses it.
+        // No keywords of JSON Schema: the parser of the value uses them.
         if ("isUpperBound" in schema) delete schema.isUpperBound;
+        if ("notBefore" in schema) delete schema.notBefore;
         return { name, in: "query", required: false, description, schema };
       }),
       ...Object.entries(route.headers ?? {}).map(([name, { description, schema }]) => ({

@@ -1,6 +1,6 @@
 import { canonicalUuid } from "../../core/identifiers.js";
 import { ServiceError } from "../../core/service-errors.js";
-import { parseTimeBoundUs } from "../../core/timestamps.js";
+import { parseAnyTimeUs, parseTimeBoundUs } from "../../core/timestamps.js";
 
 /** A query parameter as a JSON Schema: one of five kinds. */
 export type QueryParameter =
@@ -17,6 +17,8 @@ export type QueryParameter =
       readonly description: string;
       /** An upper bound is rounded up to the next microsecond, a lower bound down. */
       readonly isUpperBound?: true;
+      /** Another parameter: this time may not be before that one. */
+      readonly notBefore?: string;
     }
   /** Texts: the parameter may be repeated. */
   | { readonly type: "array"; readonly items: { readonly type: "string" }; readonly description: string }
@@ -45,10 +47,18 @@ const SHOWN_CHARACTERS = 200;
 /** How often a list may be given. */
 const MOST_TEXTS = 100;
 
-function invalid(field: string, value: string | string[], allowed: string): ServiceError {
-  const shorten = (text: string) => (text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text);
+function shorten(text: string): string {
+  return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text;
+}
+
+function invalid(
+  field: string,
+  value: string | string[],
+  allowed: string,
+  message = `query parameter ${field} must be ${allowed}`,
+): ServiceError {
   const shown = typeof value === "string" ? shorten(value) : value.slice(0, 10).map(shorten);
-  return new ServiceError("invalid_parameter", `query parameter ${field} must be ${allowed}`, {
+  return new ServiceError("invalid_parameter", message, {
     field,
     in: "query",
     value: shown,
@@ -87,6 +97,7 @@ export function parseQuery<Parameters extends QueryParameters>(
     else if (values.length > 1) throw invalid(name, values, "given at most once");
     else parsed[name] = parseValue(name, parameter, values[0] as string);
   }
+  if (raw !== undefined) assertOrder(declared, raw);
   return parsed as QueryValues<Parameters>;
 }
 
@@ -145,10 +156,26 @@ function parseInteger(name: string, parameter: { minimum: number; maximum: numbe
   return value;
 }
 
+/** Refuses times that are not in order, also those which the service takes for the first or the last one that it knows. */
+function assertOrder(declared: QueryParameters, raw: ReadonlyMap<string, readonly string[]>): void {
+  for (const name in declared) {
+    const parameter = declared[name] as QueryParameter;
+    if (!("notBefore" in parameter)) continue;
+    const [first = "", last = ""] = [parameter.notBefore, name].map((one) => decode(raw.get(one)?.[0] ?? ""));
+    const [firstUs, lastUs] = [first, last].map((text) => parseAnyTimeUs(withPlus(text), "up"));
+    if (firstUs === undefined || lastUs === undefined || lastUs >= firstUs) continue;
+    const allowed = `${shorten(first)} or later, as ${parameter.notBefore} says`;
+    throw invalid(name, last, allowed, `${name} is before ${parameter.notBefore}`);
+  }
+}
+
+/** A plus sign that was not percent-encoded arrives as a space. A time has no other space at this place. */
+function withPlus(text: string): string {
+  return text.replace(/^(.{16,}) (\d{2}:?\d{2})$/, "$1+$2");
+}
+
 function parseDateTime(name: string, isUpperBound: boolean, text: string): number {
-  // A plus sign that was not percent-encoded arrives as a space. A time has no other space at this place.
-  const time = text.replace(/^(.{16,}) (\d{2}:?\d{2})$/, "$1+$2");
-  const timeUs = parseTimeBoundUs(time, isUpperBound ? "up" : "down");
+  const timeUs = parseTimeBoundUs(withPlus(text), isUpperBound ? "up" : "down");
   if (timeUs === undefined) throw invalid(name, text, "an ISO 8601 date-time such as 2026-01-31T12:00:00.000000Z");
   return timeUs;
 }

@@ -1,11 +1,11 @@
-import { ServiceError, unknownId } from "../../../core/service-errors.js";
-import { formatTimeUs } from "../../../core/timestamps.js";
+import { unknownId } from "../../../core/service-errors.js";
 import type { FindingQuery } from "../../../storage/findings/finding-query.js";
 import type { View } from "../../../storage/view/view.js";
 import { CSV_HEAD } from "../../../workers/artefacts/findings/check-rows.js";
 import type { AqdefStart, ChecksFormat } from "../../../workers/artefacts/findings/checks-export.js";
 import { type ProgramStatistics, type StatisticsQuestion, tooManyNames } from "../../documents/program-statistics.js";
 import { checksReply } from "../../downloads/checks-download.js";
+import type { PieceRequest } from "../../downloads/generated-stream.js";
 import { ENCODING_HEADER, NAME_HEADER } from "../../openapi/documented-headers.js";
 import { accepts } from "../../replies/accepted-coding.js";
 import { defineRoute, type HandlerRequest, type Route } from "../../requests/route.js";
@@ -25,6 +25,7 @@ const QUERY = {
     type: "string",
     format: "date-time",
     isUpperBound: true,
+    notBefore: "completed_since",
     description: "Only runs whose `completed_at` is before this time. It may not be before `completed_since`.",
   },
   serial_number: SERIAL_NUMBER,
@@ -42,8 +43,8 @@ export function statisticsRoutes(view: View, statistics: ProgramStatistics): Rou
       tag: TAG,
       summary: "How a program's checks are doing: yield, capability, histogram and trend of each, and its defects.",
       description:
-        "Of the runs that have ended, in the order in which they did. A deleted program keeps its statistics. The same store always " +
-        "gives the same answer. It is kept until another run of the program ends.",
+        "Of the runs that have ended, in the order of their `completed_at`. At a hub these are the runs of all cells. A deleted program " +
+        "keeps its statistics. The same store always gives the same answer. It is kept until another run of the program ends.",
       pathParameters: { program_id: PROGRAM_ID },
       query: QUERY,
       responses: { 200: jsonResponse("ProgramStatisticsResponse", "The statistics.") },
@@ -54,7 +55,7 @@ export function statisticsRoutes(view: View, statistics: ProgramStatistics): Rou
 }
 
 const ROWS =
-  "One row for each check of the completed runs, in the order in which they ended: run_id, serial_number, revision, completed_at, " +
+  "One row for each check of the completed runs, in the order of their `completed_at`, at a hub those of all cells: run_id, serial_number, revision, completed_at, " +
   "name, status, value, nominal, delta, threshold, units, message.";
 
 /** The answer is sent while it is made, so it has no Content-Length and no ranges. */
@@ -105,7 +106,9 @@ function exportRoute(format: ChecksFormat, view: View, statistics: ProgramStatis
       const gone = request.gone();
       const { make } = statistics;
       const programName = view.program(query.programId)?.program.document.name ?? "";
-      const start = format === "dfq" ? await aqdefStart(statistics, query, programName, gone) : PLAIN_STARTS[format];
+      const first = { signal: gone, isContinued: false };
+      await statistics.prepare(first);
+      const start = format === "dfq" ? await aqdefStart(statistics, query, programName, first) : PLAIN_STARTS[format];
       const isCompressed = accepts(request.header("accept-encoding"), "gzip");
       return checksReply({ make, query, format, contentType, ...start, isCompressed }, gone);
     },
@@ -122,29 +125,18 @@ async function aqdefStart(
   statistics: ProgramStatistics,
   query: FindingQuery,
   programName: string,
-  gone: AbortSignal,
+  request: PieceRequest,
 ): Promise<AqdefStart> {
-  const request = { signal: gone, isContinued: false };
-  await statistics.prepare(request);
   const start = await statistics.make("aqdefStart", { query, programName }, request);
   if (start.head === null) throw tooManyNames();
   return start;
 }
 
-/** @throws ServiceError program_not_found, invalid_parameter */
+/** @throws ServiceError program_not_found */
 function questionOf(view: View, { params, query }: HandlerRequest<typeof QUERY>): StatisticsQuestion {
   const programId = params.program_id as string;
   if (!view.cell.programs.everExisted(programId)) throw unknownId("program", programId);
   const { completed_since: sinceUs, completed_until: untilUs, serial_number, check } = query;
-  if (sinceUs !== undefined && untilUs !== undefined && untilUs < sinceUs) {
-    const since = formatTimeUs(sinceUs);
-    throw new ServiceError("invalid_parameter", "completed_until is before completed_since", {
-      field: "completed_until",
-      in: "query",
-      value: formatTimeUs(untilUs),
-      allowed: `${since} or later, as completed_since says`,
-    });
-  }
   return {
     programId,
     sinceUs: sinceUs ?? null,

@@ -65,6 +65,25 @@ t.test("filters: half-open time, serial number, check; an unknown check is an em
   t.match(asked, { completed_since: at(0), completed_until: null });
 });
 
+t.test("exports: half-open time, to the microsecond", async (t) => {
+  const { client } = await filled(t);
+  for (const path of EXPORTS) {
+    const target = path.replace("{program_id}", PROGRAM);
+    const whole = (await client.raw("GET", target)).body.toString();
+    const none = (await client.raw("GET", `${target}?serial_number=nobody`)).body.toString();
+    const has = async (query: string, expected: string) =>
+      t.equal((await client.raw("GET", `${target}?${query}`)).body.toString(), expected, `${target}?${query}`);
+    await has(`completed_since=${at(28)}`, whole);
+    await has(`completed_since=${at(28.000001)}`, none);
+    await has(`completed_until=${at(28)}`, none);
+    await has(`completed_until=${at(28.000001)}`, whole);
+    await has(`completed_since=${at(28)}&completed_until=${at(28.000001)}`, whole);
+    await has(`completed_since=${at(28)}&completed_until=${at(28)}`, none);
+    await has(`completed_since=${at(27.999)}&completed_until=${at(28.001)}`, whole);
+    await has("completed_since=0001-01-01T00:00:00Z&completed_until=9999-12-31T23:59:59Z", whole);
+  }
+});
+
 t.test("a deleted program keeps its statistics and exports", async (t) => {
   const { client } = await filled(t);
   t.match((await client.get(STATISTICS, of(GONE_PROGRAM))).runs, { completed: 0, failed: 1 });
@@ -96,6 +115,20 @@ t.test("bad input: 404 for an unknown program, 422 that names the field, for sta
     const reversed = { completed_since: at(9), completed_until: at(8) };
     const order = await client.refusal("get", path, 422, "invalid_parameter", of(PROGRAM, reversed));
     t.match(order.params, { field: "completed_until", value: at(8), allowed: /completed_since/ });
+    for (const [since, until] of [
+      ["9999-01-01T00:00:00Z", "9900-01-01T00:00:00Z"],
+      ["1950-01-01T00:00:00Z", "1949-12-31T23:59:59.999999+00:00"],
+      ["2026-01-31T12:00:00+01:00", "2026-01-31T12:00:00+02:00"],
+    ]) {
+      const query = { completed_since: since as string, completed_until: until as string };
+      const beyond = await client.refusal("get", path, 422, "invalid_parameter", of(PROGRAM, query));
+      t.equal(beyond.message, "completed_until is before completed_since");
+      t.match(beyond.params, {
+        field: "completed_until",
+        value: until,
+        allowed: `${since} or later, as completed_since says`,
+      });
+    }
     const target = path.replace("{program_id}", PROGRAM);
     const repeated = await client.raw("GET", `${target}?check=a&check=b`);
     t.equal(repeated.status, 422, "a repeated check");
