@@ -1,4 +1,4 @@
-import { cpSync } from "node:fs";
+import { cpSync, existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { generateUuidV7 } from "../../core/identifiers.js";
 import { createRandom, type Random } from "../../core/random.js";
@@ -12,7 +12,7 @@ import { type Append, prepareStore } from "./store-builder.js";
 
 const RUNS = { smoke: 500, full: 1_000_000 };
 /** Raise it when the same arguments make another store. */
-const STORE_VERSION = 2;
+const STORE_VERSION = 3;
 export const CHECKS = 10;
 const FIRST_RUN_MS = Date.parse("2026-01-01T00:00:00Z");
 const RUN_MS = 20_000;
@@ -27,7 +27,27 @@ export interface CheckedService extends ServiceProcess {
 
 /** Starts it over a copy of the store, whose columns for statistics are made already, as they are some time after a start. */
 export async function startCheckedService(context: BenchmarkContext): Promise<CheckedService> {
-  const { size, seed, directory } = context;
+  const { path, runs } = await prepareCheckStore(context);
+  const copy = join(context.directory, "checks");
+  cpSync(path, copy, { recursive: true });
+  return checkedService(await startService(context, copy), runs);
+}
+
+/** Starts it over a copy of the store without columns, as after they were deleted. It can be stopped and started again. */
+export async function startColdService(context: BenchmarkContext): Promise<CheckedService> {
+  const { path, runs } = await prepareCheckStore(context);
+  const copy = join(context.directory, "cold-checks");
+  if (!existsSync(copy)) cpSync(path, copy, { recursive: true });
+  rmSync(join(copy, "findings"), { recursive: true, force: true });
+  return checkedService(await startService(context, copy, { name: "cold" }), runs);
+}
+
+function checkedService(service: ServiceProcess, runs: number): CheckedService {
+  return { ...service, runs, program: `${service.url}/programs/${CHECKED_PROGRAM}` };
+}
+
+async function prepareCheckStore(context: BenchmarkContext): Promise<{ path: string; runs: number }> {
+  const { size, seed } = context;
   const runs = RUNS[size];
   const path = await prepareStore(
     context,
@@ -38,10 +58,7 @@ export async function startCheckedService(context: BenchmarkContext): Promise<Ch
       while (await reader.makeMissing(made));
     },
   );
-  const copy = join(directory, "checks");
-  cpSync(path, copy, { recursive: true });
-  const service = await startService(context, copy);
-  return { ...service, runs, program: `${service.url}/programs/${CHECKED_PROGRAM}` };
+  return { path, runs };
 }
 
 async function fill(append: Append, runs: number, random: Random): Promise<void> {

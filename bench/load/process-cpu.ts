@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { TICKS_PER_SECOND } from "../harness/machine-cpu.js";
 
@@ -8,6 +8,15 @@ export function cpuSecondsOf(pid: number): number {
   // proc(5): fields 14 and 15 are utime and stime; field 2 may hold blanks and brackets.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
+/** From now on, the most resident memory of a process is that since now, if the system can do that (proc(5), clear_refs). */
+export function forgetMostResidentBytes(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/clear_refs`, "5");
+  } catch {
+    // Then it is the most since the process started.
+  }
 }
 
 /** Resident memory of a process, in bytes: now, and the most so far. */

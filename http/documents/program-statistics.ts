@@ -54,10 +54,12 @@ export class ProgramStatistics {
 
   /**
    * Makes the findings files that are missing, each as a task of its own: a task that had to read the whole log without them
-   * would hold its thread for minutes, and a machine with few cores has only one for clients.
+   * would hold its thread for minutes, and a machine with few cores has only one for clients. After a start the upkeep makes them too,
+   * on another thread, the oldest first (findings-upkeep.ts).
    */
   async prepare(request: PieceRequest): Promise<void> {
-    while ((await this.make("makeFindings", { dataDirectory: this.#dataDirectory }, request)).hasMade);
+    const input = { dataDirectory: this.#dataDirectory, newestFirst: true };
+    while ((await this.make("makeFindings", input, request)).hasMade);
   }
 
   /** @throws ServiceError `invalid_parameter` for more names than an answer may have, `unavailable` */

@@ -34,7 +34,7 @@ export class FindingsUpkeep {
     const { dataDirectory, make } = this.#options;
     for (let seen = -1; seen !== this.#sealed; ) {
       const count = this.#sealed;
-      const answer = await make({ name: "makeFindings", input: { dataDirectory } });
+      const answer = await make({ name: "makeFindings", input: { dataDirectory, newestFirst: false } });
       if ("error" in answer) return;
       // As long as there are some, the next one is made.
       if (!("hasMade" in answer.value && answer.value.hasMade)) seen = count;

@@ -13,7 +13,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** FNV-1a (Fowler, Noll, Vo; 32 bits) with murmur3's finalizer, so that counted serial numbers spread over the slots. */
-function hashBytes(bytes: Uint8Array, start: number, end: number): number {
+export function hashBytes(bytes: Uint8Array, start: number, end: number): number {
   let hash = 0x811c_9dc5;
   for (let i = start; i < end; i++) hash = Math.imul(hash ^ bytes[i]!, 0x0100_0193);
   hash = Math.imul(hash ^ (hash >>> 16), 0x85eb_ca6b);

@@ -65,6 +65,14 @@ export class TypedColumn<A extends ColumnArray> {
     this.set(row, value);
   }
 
+  /** Copies all values to the beginning of an array that has room for them. */
+  copyTo(target: A): void {
+    for (const [at, chunk] of this.#chunks.entries()) {
+      const start = at << this.#shift;
+      target.set(chunk.subarray(0, this.#length - start), start);
+    }
+  }
+
   /** The chunk that holds `row`, at `row & (chunkValues - 1)`. */
   chunkOf(row: number): A {
     return this.#chunks[row >>> this.#shift]!;

@@ -1,7 +1,7 @@
 /**
  * The columns of a segment's ended runs, with their checks and defects. A run stands there once, at the record of its end;
- * later records of it, such as retention's, change neither its checks nor its defects. So the order is that in which the
- * runs ended.
+ * later records of it, such as retention's, change neither its checks nor its defects. So the order is that of the log
+ * (runs-in-order.ts has that of the times).
  *
  * The columns of `FIGURE_COLUMNS` are enough for statistics. Those of `DETAIL_COLUMNS` are for exports.
  */
@@ -29,6 +29,7 @@ export const FIGURE_COLUMNS = [
   ["completedAtUs", "f64", "runs"],
   /** 0: it never started. */
   ["startedAtUs", "f64", "runs"],
+  ["createdAtUs", "f64", "runs"],
   /** Of the record: a question counts up to one (`runsUpTo`). */
   ["sequences", "f64", "runs"],
   /** NaN: the check has none. */
@@ -86,6 +87,20 @@ type ColumnsOf<Columns extends readonly Column[]> = {
 export type FigureColumns = ColumnsOf<typeof FIGURE_COLUMNS>;
 export type DetailColumns = ColumnsOf<typeof DETAIL_COLUMNS>;
 export type FindingColumns = FigureColumns & DetailColumns;
+
+/** The columns of a segment, in memory. */
+export interface SegmentFindings {
+  readonly counts: ColumnCounts;
+  readonly figures: FigureColumns;
+  /** Null if they were not asked for, and are not there anyway. */
+  readonly details: DetailColumns | null;
+}
+
+/** When the first run of a segment ended, and the last one, by their times. Infinity and -Infinity: it has no runs. */
+export interface TimeSpan {
+  lowUs: number;
+  highUs: number;
+}
 
 const ITEM_BYTES: Record<ColumnKind, number> = { f64: 8, u32: 4, u8: 1 };
 

@@ -1,6 +1,6 @@
 import { uuidToBytes } from "../../core/identifiers.js";
 import { lowerBound } from "../../core/lower-bound.js";
-import type { SegmentFindings } from "./segment-findings.js";
+import type { SegmentFindings } from "./finding-columns.js";
 
 /** Which runs of a store are asked for. */
 export interface FindingQuery {
@@ -18,7 +18,7 @@ export interface FindingQuery {
 }
 
 /**
- * The places of the matching runs in a segment, in the order in which they ended.
+ * The places of the matching runs in a segment, by the time when they ended. Those of one microsecond stay in the order of the log.
  *
  * @param afterSequence only runs whose end is recorded after this record
  */
@@ -26,7 +26,7 @@ export function matchingRuns(
   { figures, counts }: SegmentFindings,
   query: FindingQuery,
   afterSequence = 0,
-): Uint32Array {
+): Uint32Array<ArrayBuffer> {
   const { programs, completedAtUs, serials, sequences } = figures;
   const program = placeOfProgram(figures.programIds, query.programId);
   const serial = query.serialNumber === null ? null : placeOfText(figures, query.serialNumber) + 1;
@@ -41,7 +41,19 @@ export function matchingRuns(
     const timeUs = completedAtUs[run] as number;
     if (timeUs >= sinceUs && timeUs < untilUs) matching[count++] = run;
   }
-  return matching.subarray(0, count);
+  return sortByTime(matching.subarray(0, count), completedAtUs);
+}
+
+/** Sorts places of runs. Those of a cell are in order already, unless its clock was set back. */
+export function sortByTime(runs: Uint32Array<ArrayBuffer>, completedAtUs: Float64Array): Uint32Array<ArrayBuffer> {
+  let lastUs = 0;
+  for (const run of runs) {
+    const timeUs = completedAtUs[run] as number;
+    if (timeUs < lastUs)
+      return runs.sort((a, b) => (completedAtUs[a] as number) - (completedAtUs[b] as number) || a - b);
+    lastUs = timeUs;
+  }
+  return runs;
 }
 
 /** For each setting, whether its checks are asked for. */

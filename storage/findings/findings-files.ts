@@ -4,7 +4,7 @@ import { FileSystemError } from "../disk/file-system-error.js";
 import type { FileSystem, StoreFile } from "../disk/file-system-interface.js";
 import { readFully, TEMPORARY_SUFFIX, withFile, writeFully } from "../disk/whole-files.js";
 import { readSegmentHeader, segmentBaseOf, segmentName } from "../log/segment.js";
-import { columnsBytes, DETAIL_COLUMNS, FIGURE_COLUMNS } from "./finding-columns.js";
+import { columnsBytes, DETAIL_COLUMNS, FIGURE_COLUMNS, type TimeSpan } from "./finding-columns.js";
 import type { BuiltColumns } from "./findings-builder.js";
 import {
   decodeFindingsHead,
@@ -27,7 +27,7 @@ export interface SegmentOnDisk {
 }
 
 /** What of a findings file is read: a file's figures are enough for statistics. */
-export interface StoredColumns {
+export interface StoredColumns extends TimeSpan {
   counts: FindingsHead["counts"];
   figures: Uint8Array<ArrayBuffer>;
   details: Uint8Array<ArrayBuffer> | null;
@@ -64,20 +64,20 @@ export class FindingsFiles {
 
   /** Null for a file that is missing, damaged or of another segment. */
   async read(segment: FoundSegment, needsDetails: boolean): Promise<StoredColumns | null> {
-    return this.#opened(segment, async (file, { counts, figuresCrc, detailsCrc }) => {
+    return this.#opened(segment, async (file, { counts, lowUs, highUs, figuresCrc, detailsCrc }) => {
       const figuresBytes = columnsBytes(FIGURE_COLUMNS, counts);
       const figures = await readPart(file, FINDINGS_HEAD_BYTES, figuresBytes, figuresCrc);
       if (figures === null) return null;
-      if (!needsDetails) return { counts, figures, details: null };
+      if (!needsDetails) return { counts, figures, details: null, lowUs, highUs };
       const at = FINDINGS_HEAD_BYTES + figuresBytes;
       const details = await readPart(file, at, columnsBytes(DETAIL_COLUMNS, counts), detailsCrc);
-      return details && { counts, figures, details };
+      return details && { counts, figures, details, lowUs, highUs };
     });
   }
 
-  /** Whether there is a file of this segment. Only its head is verified. */
-  async has(segment: FoundSegment): Promise<boolean> {
-    return (await this.#opened(segment, async () => true)) === true;
+  /** The times of the segment's runs, of a file of which only the head is verified. Null if there is none. */
+  times(segment: FoundSegment): Promise<TimeSpan | null> {
+    return this.#opened(segment, async (_, { lowUs, highUs }) => ({ lowUs, highUs }));
   }
 
   /** Keeps the columns. False if that fails, or there is little room: they are made again when they are needed. */

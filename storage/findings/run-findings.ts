@@ -1,6 +1,8 @@
 import type { Defect, QualityCheck } from "../../core/run/quality.js";
-import { decodeMessagePack } from "../records/message-pack.js";
+import { decodeMessagePack, encodeMessagePack } from "../records/message-pack.js";
 import { RecordDecodeError } from "../records/record-decode-error.js";
+
+const KEYS = (["checks", "defects"] as const).map((key) => ({ key, bytes: encodeMessagePack(key) }));
 
 /** Checks and defects of a run. */
 export interface RunFindings {
@@ -21,9 +23,10 @@ export function runFindings(body: Uint8Array): RunFindings {
     // The events come first.
     walk.skip();
     for (let left = walk.mapSize(); left > 0; left--) {
-      const key = walk.value();
-      if (key === "checks" || key === "defects") found[key] = walk.value() as never;
-      else walk.skip();
+      const key = KEYS.find(({ bytes }) => walk.isNext(bytes))?.key;
+      walk.skip();
+      if (key === undefined) walk.skip();
+      else found[key] = walk.value() as never;
     }
   } catch (error) {
     throw new RecordDecodeError(`the body is not MessagePack: ${String(error)}`);
@@ -48,6 +51,11 @@ class Walk {
     const start = this.#at;
     this.skip();
     return decodeMessagePack(this.#bytes.subarray(start, this.#at));
+  }
+
+  /** Whether these bytes come next. */
+  isNext(bytes: Uint8Array): boolean {
+    return bytes.every((byte, at) => this.#bytes[this.#at + at] === byte);
   }
 
   /** Passes the head of a map; returns its count of entries. */

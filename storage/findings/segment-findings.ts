@@ -1,13 +1,6 @@
 import { LRUCache } from "lru-cache";
 import type { FileSystem } from "../disk/file-system-interface.js";
-import {
-  type ColumnCounts,
-  DETAIL_COLUMNS,
-  type DetailColumns,
-  FIGURE_COLUMNS,
-  type FigureColumns,
-  viewColumns,
-} from "./finding-columns.js";
+import { DETAIL_COLUMNS, FIGURE_COLUMNS, type SegmentFindings, type TimeSpan, viewColumns } from "./finding-columns.js";
 import { FindingsFiles, type SegmentOnDisk, type StoredColumns } from "./findings-files.js";
 import type { FoundSegment } from "./findings-format.js";
 import { FindingsScan } from "./make-findings.js";
@@ -15,14 +8,11 @@ import { FindingsScan } from "./make-findings.js";
 /** The last segments of a thread stay in memory: a download asks for one segment many times. */
 const KEPT_BYTES = 64 * 1024 * 1024;
 
-/** The columns of a segment, in memory. */
-export interface SegmentFindings {
-  readonly base: number;
-  readonly counts: ColumnCounts;
-  readonly figures: FigureColumns;
-  /** Null if they were not asked for, and are not there anyway. */
-  readonly details: DetailColumns | null;
-}
+/** A segment of the log, with the times of its runs. */
+export interface SegmentSpan extends SegmentOnDisk, TimeSpan {}
+
+/** What reads columns need of the reader. */
+export type ColumnsReader = Pick<FindingsReader, "spans" | "read">;
 
 /** Gives the columns of a store's segments, from the files that are kept of them, or from the segments themselves. */
 export class FindingsReader {
@@ -31,9 +21,11 @@ export class FindingsReader {
   readonly #damaged = new Set<number>();
   /** Segments that had a file when it was looked for. If one is removed later, it is made when its columns are read. */
   readonly #found = new Set<string>();
-  readonly #kept = new LRUCache<string, SegmentFindings>({ maxSize: KEPT_BYTES });
+  /** Of sealed segments. */
+  readonly #times = new Map<string, TimeSpan>();
+  readonly #kept = new LRUCache<string, SegmentFindings & TimeSpan>({ maxSize: KEPT_BYTES });
   /** The newest segment. Each question reads what has been added since the one before. */
-  #newest: { key: string; scan: FindingsScan; found: SegmentFindings } | undefined;
+  #newest: { key: string; scan: FindingsScan; found: SegmentFindings & TimeSpan } | undefined;
 
   constructor(fileSystem: FileSystem) {
     this.#fileSystem = fileSystem;
@@ -43,35 +35,52 @@ export class FindingsReader {
    * The segments in the order of the log. Columns that had to be made are kept in a file.
    *
    * @param untilSequence the last record that counts
-   * @param fromBase the first segment that is wanted
+   * @param afterSequence only segments with records after this one
    * @throws FileSystemError; StorageError for a log of a newer release
    */
-  async *segments(
-    dataDirectory: string,
-    untilSequence: number,
-    { needsDetails = false, fromBase = 0 } = {},
-  ): AsyncGenerator<SegmentFindings, void, undefined> {
+  async spans(dataDirectory: string, untilSequence: number, afterSequence = 0): Promise<SegmentSpan[]> {
     const files = new FindingsFiles(this.#fileSystem, dataDirectory);
+    const spans: SegmentSpan[] = [];
     for (const segment of await files.segments()) {
       const { base, nextBase } = segment;
-      if (base < fromBase || base > untilSequence) continue;
-      const found =
+      if (base > untilSequence || (nextBase ?? Number.POSITIVE_INFINITY) <= afterSequence + 1) continue;
+      const { lowUs, highUs } =
         nextBase === null
           ? await this.#ofNewest(files.metaPath, base, untilSequence)
-          : await this.#ofSealed(`${dataDirectory} ${base} ${nextBase} ${needsDetails}`, files, segment, needsDetails);
-      yield runsUpTo(found, untilSequence);
+          : await this.#timesOf(files, segment, keyOf(dataDirectory, segment));
+      spans.push({ base, nextBase, lowUs, highUs });
     }
+    return spans;
   }
 
-  /** Makes one file that is missing. @returns false if none is, or if it cannot be kept */
-  async makeMissing(dataDirectory: string): Promise<boolean> {
+  /** The columns of one of them, with its runs up to the last record that counts. @throws as `spans` */
+  async read(
+    dataDirectory: string,
+    segment: SegmentOnDisk,
+    untilSequence: number,
+    needsDetails: boolean,
+  ): Promise<SegmentFindings> {
+    const files = new FindingsFiles(this.#fileSystem, dataDirectory);
+    const found =
+      segment.nextBase === null
+        ? await this.#ofNewest(files.metaPath, segment.base, untilSequence)
+        : await this.#ofSealed(files, segment, keyOf(dataDirectory, segment), needsDetails);
+    return runsUpTo(found, untilSequence);
+  }
+
+  /**
+   * Makes one file that is missing. Two threads begin at different ends, so that they do not make the same ones.
+   *
+   * @returns false if none is, or if it cannot be kept
+   */
+  async makeMissing(dataDirectory: string, { newestFirst = false } = {}): Promise<boolean> {
     const files = new FindingsFiles(this.#fileSystem, dataDirectory);
     const segments = await files.segments();
-    for (const segment of segments) {
-      const key = `${dataDirectory} ${segment.base} ${segment.nextBase}`;
+    for (const segment of newestFirst ? segments.toReversed() : segments) {
+      const key = keyOf(dataDirectory, segment);
       if (this.#found.has(key)) continue;
       const found = await files.identify(segment);
-      if (found !== null && (await files.has(found))) this.#found.add(key);
+      if (found !== null && (await files.times(found)) !== null) this.#found.add(key);
       if (found === null || this.#damaged.has(segment.base) || this.#found.has(key)) continue;
       const { isKept } = await this.#make(files, segment, found);
       if (isKept || !this.#damaged.has(segment.base)) return isKept;
@@ -80,30 +89,41 @@ export class FindingsReader {
     return false;
   }
 
+  async #timesOf(files: FindingsFiles, segment: SegmentOnDisk, key: string): Promise<TimeSpan> {
+    const known = this.#times.get(key);
+    if (known !== undefined) return known;
+    const identity = await files.identify(segment);
+    const stored = identity && (await files.times(identity));
+    const { lowUs, highUs } = stored ?? (await this.#ofSealed(files, segment, key, false));
+    this.#times.set(key, { lowUs, highUs });
+    return { lowUs, highUs };
+  }
+
   async #ofSealed(
-    key: string,
     files: FindingsFiles,
     segment: SegmentOnDisk,
+    key: string,
     needsDetails: boolean,
-  ): Promise<SegmentFindings> {
-    const kept = this.#kept.get(key);
+  ): Promise<SegmentFindings & TimeSpan> {
+    const keptAs = `${key} ${needsDetails}`;
+    const kept = this.#kept.get(keptAs);
     if (kept !== undefined) return kept;
     const identity = await files.identify(segment);
     const stored = identity && (await files.read(identity, needsDetails));
     const columns = stored ?? (await this.#make(files, segment, identity)).columns;
-    const found = inMemory(segment.base, columns, needsDetails);
-    this.#kept.set(key, found, { size: columns.figures.length + (columns.details?.length ?? 0) + 1 });
+    const found = inMemory(columns, needsDetails);
+    this.#kept.set(keptAs, found, { size: columns.figures.length + (columns.details?.length ?? 0) + 1 });
     return found;
   }
 
-  async #ofNewest(metaPath: string, base: number, untilSequence: number): Promise<SegmentFindings> {
+  async #ofNewest(metaPath: string, base: number, untilSequence: number): Promise<SegmentFindings & TimeSpan> {
     const key = `${metaPath} ${base}`;
     const known = this.#newest?.key === key ? this.#newest : undefined;
     // What fails begins anew.
     this.#newest = undefined;
     const scan = known?.scan ?? new FindingsScan(this.#fileSystem, metaPath, base);
     const hasGrown = await scan.readTo(untilSequence + 1);
-    const found = known === undefined || hasGrown ? inMemory(base, scan.columns(), true) : known.found;
+    const found = known === undefined || hasGrown ? inMemory(scan.columns(), true) : known.found;
     this.#newest = { key, scan, found };
     return found;
   }
@@ -122,10 +142,16 @@ export class FindingsReader {
   }
 }
 
-function inMemory(base: number, { counts, figures, details }: StoredColumns, needsDetails: boolean): SegmentFindings {
+/** Segments by where they lie: a sealed one never changes. */
+function keyOf(dataDirectory: string, { base, nextBase }: SegmentOnDisk): string {
+  return `${dataDirectory} ${base} ${nextBase}`;
+}
+
+/** The columns as they lie in these bytes. */
+export function inMemory(columns: StoredColumns, needsDetails: boolean): SegmentFindings & TimeSpan {
+  const { counts, figures, details, lowUs, highUs } = columns;
   return {
-    base,
-    counts,
+    ...{ counts, lowUs, highUs },
     figures: viewColumns(FIGURE_COLUMNS, counts, figures.buffer, 0),
     details: needsDetails && details !== null ? viewColumns(DETAIL_COLUMNS, counts, details.buffer, 0) : null,
   };

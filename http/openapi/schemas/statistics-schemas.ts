@@ -50,7 +50,8 @@ export const STATISTICS_SCHEMAS = {
       p99: figure("99 of 100 runs take at most this long, in seconds.", "without such runs"),
     },
     {},
-    "How long completed runs take, from `started_at` to `completed_at`. Quantiles are linear between two runs.",
+    "How long completed runs take, from `started_at` to `completed_at`. Quantiles are linear between two runs (Hyndman and Fan, type 7; " +
+      "`numpy.percentile`).",
   ),
   Histogram: object(
     {
@@ -80,7 +81,7 @@ export const STATISTICS_SCHEMAS = {
       canonical_units: oneOf(CANONICAL_UNIT_MEANINGS, "Unit of the numbers, as the newest check has it."),
       count: count("Checks of this name."),
       ...STATUS_COUNTS,
-      values: count("Checks that have a value. Everything below is of these, in the order in which their runs ended."),
+      values: count("Checks that have a value. Everything below is of these, in the order of `completed_at`."),
       mean: figure("Mean m.", NO_VALUES),
       standard_deviation: figure("Standard deviation s, with n - 1.", FEW_VALUES),
       minimum: figure("Smallest value.", NO_VALUES),
@@ -138,12 +139,14 @@ export const STATISTICS_SCHEMAS = {
         "The runs that ended in this time, with this serial number. `check` does not change them.",
       ),
       first_pass_yield: figure(
-        "Of the parts whose first inspection (`revision` 1) has an outcome, the share that passed it. A run without serial number is " +
-          "a part of its own.",
+        "Of the parts whose first inspection (`revision` 1) has an outcome, the share that passed it. A part is a serial number; a run " +
+          "without one is a part of its own. At a hub each cell counts revisions for itself: of those with `revision` 1, the first " +
+          "inspection is the one that ended first.",
         "if there is no such part",
       ),
       final_yield: figure(
-        "Of the parts whose newest inspection has an outcome, the share that passed it. Failed and cancelled runs have none.",
+        "Of the parts whose newest inspection has an outcome, the share that passed it. Failed and cancelled runs have none. The newest " +
+          "inspection is the one that was created last, at a hub on whichever cell.",
         "if there is no such part",
       ),
       duration_seconds: ref("DurationStatistics", "How long the completed runs took."),

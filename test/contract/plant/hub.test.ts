@@ -1,6 +1,7 @@
 import { setTimeout } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import t, { type Test } from "tap";
+import { ContractClient } from "../../helpers/http/contract-client.js";
 import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
 import {
   type Answer,
@@ -12,6 +13,8 @@ import {
   untilCaughtUp,
 } from "../../helpers/plant/plant-processes.js";
 import { runCommand, type ServiceProcess } from "../../helpers/process/service-process.js";
+import { shownRuns } from "../../helpers/statistics/shown-runs.js";
+import { differenceOf, modelStatistics } from "../../helpers/statistics/statistics-model.js";
 import { sized } from "../../helpers/test-size.js";
 
 interface Runs {
@@ -137,8 +140,15 @@ async function giveSameBytes(t: Test, server: NatsServer, first: ServiceProcess)
     for (const other of others) if (other.text !== one?.text) t.equal(other.text, one?.text, path);
   }
   t.comment(`${paths.length} answers of three hubs are the same bytes, after ${kills} kills of one`);
-  const ids = (await getJson<Runs>(killed, "/runs?limit=100")).runs.map(({ id }) => id);
+  const { runs } = await getJson<Runs>(killed, "/runs?limit=100");
+  const ids = runs.map(({ id }) => id);
   t.strictSame(ids, [...ids].sort().reverse(), "newest first over all cells");
+  const client = new ContractClient(t, killed.port);
+  for (const programId of new Set(runs.map(({ program_id }) => program_id))) {
+    const found = await client.get("/programs/{program_id}/statistics", { path: { program_id: programId } });
+    const model = modelStatistics(await shownRuns(client, programId), { programId });
+    t.equal(differenceOf(found, model), undefined, "statistics over all cells are those of a plain model");
+  }
   const ofCells = async (query: string) => (await getJson<Runs>(killed, `/runs?${query}`)).total;
   t.strictSame([await ofCells("cell=b"), await ofCells("cell=a&cell=c"), await ofCells("cell=d")], [2, 5, 0]);
 }

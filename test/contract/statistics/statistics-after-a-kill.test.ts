@@ -2,11 +2,10 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "no
 import { join } from "node:path";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
-import type { QualityCheck } from "../../../core/run/quality.js";
 import { ProducerClient } from "../../../workers/cell-link/producer-client.js";
 import { ContractClient } from "../../helpers/http/contract-client.js";
 import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
-import type { StoredMeasuredRun } from "../../helpers/statistics/measured-store.js";
+import { shownRuns } from "../../helpers/statistics/shown-runs.js";
 import { differenceOf, modelStatistics } from "../../helpers/statistics/statistics-model.js";
 import { until } from "../../helpers/until.js";
 
@@ -15,39 +14,6 @@ const PROGRAM = "019b76da-a800-7000-8000-000000000001";
 const RUNS = 60;
 const STATISTICS = `/programs/${PROGRAM}/statistics`;
 const PATHS = [STATISTICS, ...["csv", "ndjson", "dfq"].map((format) => `/programs/${PROGRAM}/checks.${format}`)];
-
-/** The program's ended runs as the rest of the interface shows them, the first to end first. */
-async function shownRuns(client: ContractClient): Promise<StoredMeasuredRun[]> {
-  const { runs } = await client.get("/programs/{program_id}/runs", {
-    path: { program_id: PROGRAM },
-    query: { limit: 1000 },
-  });
-  const ended = runs.filter(({ completed_at: time }) => time != null);
-  const us = (time: string) => Date.parse(`${time.slice(0, 19)}Z`) * 1000 + Number(time.slice(20, 26));
-  const found = await Promise.all(
-    ended.map(async (run, sequence) => {
-      const { quality_report: report } = await client.get("/runs/{run_id}/quality-report", {
-        path: { run_id: run.id },
-      });
-      const { defects } = await client.get("/runs/{run_id}/defects", { path: { run_id: run.id } });
-      return {
-        ...{
-          id: run.id,
-          sequence,
-          programId: PROGRAM,
-          serialNumber: run.serial_number ?? null,
-          revision: run.revision ?? 1,
-        },
-        status: run.status as StoredMeasuredRun["status"],
-        startedAtUs: run.started_at == null ? null : us(run.started_at),
-        completedAtUs: us(run.completed_at as string),
-        checks: (report?.checks ?? []) as QualityCheck[],
-        defects: defects as StoredMeasuredRun["defects"],
-      };
-    }),
-  );
-  return found.sort((a, b) => a.completedAtUs - b.completedAtUs);
-}
 
 /** Asks for the statistics again and again. @returns the answers, of which no two are the same */
 async function askMeanwhile(client: ContractClient, recorded: Promise<void>): Promise<string[]> {
@@ -106,7 +72,7 @@ t.test("the same bytes after a kill, after a restart, and with everything derive
   const client = new ContractClient(t, service.port);
   const meanwhile = await askMeanwhile(new ContractClient(t, service.port), record(t, producer, client));
   const before = await Promise.all(PATHS.map(async (path) => (await client.raw("GET", path)).body));
-  const shown = await shownRuns(client);
+  const shown = await shownRuns(client, PROGRAM);
   const model = modelStatistics(shown, { programId: PROGRAM });
   t.equal(
     differenceOf(JSON.parse((before[0] as Buffer).toString()), model),

@@ -13,7 +13,7 @@ import { RecorderState } from "../../../workers/recorder/recorder-state.js";
 
 export const MEASURED_PROGRAM = "019b76da-a800-7000-8000-0000000000aa";
 export const OTHER_PROGRAM = "019b76da-a800-7000-8000-0000000000bb";
-const FIRST_US = Date.UTC(2026, 0, 31, 12) * 1000;
+export const FIRST_US = Date.UTC(2026, 0, 31, 12) * 1000;
 
 /** A run as a test wants it to have ended. */
 export interface MeasuredRun {
@@ -24,6 +24,7 @@ export interface MeasuredRun {
   /** Null: it never started. */
   startedAtUs?: number | null;
   completedAtUs?: number;
+  createdAtUs?: number;
   checks?: QualityCheck[];
   defects?: Defect[];
 }
@@ -37,7 +38,7 @@ export interface StoredMeasuredRun extends Required<MeasuredRun> {
 
 /** A log of small segments with ended runs, as the recorder would write them. */
 export class MeasuredStore {
-  /** In the order in which they ended. */
+  /** In the order of the log. */
   readonly runs: StoredMeasuredRun[] = [];
   readonly directory: string;
   readonly #log: Log;
@@ -93,9 +94,11 @@ export class MeasuredStore {
     const { checks = [], defects = [], completedAtUs = this.#timeUs + 20_000_000 } = run;
     this.#timeUs = Math.max(this.#timeUs, completedAtUs);
     const startedAtUs = run.startedAtUs === undefined ? completedAtUs - 10_000_000 : run.startedAtUs;
+    const createdAtUs = run.createdAtUs ?? completedAtUs - 15_000_000;
     this.#lastId = generateUuidV7(FIRST_US / 1000, new Uint8Array(10).fill(this.#seed++ % 250), this.#lastId);
     const id = this.#lastId;
-    const ended = { id, programId, serialNumber, revision, status, startedAtUs, completedAtUs, checks, defects };
+    const times = { createdAtUs, startedAtUs, completedAtUs };
+    const ended = { id, programId, serialNumber, revision, status, ...times, checks, defects };
     await this.append({ kind: "run_ended", runId: id, run: endedRun(ended) });
     const stored = { ...ended, sequence: this.sequence };
     this.runs.push(stored);
@@ -115,15 +118,7 @@ export class MeasuredStore {
       const serialNumber = random.chance(0.15) ? null : `SN ${random.integer(0, runs >> 1)}`;
       const revision = serialNumber === null ? 1 : (revisions.get(serialNumber) ?? 0) + 1;
       if (serialNumber !== null) revisions.set(serialNumber, revision);
-      const roll = random.next();
-      const stored = await this.add({
-        programId: random.chance(0.8) ? MEASURED_PROGRAM : OTHER_PROGRAM,
-        ...{ serialNumber, revision },
-        status: roll < 0.85 ? "completed" : roll < 0.95 ? "failed" : "cancelled",
-        ...(random.chance(0.05) && { startedAtUs: null }),
-        checks: random.chance(0.05) ? [] : Array.from({ length: checkNames }, (_, at) => randomCheck(random, at)),
-        defects: Array.from({ length: random.integer(0, 3) }, () => randomDefect(random)),
-      });
+      const stored = await this.add({ serialNumber, revision, ...randomRun(random, checkNames) });
       if (random.chance(0.2)) await this.repeat(random.chance(0.5) ? stored : random.pick(this.runs));
     }
   }
@@ -133,12 +128,26 @@ export class MeasuredStore {
   }
 }
 
-type Ended = Omit<StoredMeasuredRun, "sequence">;
+/** A run of one of two programs, with everything that can be missing or different. */
+export function randomRun(random: Random, checkNames = 6): MeasuredRun {
+  const roll = random.next();
+  return {
+    programId: random.chance(0.8) ? MEASURED_PROGRAM : OTHER_PROGRAM,
+    status: roll < 0.85 ? "completed" : roll < 0.95 ? "failed" : "cancelled",
+    ...(random.chance(0.05) && { startedAtUs: null }),
+    checks: random.chance(0.05) ? [] : Array.from({ length: checkNames }, (_, at) => randomCheck(random, at)),
+    defects: Array.from({ length: random.integer(0, 3) }, () => randomDefect(random)),
+  };
+}
 
-function endedRun(ended: Ended): RunState {
-  const { id, programId, serialNumber, revision, status, startedAtUs, completedAtUs, checks, defects } = ended;
+export type Ended = Omit<StoredMeasuredRun, "sequence">;
+
+/** The run as its record has it. */
+export function endedRun(ended: Ended): RunState {
+  const { id, programId, serialNumber, revision, status, createdAtUs, startedAtUs, completedAtUs, checks, defects } =
+    ended;
   const created = { kind: "run_created", runId: id, programId, programName: "p", robotId: null, serialNumber } as const;
-  const run = foldRun(undefined, { ...created, revision, metadata: null, traceId: null, steps: [] }, FIRST_US);
+  const run = foldRun(undefined, { ...created, revision, metadata: null, traceId: null, steps: [] }, createdAtUs);
   const errorMessage = status === "completed" ? null : "stopped";
   return { ...run, status, startedAtUs, completedAtUs, updatedAtUs: completedAtUs, errorMessage, checks, defects };
 }

@@ -15,9 +15,10 @@ export interface ModelQuestion {
 
 type Outcome = "passed" | "failed" | "indeterminate" | null;
 
+/** By the time when they ended, and then in the order of the log. */
 export function matchingRunsOf(runs: readonly StoredMeasuredRun[], question: ModelQuestion): StoredMeasuredRun[] {
   const { programId, untilSequence = Number.POSITIVE_INFINITY, sinceUs, untilUs, serialNumber } = question;
-  return runs.filter(
+  const matching = runs.filter(
     (run) =>
       run.programId === programId &&
       run.sequence <= untilSequence &&
@@ -25,6 +26,7 @@ export function matchingRunsOf(runs: readonly StoredMeasuredRun[], question: Mod
       (untilUs == null || run.completedAtUs < untilUs) &&
       (serialNumber == null || run.serialNumber === serialNumber),
   );
+  return matching.sort((a, b) => a.completedAtUs - b.completedAtUs || a.sequence - b.sequence);
 }
 
 function outcomeOf({ status, checks }: StoredMeasuredRun): Outcome {
@@ -56,13 +58,17 @@ export function modelStatistics(runs: readonly StoredMeasuredRun[], question: Mo
   const completed = matching.filter(({ status }) => status === "completed");
   const ended = (status: string) => matching.filter((run) => run.status === status).length;
   const found = (outcome: Outcome) => completed.filter((run) => outcomeOf(run) === outcome).length;
-  const first = matching.filter(({ revision }) => revision === 1).map(outcomeOf);
-  const newest = new Map<string, StoredMeasuredRun>();
+  const byPart = new Map<string, StoredMeasuredRun[]>();
   for (const run of matching) {
     const part = run.serialNumber === null ? `run ${run.id}` : `part ${run.serialNumber}`;
-    if ((newest.get(part)?.revision ?? 0) <= run.revision) newest.set(part, run);
+    byPart.set(part, [...(byPart.get(part) ?? []), run]);
   }
-  const last = [...newest.values()].map(outcomeOf);
+  const parts = [...byPart.values()];
+  const first = parts.flatMap((runsOfPart) => runsOfPart.find(({ revision }) => revision === 1) ?? []).map(outcomeOf);
+  const last = parts.map((runsOfPart) => {
+    const newestUs = Math.max(...runsOfPart.map(({ createdAtUs }) => createdAtUs));
+    return outcomeOf(runsOfPart.findLast(({ createdAtUs }) => createdAtUs === newestUs) as StoredMeasuredRun);
+  });
   const share = (outcomes: Outcome[]) => {
     const known = outcomes.filter((outcome) => outcome !== null);
     return known.length === 0 ? null : known.filter((outcome) => outcome === "passed").length / known.length;

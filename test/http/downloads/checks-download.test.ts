@@ -25,8 +25,11 @@ function exportOf(pieces: number, failsAt = Number.POSITIVE_INFINITY) {
       throw new Error("cancelled");
     }
     seen.made++;
-    if (from.run >= failsAt) throw new Error("a piece that cannot be made");
-    return { bytes: pieceOf(from.run), next: from.run + 1 < pieces ? { ...from, run: from.run + 1 } : null };
+    if (from.sequence >= failsAt) throw new Error("a piece that cannot be made");
+    return {
+      bytes: pieceOf(from.sequence),
+      next: from.sequence + 1 < pieces ? { ...from, sequence: from.sequence + 1 } : null,
+    };
   }) as unknown as MakeArtefact;
   const reply = (isCompressed: boolean) =>
     checksReply(

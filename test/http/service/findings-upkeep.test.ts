@@ -9,7 +9,7 @@ function upkeepOf(missing: number) {
   const upkeep = new FindingsUpkeep({
     dataDirectory: "store",
     make: async (task) => {
-      t.same(task, { name: "makeFindings", input: { dataDirectory: "store" } });
+      t.same(task, { name: "makeFindings", input: { dataDirectory: "store", newestFirst: false } });
       seen.tasks++;
       seen.atOnce = Math.max(seen.atOnce, ++running);
       await eventLoopTurn();

@@ -9,6 +9,7 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
+import { basename } from "node:path";
 import t, { type Test } from "tap";
 import { createRandom } from "../../../core/random.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
@@ -38,12 +39,10 @@ async function columnsOf(
   untilSequence = store.sequence,
 ): Promise<string> {
   const parts: unknown[] = [];
-  for await (const { base, counts, figures, details } of new FindingsReader(fileSystem).segments(
-    store.directory,
-    untilSequence,
-    { needsDetails: true },
-  )) {
-    parts.push(base, counts);
+  const reader = new FindingsReader(fileSystem);
+  for (const span of await reader.spans(store.directory, untilSequence)) {
+    const { counts, figures, details } = await reader.read(store.directory, span, untilSequence, true);
+    parts.push(span, counts);
     for (const [name] of FIGURE_COLUMNS) parts.push(name, [...figures[name]]);
     for (const [name] of DETAIL_COLUMNS) parts.push(name, [...details![name]]);
   }
@@ -138,7 +137,8 @@ t.test(
 /** The runs of a store's columns, with the values of their checks. */
 async function runsOf(reader: FindingsReader, store: MeasuredStore, untilSequence: number): Promise<unknown[]> {
   const runs: unknown[] = [];
-  for await (const { counts, figures } of reader.segments(store.directory, untilSequence)) {
+  for (const span of await reader.spans(store.directory, untilSequence)) {
+    const { counts, figures } = await reader.read(store.directory, span, untilSequence, false);
     const { sequences, checkEnds, values } = figures;
     for (let run = 0; run < counts.runs; run++)
       runs.push([sequences[run], ...values.subarray(checkEnds[run - 1] ?? 0, checkEnds[run])]);
@@ -203,6 +203,17 @@ t.test("files are made in the background, one at a time, and strays removed", as
   t.same(
     filesOf(store).map((file) => readFileSync(file)),
     bytes,
+  );
+});
+
+t.test("two threads make files from different ends", async (t) => {
+  const store = await filledStore(t);
+  const bases = readdirSync(`${store.directory}/meta`).sort();
+  await new FindingsReader(nodeFileSystem).makeMissing(store.directory);
+  await new FindingsReader(nodeFileSystem).makeMissing(store.directory, { newestFirst: true });
+  t.same(
+    filesOf(store).map((file) => basename(file, ".findings")),
+    [bases[0], bases.at(-2)].map((name) => basename(name as string, ".seg")),
   );
 });
 

@@ -1,8 +1,7 @@
 import { readUuid } from "../../../core/identifiers.js";
 import { CANONICAL_UNITS, CHECK_STATUSES } from "../../../core/run/quality.js";
 import { formatTimeUs } from "../../../core/timestamps.js";
-import { textAt } from "../../../storage/findings/finding-columns.js";
-import type { SegmentFindings } from "../../../storage/findings/segment-findings.js";
+import { type SegmentFindings, textAt } from "../../../storage/findings/finding-columns.js";
 import { UUID_BYTES } from "../../../storage/records/index-layout.js";
 import type { TextBytes } from "./text-bytes.js";
 

@@ -1,4 +1,6 @@
-import { type FindingQuery, matchingRuns, wantedSettings } from "../../../storage/findings/finding-query.js";
+import { lowerBound } from "../../../core/lower-bound.js";
+import { type FindingQuery, wantedSettings } from "../../../storage/findings/finding-query.js";
+import { runsInOrder } from "../../../storage/findings/runs-in-order.js";
 import type { FindingsReader } from "../../../storage/findings/segment-findings.js";
 import { aqdefHead, aqdefRows } from "./aqdef.js";
 import { CSV_ROWS, NDJSON_ROWS, type RowFormat, SegmentRows } from "./check-rows.js";
@@ -14,14 +16,19 @@ export interface AqdefStart {
   namesJson: string;
 }
 
-/** Where an export goes on: at a check of a run, by their places in the segment. */
+/**
+ * Where an export goes on, in the order of its rows: at a check of a run that ended then, or at the next run. It stays right when the log
+ * grows meanwhile.
+ */
 export interface ExportPlace {
-  base: number;
-  run: number;
+  completedAtUs: number;
+  /** Of the record of the run's end: it tells runs of one microsecond apart. */
+  sequence: number;
+  /** Place among the checks of the run. */
   check: number;
 }
 
-export const EXPORT_BEGINS: ExportPlace = { base: 0, run: 0, check: 0 };
+export const EXPORT_BEGINS: ExportPlace = { completedAtUs: 0, sequence: 0, check: 0 };
 
 export interface ExportTask {
   query: FindingQuery;
@@ -40,7 +47,7 @@ export interface ExportPiece {
 /** A piece ends with the rows that reach this length. A thread makes it in some milliseconds. */
 const PIECE_BYTES = 512 * 1024;
 /**
- * A piece also ends with the segment in which this time is over, with rows or without: meanwhile the thread is free for others,
+ * A piece also ends with the segment in which this time is over, with rows or without: then the thread is free for others,
  * and a client that has left costs no more than this.
  */
 const PIECE_MS = 200;
@@ -55,9 +62,9 @@ export async function aqdefStart(
   query: FindingQuery,
   programName: string,
 ): Promise<AqdefStart | { head: null }> {
-  const summary = new ProgramSummary(query, 0);
+  const summary = new ProgramSummary(query, { mostValues: 0, mostPartBytes: 0 });
   try {
-    for await (const segment of reader.segments(query.dataDirectory, query.untilSequence)) summary.add(segment);
+    await summary.count(reader, query.untilSequence);
   } catch (error) {
     if (error instanceof TooManyNamesError) return { head: null };
     throw error;
@@ -76,22 +83,24 @@ export async function exportPiece(
   const endMs = performance.now() + mostMs;
   const rows = formatOf(format, namesJson);
   const out = new TextBytes(mostBytes + ROOM_BYTES);
-  const options = { needsDetails: true, fromBase: from.base };
-  for await (const segment of reader.segments(query.dataDirectory, query.untilSequence, options)) {
-    const { base } = segment;
+  const options = { needsDetails: true, fromUs: from.completedAtUs };
+  for await (const { segment, runs, endUs } of runsInOrder(reader, query, options)) {
+    const { completedAtUs: times, sequences } = segment.figures;
     const writer = new SegmentRows(segment, rows, wantedSettings(segment, query));
-    const first = base === from.base ? from : { run: 0, check: 0 };
-    for (const run of matchingRuns(segment, query)) {
-      if (run < first.run) continue;
+    const first = lowerBound(0, runs.length, (at) => (times[runs[at] as number] as number) < from.completedAtUs);
+    for (const run of runs.subarray(first)) {
+      const [completedAtUs, sequence] = [times[run] as number, sequences[run] as number];
+      if (completedAtUs === from.completedAtUs && sequence < from.sequence) continue;
       const [start, end] = writer.checksOf(run);
-      let check = run === first.run ? Math.max(start, first.check) : start;
+      let check = sequence === from.sequence ? start + from.check : start;
       for (; check < end; check += CHECKS_AT_A_TIME) {
-        if (out.length > 0 && out.length >= mostBytes) return { bytes: out.bytes(), next: { base, run, check } };
+        if (out.length > 0 && out.length >= mostBytes)
+          return { bytes: out.bytes(), next: { completedAtUs, sequence, check: check - start } };
         writer.write(out, run, check, Math.min(end, check + CHECKS_AT_A_TIME));
       }
     }
-    // The next segment is the first one from there on.
-    if (performance.now() >= endMs) return { bytes: out.bytes(), next: { base: base + 1, run: 0, check: 0 } };
+    if (performance.now() >= endMs)
+      return { bytes: out.bytes(), next: { completedAtUs: endUs, sequence: 0, check: 0 } };
   }
   return { bytes: out.bytes(), next: null };
 }

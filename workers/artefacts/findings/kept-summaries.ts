@@ -7,7 +7,7 @@ const KEPT_BYTES = 192 * 1024 * 1024;
 
 /** What has been counted for the last questions, so that the next answer to one of them needs to read the new runs only. */
 export class KeptSummaries {
-  readonly #kept = new LRUCache<string, { summary: ProgramSummary; untilSequence: number }>({ maxSize: KEPT_BYTES });
+  readonly #kept = new LRUCache<string, ProgramSummary>({ maxSize: KEPT_BYTES });
   #refused = "";
 
   /** Whoever takes one gives it back, unless it fails. Undefined if there is none, or if it has counted too much for this question. */
@@ -16,7 +16,7 @@ export class KeptSummaries {
     const found = this.#kept.get(key);
     if (found === undefined || found.untilSequence > query.untilSequence) return undefined;
     this.#kept.delete(key);
-    return found.summary;
+    return found;
   }
 
   /** Where there is no room, only a question that is asked twice in a row takes the place of others: most of them come once. */
@@ -24,8 +24,7 @@ export class KeptSummaries {
     const key = keyOf(query);
     const size = summary.bytes;
     const fits = this.#kept.calculatedSize + size <= KEPT_BYTES;
-    if (summary.holdsValues && (fits || this.#refused === key))
-      this.#kept.set(key, { summary, untilSequence: query.untilSequence }, { size });
+    if (summary.holdsAll && (fits || this.#refused === key)) this.#kept.set(key, summary, { size });
     else this.#refused = key;
   }
 }

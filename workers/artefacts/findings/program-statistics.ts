@@ -5,47 +5,66 @@ import { finite, limitsOf } from "../../../core/statistics/capability.js";
 import { checkFigures } from "../../../core/statistics/check-figures.js";
 import { SortedValues } from "../../../core/statistics/sorted-values.js";
 import { formatTimeUs, timeText } from "../../../core/timestamps.js";
-import { type FindingQuery, matchingRuns } from "../../../storage/findings/finding-query.js";
-import type { FindingsReader, SegmentFindings } from "../../../storage/findings/segment-findings.js";
+import type { FindingQuery } from "../../../storage/findings/finding-query.js";
+import { type OrderedRuns, runsInOrder } from "../../../storage/findings/runs-in-order.js";
+import type { ColumnsReader } from "../../../storage/findings/segment-findings.js";
 import { QUALITY_CODES } from "../../../storage/records/index-layout.js";
 import { KeptSummaries } from "./kept-summaries.js";
-import { type CheckSummary, type DefectCount, ProgramSummary, TooManyNamesError } from "./program-summary.js";
+import { type OutcomeCount, PartYields, type Yields } from "./part-yields.js";
+import {
+  type CheckSummary,
+  type DefectCount,
+  durationOf,
+  type HeldBounds,
+  ProgramSummary,
+  type Series,
+  TooManyNamesError,
+} from "./program-summary.js";
 
-/** Values that are held at a time: 96 MB, and a little more while they are sorted. */
-const VALUES_AT_A_TIME = 12_000_000;
+/**
+ * What is held at a time: 96 MB of values and durations, and as much of serial numbers. While a series is sorted, its numbers take
+ * their room twice.
+ */
+const HELD: HeldBounds = { mostValues: 12_000_000, mostPartBytes: 96_000_000 };
 
 /** The JSON of the answer, and its SHA-1 in base64url; null: there are more names than an answer may have. */
 export type StatisticsAnswer = { json: Uint8Array<ArrayBuffer>; sha1: string } | { json: null };
 
 /**
- * ProgramStatisticsResponse as JSON. It reads the columns once, and goes on where the last answer to the same question ended. If there are
- * more values than are held at a time, it reads all columns again for each part of them.
+ * ProgramStatisticsResponse as JSON. It reads the columns once, and goes on where the last answer to the same question ended, unless a run
+ * has come that ended before: a hub gets such runs. If there are more values or serial numbers than are held at a time, it reads all
+ * columns again for each part of them.
  *
- * @param mostValues that are held at a time; a check with more is held alone
+ * @param held what is held at a time; a check with more values is held alone, and so are durations
  */
 export async function programStatistics(
-  reader: FindingsReader,
+  reader: ColumnsReader,
   query: FindingQuery,
-  { kept = new KeptSummaries(), mostValues = VALUES_AT_A_TIME } = {},
+  { kept = new KeptSummaries(), held = HELD } = {},
 ): Promise<StatisticsAnswer> {
-  const { dataDirectory, untilSequence } = query;
-  const segments = (fromBase: number) => reader.segments(dataDirectory, untilSequence, { fromBase });
-  const summary = kept.take(query) ?? new ProgramSummary(query, mostValues);
+  let summary = kept.take(query) ?? new ProgramSummary(query, held);
   try {
-    for await (const segment of segments(summary.base)) summary.add(segment);
+    if (!(await summary.count(reader, query.untilSequence))) {
+      summary = new ProgramSummary(query, held);
+      await summary.count(reader, query.untilSequence);
+    }
   } catch (error) {
     if (error instanceof TooManyNamesError) return { json: null };
     throw error;
   }
+  const yields = summary.yields.isHeld ? summary.yields : await yieldsInShares(summary, query, reader);
   const checks = new Map<string, string>();
-  for (const group of groupsOf(summary, mostValues)) {
-    const sorted = new Map(group.map((place) => [place, sortedOf(summary, place)]));
-    if (!summary.holdsValues) for await (const segment of segments(0)) addValues(segment, query, summary, sorted);
-    for (const [place, values] of sorted)
-      checks.set(summary.checks[place]!.name, checkJson(summary.checks[place]!, values));
+  let durations = durationsOf(new SortedValues());
+  for (const group of groupsOf(summary, held.mostValues)) {
+    const sorted = new Map(group.map((series) => [series, sortedOf(summary, series)]));
+    if (!summary.holdsValues) for await (const part of runsInOrder(reader, query)) addValues(part, summary, sorted);
+    for (const [series, values] of sorted) {
+      if ("name" in series) checks.set(series.name, checkJson(series, values));
+      else durations = durationsOf(values);
+    }
   }
   const names = [...checks.keys()].sort();
-  const head = JSON.stringify(headOf(query, summary));
+  const head = JSON.stringify(headOf(query, summary, yields, durations));
   const defects = JSON.stringify(defectsOf(summary.defects.values()));
   const list = names.map((name) => checks.get(name)).join(",");
   const json = Buffer.from(`${head.slice(0, -1)},"checks":[${list}],"defects":${defects}}`);
@@ -53,32 +72,55 @@ export async function programStatistics(
   return { json: new Uint8Array(json), sha1: hash("sha1", json, "base64url") };
 }
 
-function sortedOf(summary: ProgramSummary, place: number): SortedValues {
-  return summary.holdsValues ? summary.checks[place]!.sorted : new SortedValues();
+type AnySeries = CheckSummary | Series;
+
+function sortedOf(summary: ProgramSummary, series: AnySeries): SortedValues {
+  return summary.holdsValues ? series.sorted : new SortedValues();
 }
 
-/** The places of the checks, in groups whose values are held together. */
-function groupsOf({ checks, holdsValues }: ProgramSummary, mostValues: number): number[][] {
-  if (holdsValues) return [[...checks.keys()]];
-  const groups: number[][] = [];
+/** Durations and checks, in groups whose numbers are held together. */
+function groupsOf({ checks, durations, holdsValues }: ProgramSummary, mostValues: number): AnySeries[][] {
+  const all: AnySeries[] = [durations, ...checks];
+  if (holdsValues) return [all];
+  const groups: AnySeries[][] = [];
   let held = Number.POSITIVE_INFINITY;
-  for (const [place, { values }] of checks.entries()) {
-    if (held + values > mostValues) {
+  for (const series of all) {
+    if (held + series.values > mostValues) {
       groups.push([]);
       held = 0;
     }
-    groups.at(-1)!.push(place);
-    held += values;
+    groups.at(-1)!.push(series);
+    held += series.values;
   }
   return groups;
 }
 
-function headOf({ programId, sinceUs, untilUs }: FindingQuery, summary: ProgramSummary) {
-  const { runs, outcomes, firstPass } = summary;
+/** Yields of parts that are too many to be held. It reads all columns once for each share of them. */
+async function yieldsInShares(
+  { yields: { neededShares } }: ProgramSummary,
+  query: FindingQuery,
+  reader: ColumnsReader,
+): Promise<Yields> {
+  const all = { first: { passed: 0, known: 0 }, final: { passed: 0, known: 0 } };
+  for (let share = 0; share < neededShares; share++) {
+    const counted = new PartYields(Number.POSITIVE_INFINITY, share, neededShares);
+    for await (const { segment, runs } of runsInOrder(reader, query)) counted.add(segment, runs);
+    for (const which of ["first", "final"] as const) {
+      all[which].passed += counted[which].passed;
+      all[which].known += counted[which].known;
+    }
+  }
+  return all;
+}
+
+function headOf(
+  { programId, sinceUs, untilUs }: FindingQuery,
+  { runs, outcomes }: ProgramSummary,
+  { first, final }: Yields,
+  durations: ReturnType<typeof durationsOf>,
+) {
   const ended = (status: (typeof RUN_STATUSES)[number]) => runs[RUN_STATUSES.indexOf(status)];
   const outcome = (code: (typeof QUALITY_CODES)[number]) => outcomes[QUALITY_CODES.indexOf(code)];
-  const durations = summary.durationsSeconds;
-  const quantile = (share: number) => finite(durations.quantile(share));
   return {
     program_id: programId,
     completed_since: timeText(sinceUs),
@@ -92,13 +134,18 @@ function headOf({ programId, sinceUs, untilUs }: FindingQuery, summary: ProgramS
       indeterminate: outcome("indeterminate"),
       without_report: outcome(null),
     },
-    first_pass_yield: shareOf(firstPass),
-    final_yield: shareOf(summary.finalPass),
-    duration_seconds: { count: durations.count, p50: quantile(0.5), p90: quantile(0.9), p99: quantile(0.99) },
+    first_pass_yield: shareOf(first),
+    final_yield: shareOf(final),
+    duration_seconds: durations,
   };
 }
 
-function shareOf({ passed, known }: { passed: number; known: number }): number | null {
+function durationsOf(seconds: SortedValues) {
+  const quantile = (share: number) => finite(seconds.quantile(share));
+  return { count: seconds.count, p50: quantile(0.5), p90: quantile(0.9), p99: quantile(0.99) };
+}
+
+function shareOf({ passed, known }: OutcomeCount): number | null {
   return known === 0 ? null : passed / known;
 }
 
@@ -117,15 +164,18 @@ function compareNames(a: string | null, b: string | null): number {
   return a < b ? -1 : 1;
 }
 
+/** Adds the numbers of these series. */
 function addValues(
-  segment: SegmentFindings,
-  query: FindingQuery,
+  { segment, runs }: OrderedRuns,
   summary: ProgramSummary,
-  sorted: ReadonlyMap<number, SortedValues>,
+  sorted: ReadonlyMap<AnySeries, SortedValues>,
 ): void {
-  const ofSetting = Array.from(summary.checksOfSettings(segment), (place) => sorted.get(place));
+  const ofSetting = Array.from(summary.checksOfSettings(segment), (place) => sorted.get(summary.checks[place]!));
+  const durations = sorted.get(summary.durations);
   const { checkEnds, settings, values } = segment.figures;
-  for (const run of matchingRuns(segment, query)) {
+  for (const run of runs) {
+    const seconds = durationOf(segment, run);
+    if (seconds !== null) durations?.add(seconds);
     const end = checkEnds[run] as number;
     for (let check = run === 0 ? 0 : (checkEnds[run - 1] as number); check < end; check++) {
       const value = values[check] as number;

@@ -3,29 +3,42 @@ import { CHECK_STATUSES } from "../../../core/run/quality.js";
 import { RUN_STATUSES } from "../../../core/run/run-state.js";
 import { RunningValues } from "../../../core/statistics/running-values.js";
 import { SortedValues } from "../../../core/statistics/sorted-values.js";
-import { TextTable } from "../../../storage/columns/text-table.js";
-import { textAt } from "../../../storage/findings/finding-columns.js";
-import { type FindingQuery, matchingRuns, wantedSettings } from "../../../storage/findings/finding-query.js";
-import type { SegmentFindings } from "../../../storage/findings/segment-findings.js";
+import { type SegmentFindings, textAt } from "../../../storage/findings/finding-columns.js";
+import { type FindingQuery, wantedSettings } from "../../../storage/findings/finding-query.js";
+import { runsInOrder } from "../../../storage/findings/runs-in-order.js";
+import type { ColumnsReader } from "../../../storage/findings/segment-findings.js";
 import { QUALITY_CODES } from "../../../storage/records/index-layout.js";
+import { PartYields } from "./part-yields.js";
 
 const COMPLETED = RUN_STATUSES.indexOf("completed");
 const FAILED_CHECK = CHECK_STATUSES.indexOf("failed");
-const PASSED = QUALITY_CODES.indexOf("passed");
-const NO_REPORT = QUALITY_CODES.indexOf(null);
 
 /** More different names than an answer may have. */
 export class TooManyNamesError extends Error {
   override name = "TooManyNamesError";
 }
 
-/** What is known of a check. */
-export interface CheckSummary {
+/** What a summary may hold at a time. */
+export interface HeldBounds {
+  /** Values of checks, and durations; with more, it holds none. */
+  mostValues: number;
+  /** Memory for serial numbers; with more, it holds none. */
+  mostPartBytes: number;
+}
+
+/** Numbers whose quantiles are asked for. */
+export interface Series {
+  /** Their count. */
+  values: number;
+  /** The numbers, as long as the summary holds them. */
+  sorted: SortedValues;
+}
+
+/** What is known of a check. Its values are those of the checks that have one. */
+export interface CheckSummary extends Series {
   readonly name: string;
   /** By place in CHECK_STATUSES. */
   readonly counts: number[];
-  /** Count of the checks that have a value. */
-  values: number;
   /** Place in CANONICAL_UNITS, of the newest check. */
   units: number;
   /** Of the newest check with a value and a threshold; if none has one, `nominal` is of the newest that has it. NaN: none. */
@@ -34,8 +47,6 @@ export interface CheckSummary {
   limitsChanged: boolean;
   /** The values in the order in which their runs ended. */
   readonly running: RunningValues;
-  /** The same ones, as long as the summary holds them. */
-  sorted: SortedValues;
 }
 
 /** How a check is told from others while it is counted. */
@@ -56,59 +67,60 @@ export interface DefectCount {
 }
 
 /**
- * Counts a program's runs, checks and defects, segment by segment. It can be kept, and go on when there are more runs: what it says
- * depends on the runs and their order only.
+ * Counts a program's runs, checks and defects, in the order in which they ended. It can be kept, and go on when there are more runs: what
+ * it says depends on the runs and their order only.
  */
 export class ProgramSummary {
   /** By place in RUN_STATUSES. */
   readonly runs: number[] = RUN_STATUSES.map(() => 0);
   /** Completed runs by place in QUALITY_CODES. */
   readonly outcomes: number[] = QUALITY_CODES.map(() => 0);
-  /** Of completed runs. */
-  readonly durationsSeconds = new SortedValues();
-  readonly firstPass = { passed: 0, known: 0 };
+  /** Of completed runs, in seconds. */
+  readonly durations: Series = { values: 0, sorted: new SortedValues() };
   readonly defects = new Map<string | null, DefectCount>();
   readonly #query: FindingQuery;
   readonly #checks: CountedCheck[] = [];
   readonly #placesOfChecks = new Map<string, number>();
-  readonly #parts = new TextTable();
-  readonly #newestRevisions: number[] = [];
-  readonly #newestOutcomes: number[] = [];
-  /** Parts whose newest revision passed, and those whose newest revision has an outcome. */
-  readonly finalPass = { passed: 0, known: 0 };
+  /** Of first inspections, and of the newest ones. */
+  readonly yields: PartYields;
   readonly #mostValues: number;
   #values = 0;
   #mostBuckets: number = LIMITS.trendBuckets;
   /** Different kinds of defects, and severities of them. */
   #defectNames = 0;
   #runCount = 0;
-  /** The newest segment that it has seen, and the record of its last run there. */
-  #base = 0;
-  #lastSequence = 0;
+  #untilSequence = 0;
+  /** When the last run ended that it has counted. */
+  #lastUs = 0;
 
-  /** @param mostValues that it holds; if there are more, it holds none */
-  constructor(query: FindingQuery, mostValues: number) {
+  constructor(query: FindingQuery, { mostValues, mostPartBytes }: HeldBounds) {
     this.#query = query;
     this.#mostValues = mostValues;
+    this.yields = new PartYields(mostPartBytes);
   }
 
-  /** The segment in which it goes on. */
-  get base(): number {
-    return this.#base;
+  /** The last record up to which it has counted. */
+  get untilSequence(): number {
+    return this.#untilSequence;
   }
 
-  /** Whether the checks have their sorted values. */
+  /** Whether checks and durations have their sorted values. */
   get holdsValues(): boolean {
     return this.#values <= this.#mostValues;
+  }
+
+  /** Whether it can go on when there are more runs. */
+  get holdsAll(): boolean {
+    return this.holdsValues && this.yields.isHeld;
   }
 
   /** About the memory that it takes. */
   get bytes(): number {
     const checks = this.#checks.reduce(
-      (sum, { sorted, running }) => sum + sorted.bytes + 128 * running.buckets.length + 1_024,
+      (sum, { sorted, running }) => sum + sorted.bytes + 200 * running.buckets.length + 1_024,
       0,
     );
-    return 1_024 + checks + this.durationsSeconds.bytes + 64 * this.#parts.size;
+    return 1_024 + checks + this.durations.sorted.bytes + this.yields.bytes;
   }
 
   /** In the order in which they were first seen. */
@@ -133,53 +145,44 @@ export class ProgramSummary {
     });
   }
 
-  /** Adds the segment's runs, without those that were added before. @throws TooManyNamesError; it cannot go on after that */
-  add(segment: SegmentFindings): void {
+  /**
+   * Counts the runs whose end has been recorded since the last time, up to this record.
+   *
+   * @returns false if one of them ended before one that is counted already: then all have to be counted anew
+   * @throws TooManyNamesError; it cannot go on after that
+   */
+  async count(reader: ColumnsReader, untilSequence: number): Promise<boolean> {
+    const query = { ...this.#query, untilSequence };
+    for await (const { segment, runs } of runsInOrder(reader, query, { afterSequence: this.#untilSequence })) {
+      const [first, last] = [runs[0], runs.at(-1)];
+      if (first === undefined || last === undefined) continue;
+      const { completedAtUs } = segment.figures;
+      if ((completedAtUs[first] as number) < this.#lastUs) return false;
+      this.#add(segment, runs);
+      this.#lastUs = completedAtUs[last] as number;
+    }
+    this.#untilSequence = untilSequence;
+    return true;
+  }
+
+  #add(segment: SegmentFindings, runs: Uint32Array): void {
     const { figures, counts } = segment;
-    const { statuses, outcomes, startedAtUs, completedAtUs } = figures;
-    const parts = new Int32Array(counts.texts).fill(-1);
+    const { statuses, outcomes } = figures;
     const settings = { wanted: wantedSettings(segment, this.#query), places: new Int32Array(counts.settings).fill(-1) };
     for (const check of this.#checks) check.noted = -1;
-    const runs = matchingRuns(segment, this.#query, this.#lastSequence);
-    this.#base = segment.base;
-    this.#lastSequence = figures.sequences[counts.runs - 1] ?? this.#lastSequence;
+    this.yields.add(segment, runs);
     for (const run of runs) {
       const status = statuses[run] as number;
       const outcome = outcomes[run] as number;
       this.#runCount++;
       this.runs[status] = (this.runs[status] as number) + 1;
-      this.#addPart(segment, run, outcome, parts);
       if (status !== COMPLETED) continue;
       this.outcomes[outcome] = (this.outcomes[outcome] as number) + 1;
-      const startUs = startedAtUs[run] as number;
-      if (startUs > 0) this.durationsSeconds.add(((completedAtUs[run] as number) - startUs) / 1e6);
+      const seconds = durationOf(segment, run);
+      if (seconds !== null) this.#hold(this.durations, seconds);
       this.#addChecks(segment, run, settings);
       this.#addDefects(segment, run);
     }
-  }
-
-  #addPart({ figures }: SegmentFindings, run: number, outcome: number, parts: Int32Array): void {
-    const revision = figures.revisions[run] as number;
-    const serial = (figures.serials[run] as number) - 1;
-    if (revision === 1) countOutcome(this.firstPass, outcome);
-    if (serial < 0) {
-      countOutcome(this.finalPass, outcome);
-      return;
-    }
-    let part = parts[serial] as number;
-    if (part < 0) {
-      const { textEnds, texts } = figures;
-      const start = serial === 0 ? 0 : (textEnds[serial - 1] as number);
-      part = this.#parts.findOrAddBytes(texts, start, textEnds[serial] as number);
-      parts[serial] = part;
-    }
-    if (part < this.#newestRevisions.length) {
-      if ((this.#newestRevisions[part] as number) > revision) return;
-      countOutcome(this.finalPass, this.#newestOutcomes[part] as number, -1);
-    }
-    countOutcome(this.finalPass, outcome);
-    this.#newestRevisions[part] = revision;
-    this.#newestOutcomes[part] = outcome;
   }
 
   #addChecks(segment: SegmentFindings, run: number, settings: { wanted: Uint8Array; places: Int32Array }): void {
@@ -200,7 +203,6 @@ export class ProgramSummary {
       const value = figures.values[check] as number;
       const hasValue = !Number.isNaN(value);
       if (hasValue) {
-        counted.values++;
         counted.running.add(value, timeUs, status === FAILED_CHECK, this.#mostBuckets);
         this.#hold(counted, value);
       }
@@ -226,11 +228,12 @@ export class ProgramSummary {
     return place;
   }
 
-  #hold({ sorted }: CountedCheck, value: number): void {
+  #hold(series: Series, value: number): void {
+    series.values++;
     if (!this.holdsValues) return;
-    sorted.add(value);
+    series.sorted.add(value);
     this.#values++;
-    if (!this.holdsValues) for (const check of this.#checks) check.sorted = new SortedValues();
+    if (!this.holdsValues) for (const one of [this.durations, ...this.#checks]) one.sorted = new SortedValues();
   }
 
   /** The more checks there are, the fewer buckets has each. */
@@ -269,9 +272,11 @@ export class ProgramSummary {
   }
 }
 
-function countOutcome(counts: { passed: number; known: number }, outcome: number, more = 1): void {
-  if (outcome !== NO_REPORT) counts.known += more;
-  if (outcome === PASSED) counts.passed += more;
+/** How long a run took, in seconds. Null for one that has not started, or was not completed. */
+export function durationOf({ figures }: SegmentFindings, run: number): number | null {
+  const startUs = figures.startedAtUs[run] as number;
+  if (figures.statuses[run] !== COMPLETED || startUs === 0) return null;
+  return ((figures.completedAtUs[run] as number) - startUs) / 1e6;
 }
 
 /** Notes the nominal value and the threshold of a check with a value, if they are not those of the check before it. */

@@ -16,11 +16,12 @@
  * - indexSeries, writeSeries: one row block (ROWS_PER_BLOCK) raw, and as text with room for the longest, twice if it is
  *   written.
  * - report: the run's state, the page twice, 400 KiB for each picture, and the memory of a luminance picture.
- * - statistics: 8 bytes for each value of a check that is held at a time (findings/program-statistics.ts), at most 96 MB or one
- *   check's values; the columns of a segment, and those that the reader keeps: 64 MiB of sealed segments, and the newest one three
- *   times; some 64 bytes for each serial number; and 192 MiB of what is kept for the next answers (findings/kept-summaries.ts).
- * - aqdefStart, checksPiece: the same without values; half a MiB of text.
- * - makeFindings: a segment's columns, three times.
+ * - statistics: 8 bytes for each value of a check and each duration that are held at a time (findings/program-statistics.ts), at most 96 MB or
+ *   those of one check, twice while one is sorted; 96 MB of serial numbers; 40 MB for 10,000 names with their trends; the columns of a segment,
+ *   and those that the reader keeps: 64 MiB of sealed segments, and the newest one three times; and 192 MiB of what is kept for the next
+ *   answers (findings/kept-summaries.ts). Only the values of one check grow with the store without an end.
+ * - aqdefStart, checksPiece: the same without values and serial numbers; half a MiB of text.
+ * - makeFindings: a segment's columns, three times, and its texts as strings.
  * - verify: 1 MiB, twice if a long extent comes after a short one.
  */
 import type { Extent } from "../../../core/capture/capture.js";
@@ -86,7 +87,7 @@ export interface ArtefactTasks {
   aqdefStart: { input: { query: FindingQuery; programName: string }; output: AqdefStart | { head: null } };
   checksPiece: { input: ExportTask; output: ExportPiece };
   /** Makes one findings file that is missing; false if none is. */
-  makeFindings: { input: { dataDirectory: string }; output: { hasMade: boolean } };
+  makeFindings: { input: { dataDirectory: string; newestFirst: boolean }; output: { hasMade: boolean } };
   verify: { input: { path: string; extents: readonly Extent[] }; output: { verifiedBytes: number } };
 }
 
@@ -142,7 +143,9 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
     statistics: ({ query }) => programStatistics(findings, query, { kept: summaries }),
     aqdefStart: ({ query, programName }) => aqdefStart(findings, query, programName),
     checksPiece: (task) => exportPiece(findings, task),
-    makeFindings: async ({ dataDirectory }) => ({ hasMade: await findings.makeMissing(dataDirectory) }),
+    makeFindings: async ({ dataDirectory, ...order }) => ({
+      hasMade: await findings.makeMissing(dataDirectory, order),
+    }),
     verify: ({ path, extents }) => verifyStored(fileSystem, path, extents),
   };
 }

@@ -184,7 +184,7 @@ t.test("exports know the same filters as statistics", async (t) => {
   );
   const dfq = readAqdef(await textOf(store, "dfq", { ...queryOf(store), check }));
   t.same(
-    dfq.characteristics.map(({ fields }) => fields.K2002),
+    dfq.characteristics.map(({ fields }) => fields.description),
     [check],
   );
 });
@@ -223,35 +223,67 @@ t.test("CSV keeps texts as they are, and formulas as text", async (t) => {
   t.equal(text.slice(text.indexOf("\n") + 1), expected.join(""));
 });
 
-t.test("AQDEF: characteristics with limits, and each value with attribute, time and serial number", async (t) => {
+t.test("AQDEF: characteristics with limits, and each value with attribute, time and part", async (t) => {
   const store = await filledStore(t, 24);
   const file = readAqdef(await textOf(store, "dfq"));
   const rows = rowsOf(store).filter(({ value }) => value !== null);
   const names = [...new Set(rows.map(({ name }) => name))].sort();
-  t.same(file.part, { K1001: MEASURED_PROGRAM, K1002: "Cover  2" });
+  const number = MEASURED_PROGRAM.slice(0, 30);
+  t.same(file.part, { number, description: "Cover  2", remark: MEASURED_PROGRAM });
   t.same(
-    file.characteristics.map(({ fields }) => fields.K2002),
+    file.characteristics.map(({ fields }) => fields.description),
     names,
   );
-  for (const [at, { fields, records }] of file.characteristics.entries()) {
+  for (const [at, { fields, values }] of file.characteristics.entries()) {
     const own = rows.filter(({ name }) => name === names[at]);
     const limited = own.findLast(({ threshold }) => threshold !== null)!;
     const [nominal, threshold] = [limited.nominal, limited.threshold as number];
-    t.equal(fields.K2001, String(at + 1));
-    t.equal(fields.K2101, nominal === null ? undefined : String(nominal));
-    t.equal(fields.K2110, String(nominal === null ? threshold : nominal - threshold));
-    t.equal(fields.K2111, nominal === null ? undefined : String(nominal + threshold));
-    t.equal(fields.K2142, own.at(-1)?.units === "mm" ? "mm" : undefined);
+    t.strictSame(fields, {
+      ...{ number: String(at + 1), description: names[at] },
+      ...(nominal !== null && { nominal }),
+      lowerLimit: nominal === null ? threshold : nominal - threshold,
+      ...(nominal !== null && { upperLimit: nominal + threshold }),
+      ...(own.at(-1)?.units === "mm" && { unit: "mm" }),
+    });
     t.strictSame(
-      records,
+      values,
       own.map(({ value, status, completed_at: time, serial_number: serial }) => ({
-        K0001: String(value),
-        K0002: status === "error" || status === "not_evaluated" ? "255" : "0",
-        K0004: `${time.slice(8, 10)}.${time.slice(5, 7)}.${time.slice(0, 4)}/${time.slice(11, 19)}`,
-        ...(serial !== null && { K0014: serial }),
+        value,
+        attribute: status === "error" || status === "not_evaluated" ? "invalid" : "valid",
+        time: Math.floor(Date.parse(time) / 1000) * 1000,
+        ...(serial !== null && { partIdentification: serial }),
       })),
     );
   }
+});
+
+t.test("the reader of AQDEF reads both forms of values alike, and refuses what the format does not have", async (t) => {
+  const head = ["K0100 2", "K1001/1 4711", "K2001/1 1", "K2002/1 Bore", "K2001/2 2", "K2101/2 1.5"];
+  const read = (...lines: string[]) => readAqdef([...head, ...lines, ""].join("\r\n"));
+  const withKeys = read(
+    ...["K0001/1 1.25", "K0002/1 0", "K0004/1 29.02.2024/23:59:58", "K0001/2 -3E-2", "K0002/2 129"],
+    ...["K0004/2 29.02.2024/23:59:58", "K0001/1 2", "K0002/1 255", "K0001/2 4", "K0006/2 #17"],
+  );
+  const withoutKeys = read(
+    "1.25\u00140\u001429.02.2024/23:59:58\u000f-0.03\u0014129\u001429.02.2024/23:59:58",
+    "2\u0014255\u000f4\u0014\u0014\u0014\u0014#17",
+  );
+  t.same(withKeys, withoutKeys);
+  const time = Date.UTC(2024, 1, 29, 23, 59, 58);
+  t.same(withKeys.characteristics[1], {
+    fields: { number: "2", nominal: 1.5 },
+    values: [
+      { value: -0.03, attribute: "invalid", time },
+      { value: 4, batch: "#17" },
+    ],
+  });
+  for (const line of [
+    ...["K0003/1 1", "K0001/3 1", "K0001/1 1,5", "K0001/1 NaN", "K0001/1 ", "K0002/1 7", "K0001", "K2002/1 Bore"],
+    ...["K0004/1 2024-02-29T23:59:58Z", "K0004/1 30.02.2024/00:00:00", `K1001/1 ${"4".repeat(31)}`, "1\u000f2\u000f3"],
+  ])
+    t.throws(() => read(line), /line 7/, line);
+  t.throws(() => readAqdef("K1001/1 1\r\n"), /count/);
+  t.throws(() => readAqdef("K0100 0"), /no end/);
 });
 
 const PANDAS = `
