@@ -22,6 +22,7 @@ import { AllOrdinals, FoundOrdinals, ListedOrdinals, type OrdinalSet } from "../
 import { TextTable } from "../columns/text-table.js";
 import { TypedColumn } from "../columns/typed-column.js";
 import type { IndexedRun } from "../records/indexed-run.js";
+import { packKind } from "./plant/kind-counts.js";
 import {
   isAnyState,
   matchesState,
@@ -48,7 +49,7 @@ export interface RunEntry {
 
 /** Filters, all of which must hold. A filter that is left out holds for every run. */
 export interface RunQuery extends StateFilter {
-  readonly programOrdinal?: number;
+  readonly programOrdinal?: number | undefined;
   readonly serialNumber?: string;
   /** Only runs updated strictly after this time. */
   readonly updatedSinceUs?: number;
@@ -153,6 +154,11 @@ export class RunIndex {
   /** The runs updated after `afterUs`, the earliest update first, at most `limit`. */
   earliestAfter(afterUs: number, limit: number): number[] {
     return this.#updated.earliestAfter(afterUs, limit);
+  }
+
+  /** A run's program and state in one number (plant/kind-counts.ts). */
+  kind(ordinal: number): number {
+    return packKind(this.#programs.get(ordinal), this.#states.get(ordinal));
   }
 
   status(ordinal: number): number {

@@ -8,7 +8,8 @@ import { RankedBitmap } from "../columns/ranked-bitmap.js";
 
 const STATUSES = 8;
 const OUTCOMES = 4;
-const STATES = STATUSES * OUTCOMES;
+/** Above every packed state. */
+export const STATES = STATUSES * OUTCOMES;
 
 /** A field that is left out holds for every state. */
 export interface StateFilter {

@@ -14,6 +14,7 @@ import type { RecordLocation } from "../log/committed-batch.js";
 import { QUALITY_CODES, UUID_BYTES } from "../records/index-layout.js";
 import type { IndexedRun } from "../records/indexed-run.js";
 import { mayHaveBeen, StatusTimes } from "./changes/status-times.js";
+import type { KindFilter } from "./plant/kind-counts.js";
 import { RunIndex, type RunPage } from "./run-index.js";
 
 /** Filters of runs; one left out holds for every run. */
@@ -62,13 +63,23 @@ export class ViewRuns {
   #index = new RunIndex();
   #locations = new RecordLocations();
   /** Program ids, numbered in order of first run. */
-  readonly #programs = new UuidTable();
+  readonly #programs: UuidTable;
+  readonly #onChanged: (ordinal: number, kindBefore: number) => void;
   /** Frame id → run ordinal. */
   readonly #runsOfFrames = new UuidTable();
   #lateRuns = new Map<string, LateRun>();
   readonly #statusTimes = new StatusTimes();
   /** The last answer of `changedAfter`. */
   #lastChanged: (ChangedRuns & { readonly version: number; readonly afterUs: number }) | undefined;
+
+  /**
+   * @param programs shared by tables that number programs alike
+   * @param onChanged called when a run was updated that was there before
+   */
+  constructor(programs = new UuidTable(), onChanged: (ordinal: number, kindBefore: number) => void = () => {}) {
+    this.#programs = programs;
+    this.#onChanged = onChanged;
+  }
 
   get size(): number {
     return this.#ids.length;
@@ -99,13 +110,17 @@ export class ViewRuns {
   }
 
   #update(ordinal: number, status: number, outcome: number, timeUs: number): void {
+    const before = this.kind(ordinal);
     if (this.#index.status(ordinal) !== status) this.#statusTimes.changed(ordinal, timeUs);
     this.#index.update(ordinal, { status, outcome, timeUs });
+    this.#onChanged(ordinal, before);
   }
 
   /** Sets the quality status of a run that has not ended. */
   setQualityStatus(ordinal: number, qualityStatus: ReportStatus | null): void {
+    const before = this.kind(ordinal);
     this.#index.changeState(ordinal, { outcome: QUALITY_CODES.indexOf(qualityStatus) });
+    this.#onChanged(ordinal, before);
   }
 
   addFrame(ordinal: number, frameId: string): void {
@@ -192,6 +207,11 @@ export class ViewRuns {
     return this.#lateRuns.has(id) || this.ordinal(id) >= 0;
   }
 
+  /** The run's program and state in one number (plant/kind-counts.ts). */
+  kind(ordinal: number): number {
+    return this.#index.kind(ordinal);
+  }
+
   status(ordinal: number): RunStatus {
     return RUN_STATUSES[this.#index.status(ordinal)]!;
   }
@@ -271,17 +291,12 @@ export class ViewRuns {
 
   /** Newest first. */
   query(query: RunListQuery): RunPage {
-    const { programId, serialNumber, status, qualityStatus, updatedSinceUs, cells, offset, limit } = query;
-    const programOrdinal = programId === undefined ? undefined : this.#programs.entryOf(programId);
-    const statusCode = status === undefined ? undefined : (RUN_STATUSES as readonly string[]).indexOf(status);
-    const outcome = qualityStatus === undefined ? undefined : OUTCOME_NAMES.indexOf(qualityStatus);
-    if (cells !== undefined || statusCode === -1 || outcome === -1 || programOrdinal === -1)
-      return { total: 0, ordinals: [] };
+    const { serialNumber, updatedSinceUs, cells, offset, limit } = query;
+    const kinds = kindFilter(query, this.#programs);
+    if (cells !== undefined || kinds === null) return { total: 0, ordinals: [] };
     return this.#index.query({
-      ...(programOrdinal !== undefined && { programOrdinal }),
+      ...kinds,
       ...(serialNumber !== undefined && { serialNumber }),
-      status: statusCode,
-      outcome,
       ...(updatedSinceUs !== undefined && { updatedSinceUs }),
       offset,
       limit,
@@ -294,4 +309,16 @@ export class ViewRuns {
     this.#locations.push();
     return this.#index.addIndexedRun(run, this.#programs.enterBytes(run.bytes, run.programIdAt), timeUs);
   }
+}
+
+/** Program, status and outcome of the filters as codes; null if no run can match them. */
+export function kindFilter(
+  { programId, status, qualityStatus }: Omit<RunListQuery, "offset" | "limit">,
+  programs: UuidTable,
+): KindFilter | null {
+  const programOrdinal = programId === undefined ? undefined : programs.entryOf(programId);
+  const statusCode = status === undefined ? undefined : (RUN_STATUSES as readonly string[]).indexOf(status);
+  const outcome = qualityStatus === undefined ? undefined : OUTCOME_NAMES.indexOf(qualityStatus);
+  if (statusCode === -1 || outcome === -1 || programOrdinal === -1) return null;
+  return { programOrdinal, status: statusCode, outcome };
 }

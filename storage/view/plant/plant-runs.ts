@@ -5,21 +5,23 @@
  * An ordinal of the joined table is the number of the run's table times 2^32, plus its ordinal there. Tables are numbered in the order of the stream,
  * so that every hub of the plant has the same ordinals.
  *
- * A page of all runs comes from one merged order (merged-order.ts), whatever the number of tables is.
+ * A page by program, status, outcome or a mark comes from one merged order (merged-order.ts), whatever the number of tables is.
  *
- * A page of some runs costs one query for each table, and then O(log tables) for each entry. To skip to an offset, blocks of entries are skipped: if
+ * A page by serial number or by several cells, or by a mark that divides many blocks, costs one query for each table, and then O(log tables) for each entry. To skip to an offset, blocks of entries are skipped: if
  * each of k tables looks at the last of its next s entries, and k times s entries are to be skipped, then the table whose entry is the newest has s
  * entries that all come before the page. So O(k log(offset / k)) steps lead to any offset.
  */
 import { lowerBound } from "../../../core/lower-bound.js";
 import type { ReportStatus } from "../../../core/run/quality.js";
 import type { RunStatus } from "../../../core/run/run-state.js";
+import { UuidTable } from "../../columns/uuid-table.js";
 import type { RecordLocation } from "../../log/committed-batch.js";
 import type { IndexedRun } from "../../records/indexed-run.js";
 import type { RunPage } from "../run-index.js";
 import {
   CHANGED_RUNS,
   type ChangedRuns,
+  kindFilter,
   type RunFilter,
   type RunListQuery,
   type RunTable,
@@ -28,6 +30,8 @@ import {
 import { MergedOrder } from "./merged-order.js";
 
 const TABLE_SIZE = 2 ** 32;
+/** Most blocks of the merged order that a page walks for a mark: about a millisecond. */
+const WALKED_BLOCKS = 32;
 
 interface Table {
   readonly cell: string;
@@ -54,14 +58,18 @@ export class PlantRuns implements RunTable {
   #current: Table | undefined;
   /** All tables of the current one's store. */
   #siblings: readonly Table[] = [];
-  readonly #order = new MergedOrder((ordinal, word) => this.idWord(ordinal, word));
+  /** Program ids, numbered alike in all tables. */
+  readonly #programs = new UuidTable();
+  readonly #order = new MergedOrder(this);
 
   /** The next runs come from this store. */
   select(cell: string, storeId: string): void {
     const tables = this.#ofStore.get(storeId) ?? [];
     let table = tables.find((one) => one.cell === cell);
     if (table === undefined) {
-      table = { cell, storeId, runs: new ViewRuns(), base: this.#tables.length * TABLE_SIZE };
+      const base = this.#tables.length * TABLE_SIZE;
+      const runs = new ViewRuns(this.#programs, (ordinal, before) => this.#order.changed(base + ordinal, before));
+      table = { cell, storeId, runs, base };
       this.#tables.push(table);
       tables.push(table);
       this.#ofStore.set(storeId, tables);
@@ -163,6 +171,10 @@ export class PlantRuns implements RunTable {
     return -1;
   }
 
+  kind(ordinal: number): number {
+    return this.#of(ordinal).kind(ordinal % TABLE_SIZE);
+  }
+
   status(ordinal: number): RunStatus {
     return this.#of(ordinal).status(ordinal % TABLE_SIZE);
   }
@@ -230,9 +242,12 @@ export class PlantRuns implements RunTable {
   }
 
   query({ cells, ...query }: RunListQuery): RunPage {
-    const { offset, limit, ...filters } = query;
-    if (cells === undefined && Object.values(filters).every((value) => value === undefined))
-      return { total: this.size, ordinals: this.#order.page(offset, limit) };
+    const { offset, limit, serialNumber, updatedSinceUs } = query;
+    const kinds = kindFilter(query, this.#programs);
+    if (kinds === null) return { total: 0, ordinals: [] };
+    const hasFewToWalk = updatedSinceUs === undefined || this.#order.straddling(updatedSinceUs) <= WALKED_BLOCKS;
+    if (cells === undefined && serialNumber === undefined && hasFewToWalk)
+      return this.#order.page({ ...kinds, updatedSinceUs }, offset, limit);
     const matching: Matches[] = [];
     let total = 0;
     for (const table of this.#tables) {

@@ -2,7 +2,9 @@ import t from "tap";
 import { generateUuidV7 } from "../../../core/identifiers.js";
 import type { RunChange } from "../../../core/link/change.js";
 import { createRandom } from "../../../core/random.js";
+import { NO_REPORT, REPORT_STATUSES, type ReportStatus } from "../../../core/run/quality.js";
 import { foldRun } from "../../../core/run/run-fold.js";
+import { RUN_STATUSES, type RunStatus } from "../../../core/run/run-state.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
 import { IndexReader } from "../../../storage/records/index-reader.js";
 import { PlantRuns } from "../../../storage/view/plant/plant-runs.js";
@@ -18,12 +20,18 @@ interface ModelRun {
   id: string;
   cell: string;
   programId: string;
+  status: RunStatus;
+  qualityStatus: ReportStatus | null;
   updatedAtUs: number;
 }
 
-function matches(run: ModelRun, { programId, cells, updatedSinceUs = 0 }: Omit<RunListQuery, "offset" | "limit">) {
+function matches(run: ModelRun, filter: Omit<RunListQuery, "offset" | "limit">): boolean {
+  const { programId, status, qualityStatus, cells, updatedSinceUs = 0 } = filter;
   const isOfProgram = programId === undefined || run.programId === programId;
-  return isOfProgram && cells?.includes(run.cell) !== false && run.updatedAtUs > updatedSinceUs;
+  const isOfState =
+    (status ?? run.status) === run.status &&
+    (qualityStatus ?? run.qualityStatus ?? NO_REPORT) === (run.qualityStatus ?? NO_REPORT);
+  return isOfProgram && isOfState && cells?.includes(run.cell) !== false && run.updatedAtUs > updatedSinceUs;
 }
 
 t.test(`a page of a hundred cells costs few steps at any offset, seed ${SEED}`, (t) => {
@@ -44,7 +52,17 @@ t.test(`a page of a hundred cells costs few steps at any offset, seed ${SEED}`, 
     reader.origin();
     runs.select(`cell-${cell}`, STORE);
     if (!runs.create(reader.run(), timeUs)) throw new Error(`run ${runId} is not above the last one of its cell`);
-    model.push({ id: runId, cell: `cell-${cell}`, programId, updatedAtUs: timeUs });
+    const state = { status: "pending", qualityStatus: null, updatedAtUs: timeUs } as const;
+    model.push({ id: runId, cell: `cell-${cell}`, programId, ...state });
+  };
+  const update = (run: ModelRun): void => {
+    timeUs++;
+    Object.assign(run, { status: random.pick(RUN_STATUSES), updatedAtUs: timeUs });
+    if (random.chance(0.5)) run.qualityStatus = random.pick([null, ...REPORT_STATUSES]);
+    runs.update(runs.ordinal(run.id), run.status, run.qualityStatus, timeUs);
+    if (!random.chance(0.1)) return;
+    run.qualityStatus = random.pick(REPORT_STATUSES);
+    runs.setQualityStatus(runs.ordinal(run.id), run.qualityStatus);
   };
   // Some cells are away for a while: their runs come late, between those of others.
   const waiting: [cell: number, nth: number][] = [];
@@ -53,6 +71,10 @@ t.test(`a page of a hundred cells costs few steps at any offset, seed ${SEED}`, 
     if (cell % 10 === 3) waiting.push([cell, nth]);
     else add(cell, nth);
     if (random.chance(0.001)) for (const late of waiting.splice(0)) add(...late);
+    // Mostly a run of the last ones, now and then any.
+    const updated = random.chance(0.05) ? random.integer(0, nth) : nth - random.integer(0, 20);
+    const run = model[updated];
+    if (run !== undefined) update(run);
   }
   for (const late of waiting) add(...late);
   const newestFirst = model.sort((left, right) => (left.id < right.id ? 1 : -1));
@@ -65,11 +87,15 @@ t.test(`a page of a hundred cells costs few steps at any offset, seed ${SEED}`, 
   t.teardown(() => {
     ViewRuns.prototype.query = query;
   });
-  const mostSteps = { all: 0, some: 0 };
-  for (let nth = 0; nth < 400; nth++) {
+  const mostSteps = { counted: 0, others: 0 };
+  for (let nth = 0; nth < 600; nth++) {
     const filter = {
       programId: random.chance(0.3) ? random.pick(PROGRAMS) : undefined,
-      cells: random.chance(0.3) ? [1, 2, 3].map(() => `cell-${random.integer(0, CELLS)}`) : undefined,
+      status: random.chance(0.3) ? random.pick(RUN_STATUSES) : undefined,
+      qualityStatus: random.chance(0.3) ? random.pick([NO_REPORT, ...REPORT_STATUSES]) : undefined,
+      cells: random.chance(0.3)
+        ? Array.from({ length: random.pick([3, CELLS]) }, () => `cell-${random.integer(0, CELLS)}`)
+        : undefined,
       updatedSinceUs: random.chance(0.3) ? random.integer(0, timeUs) : undefined,
     };
     const matching = newestFirst.filter((run) => matches(run, filter));
@@ -77,18 +103,18 @@ t.test(`a page of a hundred cells costs few steps at any offset, seed ${SEED}`, 
     const limit = random.pick([0, 1, 50, 200, 2_000]);
     steps = 0;
     const page = runs.query({ ...filter, offset, limit });
-    const of = Object.values(filter).every((value) => value === undefined) ? "all" : "some";
+    const of = filter.cells === undefined ? "counted" : "others";
     if (limit <= 200) mostSteps[of] = Math.max(mostSteps[of], steps);
     const expected = matching.slice(offset, offset + limit).map(({ id }) => id);
     t.equal(page.total, matching.length);
     const ids = page.ordinals.map((ordinal) => runs.id(ordinal));
     t.strictSame(ids, expected, `offset ${offset}, limit ${limit}, ${JSON.stringify(filter)}`);
   }
-  t.equal(mostSteps.all, 0, "a page of all runs asks no table of a cell");
+  t.equal(mostSteps.counted, 0, "a page by program, status, outcome or mark asks no table of a cell");
   // One for the total and one for the page of each table, and some for each halving of what is to be skipped.
-  t.ok(mostSteps.some < 25 * CELLS, `${mostSteps.some} steps`);
+  t.ok(mostSteps.others < 25 * CELLS, `${mostSteps.others} steps`);
   t.comment(
-    `${newestFirst.length} runs of ${CELLS} cells: a page at any offset asks ${mostSteps.all} tables, with a filter at most ${mostSteps.some}`,
+    `${newestFirst.length} runs of ${CELLS} cells: a page at any offset asks ${mostSteps.counted} tables, by cells at most ${mostSteps.others}`,
   );
   t.end();
 });
