@@ -3,7 +3,7 @@ import { captureFiles } from "../../storage/captures/capture-inventory.js";
 import { capturePath } from "../../storage/captures/capture-path.js";
 import { isNoRoom, orWhereMissing } from "../../storage/disk/file-system-error.js";
 import type { FileSystem } from "../../storage/disk/file-system-interface.js";
-import { cellSubjects, decodeSender } from "../plant/log-message.js";
+import { cellOfSubject, decodeSender, logSubject } from "../plant/log-message.js";
 import type { PlantClient, StoredMessage } from "../plant/plant-client.js";
 import type { LogLines } from "../recorder/status/log-lines.js";
 import type { CacheFigures, CaptureRequest } from "./capture-request.js";
@@ -44,7 +44,8 @@ export class CaptureCache {
   readonly #removing = new Map<string, Promise<void>>();
   readonly #held = new Map<number, FetchedFile>();
   readonly #running = new Set<Promise<unknown>>();
-  readonly #addresses = new Map<string, { url: string | null; atMs: number }>();
+  /** By store id. */
+  readonly #addresses = new Map<string, { cell: string; url: string | null; atMs: number }>();
   readonly #waiting: (() => void)[] = [];
   #fetches = 0;
   readonly #figures: CacheFigures = { bytes: 0, files: 0, fetchedChunks: 0, fetchedBytes: 0, evictedBytes: 0 };
@@ -211,8 +212,8 @@ export class CaptureCache {
   }
 
   /** @param damage given: the bytes will not come */
-  async #notShipped({ cell }: CaptureRequest, damage: string | null): Promise<ServiceError> {
-    const url = await this.#addressOf(cell);
+  async #notShipped(request: CaptureRequest, damage: string | null): Promise<ServiceError> {
+    const { cell, url } = await this.#addressOf(request);
     const where = url === null ? `the cell ${cell}` : `the cell ${cell} at ${url}`;
     const message = `${damage ?? "the plant does not have these bytes"}: ask ${where}`;
     return new ServiceError(
@@ -223,16 +224,17 @@ export class CaptureCache {
     );
   }
 
-  /** The `--public-url` of a cell, as its last message says it; null if it was not told one. */
-  async #addressOf(cell: string): Promise<string | null> {
+  /** The last name of the run's store, and its `--public-url`, as its last message says them; null if it was not told one. */
+  async #addressOf({ cell, storeId }: CaptureRequest): Promise<{ cell: string; url: string | null }> {
     const nowMs = (this.#options.nowMs ?? Date.now)();
-    const known = this.#addresses.get(cell);
-    if (known !== undefined && nowMs - known.atMs < ADDRESS_MS) return known.url;
-    const last = await this.#plant().lastMessage(cellSubjects(cell));
+    const known = this.#addresses.get(storeId);
+    if (known !== undefined && nowMs - known.atMs < ADDRESS_MS) return known;
+    const last = await this.#plant().lastMessage(logSubject("*", storeId));
     const told = last === null ? null : decodeSender(last.header).publicUrl;
     const url = told !== null && /^https?:\/\//.test(told) ? told : null;
-    this.#addresses.set(cell, { url, atMs: nowMs });
-    return url;
+    const address = { cell: last === null ? cell : cellOfSubject(last.subject), url, atMs: nowMs };
+    this.#addresses.set(storeId, address);
+    return address;
   }
 }
 

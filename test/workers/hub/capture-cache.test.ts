@@ -288,6 +288,15 @@ t.test(
         params: { public_url: "http://cell-7.factory:8000" },
       },
     });
+    const renamed = logSubject(RENAMED, STORE);
+    const moved = { ...fields, "Inspection-Public-Url": "http://cell-8.factory:8000" };
+    await plant.client?.publish(renamed, moved, new Uint8Array(1), { subjects: renamed, expected: 0 });
+    t.match(await plant.read(plant.cache(), file, range), {
+      fault: {
+        message: "the plant does not have these bytes: ask the cell line3-cell8 at http://cell-8.factory:8000",
+        params: { cell: RENAMED, public_url: "http://cell-8.factory:8000" },
+      },
+    });
     t.strictSame(plant.filesOnDisk(), []);
   },
 );
