@@ -7,7 +7,7 @@ import type { StoredMessage } from "../../../workers/plant/plant-client.js";
 import { NatsServer, noNatsServer } from "../../helpers/plant/nats-server.js";
 import { untilShippedWhole } from "../../helpers/plant/shipping-service.js";
 import { startDemo } from "../../helpers/process/demo-results.js";
-import { runCommand } from "../../helpers/process/service-process.js";
+import { runCommand, ServiceProcess } from "../../helpers/process/service-process.js";
 import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 
 interface RunPage {
@@ -141,6 +141,35 @@ for (const policy of ["all", "reports"] as const) {
     t.strictSame(readdirSync(join(data, "quarantine")), []);
   });
 }
+
+t.test("captures that came under an older name of the cell are restored", { skip: noNatsServer }, async (t) => {
+  const server = await plantOf(t);
+  const [lost, data] = [temporaryDirectory(t), join(temporaryDirectory(t), "restored")];
+  const at = ["--plant", server.url];
+  const first = await startDemo(t, {
+    args: ["demo", "--runs", "2", ...at, "--cell", "cell-7", "--plant-captures", "all"],
+    dataDirectory: lost,
+  });
+  await untilShippedWhole(first.port, 2, server);
+  await first.end();
+  // Under the new name the log is shipped again from its beginning, and no capture.
+  const serve = (dataDirectory: string, ...more: string[]) =>
+    ServiceProcess.startFor(t, { args: ["serve", ...more], dataDirectory });
+  const renamed = await serve(lost, ...at, "--cell", "cell-8", "--plant-captures", "none");
+  const answers = await answersOf(renamed.port);
+  await untilHealth(t, renamed.port, /^healthy null$/);
+  await untilShippedWhole(renamed.port, 2, server);
+  await renamed.end();
+  const restored = await runCommand(["plant", "restore", ...at, "--data", data, "--cell", "cell-8"]);
+  t.match(restored, { code: 0, stdout: /not in the plant: captures of 0 runs, reports of 0 runs; / });
+  const now = await answersOf((await serve(data)).port);
+  // The runs themselves change: the demo's receiver is gone, and its deliveries fail.
+  const files = [...answers].filter(([path]) => path.includes("/files"));
+  for (const [path, text] of files)
+    t.ok(now.get(path) === text, `${path}: ${firstDifference(text, now.get(path) ?? "")}`);
+  t.ok(files.length > 6);
+  t.comment(`${files.length} answers with captures of the old name: 0 differ`);
+});
 
 t.test("a stray message is not taken for the cell's store", { skip: noNatsServer }, async (t) => {
   const server = await plantOf(t);
