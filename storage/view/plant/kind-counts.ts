@@ -2,7 +2,7 @@ import { lowerBound } from "../../../core/lower-bound.js";
 import { isAnyState, matchesState, STATES, type StateFilter } from "../state-bitmaps.js";
 
 /** Above the count of a kind in one block. */
-const COUNTS = 1024;
+const COUNTS = 2_048;
 
 /** What lists of a plant filter by, as codes. */
 export interface KindFilter extends StateFilter {
@@ -22,7 +22,7 @@ export function matchesKind(kind: number, filter: KindFilter): boolean {
   );
 }
 
-/** How many runs of each kind a block has, at most 1,023 of each. A block of 512 runs has some tens of kinds: some 2 bytes a run. */
+/** How many runs of each kind a block has, at most 2,047 of each. A block of 1,024 runs has up to some hundred kinds: about 2 bytes a run. */
 export class KindCounts {
   /** The kind times `COUNTS`, plus its count; ascending. */
   readonly #counts: number[] = [];

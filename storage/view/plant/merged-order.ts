@@ -4,7 +4,7 @@ import type { RunTable } from "../view-runs.js";
 import { KindCounts, type KindFilter, matchesKind } from "./kind-counts.js";
 
 /** Most ordinals of a block: a run that comes late moves at most so many. */
-const BLOCK_RUNS = 512;
+const BLOCK_RUNS = 1_024;
 
 /** Filters by what blocks count; one left out holds for every run. */
 export interface OrderFilter extends KindFilter {

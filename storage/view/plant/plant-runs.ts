@@ -31,7 +31,7 @@ import { MergedOrder } from "./merged-order.js";
 
 const TABLE_SIZE = 2 ** 32;
 /** Most blocks of the merged order that a page walks for a mark: about a millisecond. */
-const WALKED_BLOCKS = 32;
+const WALKED_BLOCKS = 16;
 
 interface Table {
   readonly cell: string;

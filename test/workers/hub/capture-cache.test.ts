@@ -267,36 +267,21 @@ t.test(
     const plant = await Plant.startFor(t);
     const file = plant.file(10);
     const range = { offset: 0, lengthBytes: 10 };
-    t.match(await plant.read(plant.cache(), file, range), {
-      fault: {
-        code: "not_shipped",
-        message: "the plant does not have these bytes: ask the cell line3-cell7",
-        params: { cell: CELL, public_url: null },
-      },
-    });
-    const subject = logSubject(CELL, STORE);
-    const fields = encodeSender({
-      logSequence: 1,
-      publicUrl: "http://cell-7.factory:8000",
-      captures: { sequence: 0, streamMs: 0 },
-    });
-    await plant.client?.publish(subject, fields, new Uint8Array(1), { subjects: subject, expected: 0 });
-    t.match(await plant.read(plant.cache(), file, range), {
-      fault: {
-        code: "not_shipped",
-        message: "the plant does not have these bytes: ask the cell line3-cell7 at http://cell-7.factory:8000",
-        params: { public_url: "http://cell-7.factory:8000" },
-      },
-    });
-    const renamed = logSubject(RENAMED, STORE);
-    const moved = { ...fields, "Inspection-Public-Url": "http://cell-8.factory:8000" };
-    await plant.client?.publish(renamed, moved, new Uint8Array(1), { subjects: renamed, expected: 0 });
-    t.match(await plant.read(plant.cache(), file, range), {
-      fault: {
-        message: "the plant does not have these bytes: ask the cell line3-cell8 at http://cell-8.factory:8000",
-        params: { cell: RENAMED, public_url: "http://cell-8.factory:8000" },
-      },
-    });
+    const told = async (expected: string, params: object): Promise<void> => {
+      const message = `the plant does not have these bytes: ask the cell ${expected}`;
+      t.match(await plant.read(plant.cache(), file, range), { fault: { code: "not_shipped", message, params } });
+    };
+    const tell = async (cell: string, publicUrl: string): Promise<void> => {
+      const fields = encodeSender({ logSequence: 1, publicUrl, captures: { sequence: 0, streamMs: 0 } });
+      const subjects = logSubject(cell, STORE);
+      await plant.client?.publish(subjects, fields, new Uint8Array(1), { subjects, expected: 0 });
+    };
+    await told(CELL, { cell: CELL, public_url: null });
+    const [before, after] = ["http://cell-7.factory:8000", "http://cell-8.factory:8000"];
+    await tell(CELL, before);
+    await told(`${CELL} at ${before}`, { cell: CELL, public_url: before });
+    await tell(RENAMED, after);
+    await told(`${RENAMED} at ${after}`, { cell: RENAMED, public_url: after });
     t.strictSame(plant.filesOnDisk(), []);
   },
 );
