@@ -86,7 +86,7 @@ export class ArtefactWork {
   }
 
   /** Runs a task for a waiting client. */
-  readonly makeForClient: MakeArtefact = async (name, input, { signal, isContinued }) => {
+  readonly makeForClient: MakeArtefact = async (name, input, { signal, isContinued, room }) => {
     const ended = new AbortController();
     const end = (): void => ended.abort();
     if (signal?.aborted) end();
@@ -95,7 +95,7 @@ export class ArtefactWork {
     const late = isContinued ? undefined : timers.set(end, FIRST_PIECE_MS);
     try {
       const pool = name === "statistics" ? this.#statistics : this.#pool;
-      const made = await pool.run(name, input, { priority: "client", isContinued, signal: ended.signal });
+      const made = await pool.run(name, input, { priority: "client", isContinued, signal: ended.signal, room });
       // A report shows what is left, so its damages are no error.
       for (const damage of "damages" in made ? made.damages : []) {
         this.#options.onReadDamage(new StorageError("capture_damaged", damage));

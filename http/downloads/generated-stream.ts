@@ -6,6 +6,8 @@ export interface PieceRequest {
   signal: AbortSignal | undefined;
   /** The client already has bytes of this body, so it must not be refused now. */
   isContinued: boolean;
+  /** Memory that the piece may use. It is gone for the caller. */
+  room?: ArrayBuffer | undefined;
 }
 
 export interface GeneratedStreamOptions {

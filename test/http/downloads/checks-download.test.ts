@@ -3,6 +3,7 @@ import t from "tap";
 import { createRandom } from "../../../core/random.js";
 import { checksReply } from "../../../http/downloads/checks-download.js";
 import type { MakeArtefact } from "../../../http/downloads/generated-files.js";
+import type { PieceRequest } from "../../../http/downloads/generated-stream.js";
 import type { ExportTask } from "../../../workers/artefacts/findings/checks-export.js";
 import { onEveryFront, until } from "../../helpers/http/handler-server.js";
 import { GET } from "../../helpers/http/pattern-stream.js";
@@ -17,8 +18,17 @@ const query = {
 
 /** An export of so many pieces, each made when it is asked for, and what became of it. */
 function exportOf(pieces: number, failsAt = Number.POSITIVE_INFINITY) {
-  const seen = { made: 0, cancelled: 0 };
-  const make = (async (_name: string, { from }: ExportTask, { signal }: { signal: AbortSignal }) => {
+  const seen = { made: 0, cancelled: 0, reused: 0 };
+  const make = (async (
+    _name: string,
+    { from }: ExportTask,
+    { signal, room }: PieceRequest & { signal: AbortSignal },
+  ) => {
+    if (room !== undefined) {
+      seen.reused++;
+      // It moves to the thread that makes the piece.
+      structuredClone(room, { transfer: [room] });
+    }
     await new Promise(setImmediate);
     if (signal.aborted) {
       seen.cancelled++;
@@ -70,7 +80,7 @@ async function standstill(seen: { made: number }): Promise<void> {
 onEveryFront(t, "an export arrives whole, plain and compressed, also at a client that pauses", async (t, serve) => {
   for (const pieces of [1, 12]) {
     for (const isCompressed of [false, true]) {
-      const { reply } = exportOf(pieces);
+      const { reply, seen } = exportOf(pieces);
       const { port } = await serve(t, { "/checks": () => reply(isCompressed) });
       const connection = await RawConnection.open(port);
       connection.socket.pause();
@@ -86,6 +96,7 @@ onEveryFront(t, "an export arrives whole, plain and compressed, also at a client
       if (headers.connection === "close") t.equal(headers["keep-alive"], undefined, "not also told to keep it");
       const plain = isCompressed ? gunzipSync(body) : body;
       t.ok(plain.equals(expected(pieces)), `${pieces} pieces, compressed: ${isCompressed}`);
+      t.equal(seen.reused, isCompressed ? 0 : Math.max(0, pieces - 2), "two memories serve all pieces");
       connection.close();
     }
   }

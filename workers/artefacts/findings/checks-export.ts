@@ -75,14 +75,22 @@ export async function aqdefStart(
   return { head, namesJson: JSON.stringify(checks.map(({ name }) => name)) };
 }
 
+interface PieceOptions {
+  /** Memory for the piece, used if it is large enough. */
+  room?: ArrayBuffer | undefined;
+  /** For tests. */
+  mostBytes?: number;
+  mostMs?: number;
+}
+
 export async function exportPiece(
   reader: FindingsReader,
   { query, format, namesJson, from }: ExportTask,
-  { mostBytes = PIECE_BYTES, mostMs = PIECE_MS } = {},
+  { room, mostBytes = PIECE_BYTES, mostMs = PIECE_MS }: PieceOptions = {},
 ): Promise<ExportPiece> {
   const endMs = performance.now() + mostMs;
   const rows = formatOf(format, namesJson);
-  const out = new TextBytes(mostBytes + ROOM_BYTES);
+  const out = new TextBytes(mostBytes + ROOM_BYTES, room);
   const options = { needsDetails: true, fromUs: from.completedAtUs };
   for await (const { segment, runs, endUs } of runsInOrder(reader, query, options)) {
     const { completedAtUs: times, sequences } = segment.figures;

@@ -9,9 +9,10 @@ export class TextBytes {
   #bytes: Uint8Array<ArrayBuffer>;
   #length = 0;
 
-  /** @param roomBytes at first; it grows by itself */
-  constructor(roomBytes: number) {
-    this.#bytes = new Uint8Array(Buffer.allocUnsafeSlow(roomBytes).buffer);
+  /** @param roomBytes at first; it grows by itself @param room memory for it, used if it is large enough */
+  constructor(roomBytes: number, room?: ArrayBuffer) {
+    const isEnough = room !== undefined && room.byteLength >= roomBytes;
+    this.#bytes = new Uint8Array(isEnough ? room : Buffer.allocUnsafeSlow(roomBytes).buffer);
   }
 
   get length(): number {

@@ -54,6 +54,8 @@ export interface RunOptions {
   signal?: AbortSignal;
   /** The task continues accepted work: a full queue does not refuse it. */
   isContinued?: boolean;
+  /** Memory that the task may use for its answer. It is gone for the caller when a thread has taken the task. */
+  room?: ArrayBuffer | undefined;
 }
 
 /** A thread that takes longer to start is lost. It usually takes a fraction of a second, or some seconds on a busy machine. */
@@ -123,7 +125,7 @@ export class ArtefactPool {
 
   /** @throws {TaskError} `queue_full`, `cancelled`, `closed`, `no_thread`, `worker_crashed`, `worker_stuck`, or the task's own code */
   run<N extends TaskName>(name: N, input: TaskInput<N>, options: RunOptions): Promise<TaskOutput<N>> {
-    const { priority, signal, isContinued = false } = options;
+    const { priority, signal, isContinued = false, room } = options;
     return new Promise((resolve, reject) => {
       const queue = this.#queues[priority];
       if (this.#isClosed) return reject(new TaskError(CLOSED));
@@ -136,7 +138,7 @@ export class ArtefactPool {
         finish();
       };
       const task: QueuedTask = {
-        message: { name, input },
+        message: { name, input, ...(room && { room }) },
         priority,
         isAborted: false,
         resolve: (value) => settle(() => resolve(value as TaskOutput<N>)),
@@ -223,6 +225,9 @@ export class ArtefactPool {
   /** Never rejects. */
   async #attempt(message: TaskMessage): Promise<TaskAnswer | { lost: TaskErrorData }> {
     const taskTimeoutMs = this.#options.taskTimeoutMs(message);
+    // A second attempt has none: the first one took it.
+    const { room } = message;
+    delete message.room;
     const ended = new AbortController();
     let timer = this.#timers.set(() => ended.abort(), THREAD_START_MS);
     const onBegun = (): void => {
@@ -231,7 +236,9 @@ export class ArtefactPool {
       timer = this.#timers.set(() => ended.abort(), taskTimeoutMs);
     };
     try {
-      return (await this.#threads.run(message, { signal: ended.signal, onBegun })) as TaskAnswer;
+      return (await this.#threads.run(room ? { ...message, room } : message, {
+        ...{ signal: ended.signal, onBegun, transfer: room ? [room] : [] },
+      })) as TaskAnswer;
     } catch (error) {
       if (error instanceof NoThreadError) {
         const reason = ended.signal.aborted ? `within ${THREAD_START_MS} ms` : `(${messageOf(error)})`;

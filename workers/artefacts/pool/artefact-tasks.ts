@@ -95,7 +95,8 @@ export type TaskName = keyof ArtefactTasks;
 export type TaskInput<N extends TaskName> = ArtefactTasks[N]["input"];
 export type TaskOutput<N extends TaskName> = ArtefactTasks[N]["output"];
 
-type TaskFunctions = { [N in TaskName]: (input: TaskInput<N>) => Promise<TaskOutput<N>> };
+/** @param room memory that a task may use for its answer */
+type TaskFunctions = { [N in TaskName]: (input: TaskInput<N>, room?: ArrayBuffer) => Promise<TaskOutput<N>> };
 
 /** The tasks of one thread. They run one at a time and share its memory. */
 export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = new MemoryNeed()): TaskFunctions {
@@ -142,7 +143,7 @@ export function artefactTasks(fileSystem: FileSystem = nodeFileSystem, need = ne
     report: (source) => makeReport(fileSystem, memory, source),
     statistics: ({ query }) => programStatistics(findings, query, { kept: summaries }),
     aqdefStart: ({ query, programName }) => aqdefStart(findings, query, programName),
-    checksPiece: (task) => exportPiece(findings, task),
+    checksPiece: (task, room) => exportPiece(findings, task, { room }),
     makeFindings: async ({ dataDirectory, ...order }) => ({
       hasMade: await findings.makeMissing(dataDirectory, order),
     }),

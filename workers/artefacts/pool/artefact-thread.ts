@@ -10,6 +10,8 @@ import { type TaskErrorData, taskFailure } from "./task-failures.js";
 export interface TaskMessage {
   name: TaskName;
   input: TaskInput<TaskName>;
+  /** Memory that the task may use for its answer. It moves to the thread. */
+  room?: ArrayBuffer;
 }
 
 export type TaskAnswer = { value: TaskOutput<TaskName> } | { error: TaskErrorData };
@@ -22,8 +24,8 @@ loadKernels().catch(() => {});
 
 export default threadTask(async (message: TaskMessage): Promise<TaskAnswer> => {
   try {
-    const run = tasks[message.name] as (input: unknown) => Promise<TaskOutput<TaskName>>;
-    const value = await run(message.input);
+    const run = tasks[message.name] as (input: unknown, room?: ArrayBuffer) => Promise<TaskOutput<TaskName>>;
+    const value = await run(message.input, message.room);
     return moved({ value }, buffersOf(value));
   } catch (error) {
     return { error: errorData(error, message) };

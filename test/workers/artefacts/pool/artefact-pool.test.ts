@@ -228,7 +228,10 @@ t.test("an index is of rows that match their CRC, however many rowBlocks an appe
 t.test("a task whose thread crashes goes again once, then fails; the next is served", async (t) => {
   const { pool, reports } = startPool(t, { threadModule: ODD_TASKS });
   const folder = t.testdir();
-  t.equal(await codeOf(pool.run("indexSeries", odd(`crash-once:${join(folder, "once")}`), background)), "done");
+  const room = new ArrayBuffer(8);
+  const once = pool.run("indexSeries", odd(`crash-once:${join(folder, "once")}`), { ...background, room });
+  t.equal(await codeOf(once), "done");
+  t.equal(room.byteLength, 0, "the first attempt took the memory, the second one had none");
   t.equal(readFileSync(join(folder, "once"), "utf8"), "xx", "two attempts");
   t.equal(await codeOf(pool.run("indexSeries", odd(`crash:${join(folder, "always")}`), background)), "worker_crashed");
   t.equal(readFileSync(join(folder, "always"), "utf8"), "xx");
