@@ -26,10 +26,6 @@ export type CaptureConnection = Pick<PlantClient, "requireCaptureStream" | "last
 
 /** How often bytes that the disk cannot read are tried, with a pause in between, before they are left out. */
 const READ_TRIES = 3;
-/** How often runs that the disk could not read are tried again, when there is nothing else to send. */
-const UNREAD_MS = 60_000;
-/** Most runs that are passed over because the disk cannot read them. Then it is waited for. */
-const MOST_UNREAD_RUNS = 100;
 
 export interface CaptureShipperOptions {
   cell: string;
@@ -53,10 +49,7 @@ interface EndedRun {
 }
 
 export interface CaptureFigures {
-  /**
-   * Captures of all runs that ended in records up to this one are in the plant, or are damaged or missing here. Retention may remove them. It never
-   * passes a run that the disk could not read: it may be whole.
-   */
+  /** Captures of all runs that ended in records up to this one are in the plant, or were skipped. */
   sequence: number;
   chunks: number;
   bytes: number;
@@ -70,8 +63,7 @@ export interface CaptureFigures {
 
 /**
  * Ships stored bytes of ended runs, run by run in the order of the log. Where it stands is what the cell's last message of the capture stream says: each
- * names the record that it was sent for. Each chunk expects that the stream does not have it yet, so the server refuses what is sent twice. While an
- * earlier run waits because the disk cannot read it, chunks name the record of that run: so a start goes on with it, and sends later ones twice.
+ * names the record that it was sent for. Each chunk expects that the stream does not have it yet, so the server refuses what is sent twice.
  */
 export class CaptureShipper {
   readonly #options: CaptureShipperOptions;
@@ -79,13 +71,8 @@ export class CaptureShipper {
   readonly #ranges: NamedRange[] = [];
   /** The next chunk of the first range, from 1; 0: its extents are not verified yet. */
   #nextChunk = 0;
-  /** Whose ranges are being sent. */
-  #run: EndedRun = { sequence: 0, type: 0, body: new Uint8Array(0) };
-  /** All records up to this one were looked at. */
-  #readSequence = 0;
-  /** Runs with bytes that the disk cannot read, by sequence number. */
-  readonly #unread = new Map<number, EndedRun>();
-  #unreadAtMs = 0;
+  /** Of the record whose ranges are being sent. */
+  #sequence = 0;
   /** A full stream has dropped what came before this. So runs that ended before would only push newer ones out. */
   #keptSinceUs = 0;
   /** When the stream was made that takes them, in milliseconds since the Unix epoch; 0 before the first `begin`. */
@@ -95,7 +82,7 @@ export class CaptureShipper {
   /** Ranges that were skipped and may be met again after a loss of the connection: their places, and for which record. */
   readonly #skipped = new Map<string, number>();
   /** The range that could not be read last. */
-  #failing = { place: "", tries: 0 };
+  #unread = { place: "", tries: 0 };
   /** The last range was given up: the disk may have many such ones, so none of the next is waited for. */
   #isGivingUp = false;
   readonly #figures = { sequence: 0, chunks: 0, bytes: 0, skipped: 0, tooOld: 0, skippedText: null as string | null };
@@ -132,9 +119,6 @@ export class CaptureShipper {
     const before = Math.max(0, ...marks.map((mark) => mark?.sequence ?? 0));
     const after = last === null ? before : Math.max(0, decodeCauseSequence(last.header) - 1);
     tail.seek(after);
-    // The log is read anew from before the first of them.
-    this.#unread.clear();
-    this.#readSequence = after;
     this.#figures.sequence = after;
     // All is sent again, and what was skipped is met and counted again.
     if (after === 0 && this.#figures.chunks > 0) {
@@ -171,26 +155,16 @@ export class CaptureShipper {
   /** Reads on in the log. @returns false at its end */
   async #read(): Promise<boolean> {
     const batch = await this.#options.tail.next();
-    if (batch === null) return this.#readAgain();
+    if (batch === null) return false;
     forEachRecord({ bytes: batch.bytes, segmentBase: 0, offset: 0 }, ({ type, sequence, body }) => {
       if (type === RECORD_TYPE.runEnded) this.#runs.push({ sequence, type, body });
     });
-    if (this.#runs.length === 0) this.#passed(batch.lastSequence);
+    if (this.#runs.length === 0) this.#figures.sequence = batch.lastSequence;
     return true;
   }
 
-  /** Tries the runs again that the disk could not read. @returns false if none is due */
-  #readAgain(): boolean {
-    if (this.#unread.size === 0 || this.#nowMs() < this.#unreadAtMs) return false;
-    this.#unreadAtMs = this.#nowMs() + UNREAD_MS;
-    this.#runs.push(...this.#unread.values());
-    return true;
-  }
-
-  #plan(run: EndedRun): void {
-    const { sequence, type, body } = run;
-    this.#run = run;
-    this.#unread.delete(sequence);
+  #plan({ sequence, type, body }: EndedRun): void {
+    this.#sequence = sequence;
     const [change] = decodeChanges(type, body);
     const ranges = change?.kind === "run_ended" ? rangesOf(change.run, this.#options.policy) : [];
     const isTooOld = change?.kind === "run_ended" && (change.run.completedAtUs ?? 0) < this.#keptSinceUs;
@@ -200,16 +174,7 @@ export class CaptureShipper {
   }
 
   #recordDone(): void {
-    if (this.#ranges.length === 0) this.#passed(this.#run.sequence);
-  }
-
-  #passed(sequence: number): void {
-    this.#readSequence = Math.max(this.#readSequence, sequence);
-    this.#figures.sequence = Math.min(this.#readSequence, this.#firstUnread - 1);
-  }
-
-  get #firstUnread(): number {
-    return Math.min(Number.POSITIVE_INFINITY, ...this.#unread.keys());
+    if (this.#ranges.length === 0) this.#figures.sequence = this.#sequence;
   }
 
   #rangeDone(): void {
@@ -237,24 +202,19 @@ export class CaptureShipper {
   #skip(range: NamedRange, text: string): void {
     const place = placeOf(range);
     if (!this.#skipped.has(place)) this.#figures.skipped++;
-    this.#skipped.set(place, this.#run.sequence);
+    this.#skipped.set(place, this.#sequence);
     this.#figures.skippedText = text;
   }
 
-  /** Passes over bytes that the disk cannot read again and again, so that they do not hold up those behind them. @throws the error until the third try, and any other error */
+  /** Leaves out bytes that the disk cannot read again and again, so that they do not hold up those behind them. @throws the error until the third try, and any other error */
   #readFailed(range: NamedRange, error: unknown): void {
     if (!isUnreadable(error)) throw error;
     const place = placeOf(range);
-    const { sequence } = this.#run;
-    if (!this.#skipped.has(place)) {
-      const tries = this.#failing.place === place ? this.#failing.tries + 1 : 1;
-      this.#failing = { place, tries };
-      if (tries < READ_TRIES && !this.#isGivingUp) throw error;
-      if (this.#unread.size >= MOST_UNREAD_RUNS && !this.#unread.has(sequence)) throw error;
-      this.#isGivingUp = true;
-    }
-    if (this.#unread.size === 0) this.#unreadAtMs = this.#nowMs() + UNREAD_MS;
-    this.#unread.set(sequence, this.#run);
+    const tries = this.#unread.place === place ? this.#unread.tries + 1 : 1;
+    this.#unread = { place, tries };
+    const isKnown = this.#skipped.has(place);
+    if (tries < READ_TRIES && !isKnown && !this.#isGivingUp) throw error;
+    if (!isKnown) this.#isGivingUp = true;
     this.#skip(range, (error as Error).message);
   }
 
@@ -277,20 +237,16 @@ export class CaptureShipper {
     this.#isGivingUp = false;
     const { sizeBytes, path } = range;
     const count = chunkCount(sizeBytes);
-    const causeSequence = Math.min(this.#run.sequence, this.#firstUnread);
-    const fields = encodeChunk({ index, count, sizeBytes, offset, path, causeSequence }, bytes);
+    const fields = encodeChunk({ index, count, sizeBytes, offset, path, causeSequence: this.#sequence }, bytes);
     await this.#publish(plant, range, index, fields, bytes);
     // From now on no connection begins with a record before this one.
-    for (const [place, sequence] of this.#skipped) if (sequence < causeSequence) this.#skipped.delete(place);
+    for (const [place, sequence] of this.#skipped) if (sequence < this.#sequence) this.#skipped.delete(place);
     this.#figures.chunks++;
     this.#figures.bytes += bytes.length;
     if (rateBytes !== null)
       this.#nextAtMs = Math.max(this.#nowMs(), this.#nextAtMs) + (1000 * bytes.length) / rateBytes;
     if (index < count) this.#nextChunk++;
-    else {
-      if (this.#skipped.delete(placeOf(range)) && --this.#figures.skipped === 0) this.#figures.skippedText = null;
-      this.#rangeDone();
-    }
+    else this.#rangeDone();
   }
 
   /** Stores the chunk unless the stream has it. If it has another one, of the range when it was shorter, this one replaces it. */
