@@ -31,8 +31,8 @@ export interface OrderOptions {
  * same at each hub of a plant.
  *
  * Segments whose times do not overlap come one after the other, as they are. So do those of a cell. At a hub, a cell that was offline ships
- * its runs late: then several segments have runs of one time. Time is cut into parts where a segment begins or ends. In each part, the
- * runs of several segments are copied into one that has them in order. At a time there are one segment and the copies of one part in
+ * its runs late: then several segments have runs of one time. Time is cut into parts where a segment begins or ends, and in between. In each
+ * part, the runs of several segments are copied into one that has them in order. At a time there are one segment and the copies of one part in
  * memory: half a segment on average, and four where many segments overlap.
  *
  * @throws as FindingsReader.spans
@@ -47,7 +47,10 @@ export async function* runsInOrder(
   const all = await reader.spans(dataDirectory, untilSequence, afterSequence);
   const spans = all.filter(({ lowUs, highUs }) => Math.max(lowUs, sinceUs) < Math.min(highUs + 1, untilUs));
   const edges = spans.flatMap(({ lowUs, highUs }) => [Math.max(lowUs, sinceUs), Math.min(highUs + 1, untilUs)]);
-  const cuts = [...new Set(edges)].sort((a, b) => a - b);
+  const cuts = withMoreCuts(
+    [...new Set(edges)].sort((a, b) => a - b),
+    spans,
+  );
   const cut = (at: number): number => cuts[at] as number;
   const spansOf = (at: number, next = at + 1) =>
     spans.filter(({ lowUs, highUs }) => lowUs < cut(next) && highUs >= cut(at));
@@ -63,6 +66,19 @@ export async function* runsInOrder(
     const part = { ...query, sinceUs: cut(at), untilUs: endUs };
     yield { ...(await runsOfPart(reader, ofPart, part, { needsDetails, afterSequence })), endUs };
   }
+}
+
+/** Cuts a part of several segments so often that a piece has about half as many runs as a segment: all may be of the same months. */
+function withMoreCuts(cuts: readonly number[], spans: readonly SegmentSpan[]): number[] {
+  const more = cuts.slice(0, -1).flatMap((cut, at) => {
+    const end = cuts[at + 1] as number;
+    const shares = spans
+      .filter(({ lowUs, highUs }) => lowUs < end && highUs >= cut)
+      .map(({ lowUs, highUs }) => (Math.min(end, highUs + 1) - Math.max(cut, lowUs)) / (highUs + 1 - lowUs));
+    const pieces = shares.length < 2 ? 1 : Math.ceil(2 * shares.reduce((sum, share) => sum + share, 0));
+    return Array.from({ length: pieces }, (_, nth) => Math.floor(cut + ((end - cut) * nth) / pieces));
+  });
+  return [...new Set([...more, ...cuts.slice(-1)])];
 }
 
 type PartOfRuns = Pick<OrderedRuns, "segment" | "runs">;

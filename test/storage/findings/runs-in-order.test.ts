@@ -78,6 +78,19 @@ t.test("the runs of several cells are in the order of their times, in any part o
   }
 });
 
+t.test(
+  "what is put in order at a time does not grow with the store, though all segments are of one time",
+  async (t) => {
+    const store = await plantStore(t, createRandom(46), 1_000, { cells: 25, oneAfterAnother: true });
+    const reader = new FindingsReader(nodeFileSystem);
+    const { length } = await reader.spans(store.directory, store.sequence);
+    t.ok(length > 20, `${length} segments`);
+    let largest = 0;
+    for await (const { runs } of runsInOrder(reader, queryOf(store))) largest = Math.max(largest, runs.length);
+    t.ok(largest < (8 * store.runs.length) / length, `at most ${largest} of ${store.runs.length} runs`);
+  },
+);
+
 t.test("only segments with runs of the time are read; times come from the heads of the files", async (t) => {
   const store = await MeasuredStore.create(temporaryDirectory(t));
   t.teardown(() => store.close());
