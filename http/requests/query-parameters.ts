@@ -164,7 +164,7 @@ function assertOrder(declared: QueryParameters, raw: ReadonlyMap<string, readonl
     const [first = "", last = ""] = [parameter.notBefore, name].map((one) => decode(raw.get(one)?.[0] ?? ""));
     const [firstUs, lastUs] = [first, last].map((text) => parseAnyTimeUs(withPlus(text), "up"));
     if (firstUs === undefined || lastUs === undefined || lastUs >= firstUs) continue;
-    const allowed = `${shorten(first)} or later, as ${parameter.notBefore} says`;
+    const allowed = `${shorten(withPlus(first))} or later, as ${parameter.notBefore} says`;
     throw invalid(name, last, allowed, `${name} is before ${parameter.notBefore}`);
   }
 }

@@ -6,6 +6,7 @@ import { axeFindings, inBrowser, openPage, startBrowser } from "../helpers/brows
 import { ConsoleCell, check, PROGRAM } from "../helpers/browser/console-cell.js";
 import { runCommand, ServiceProcess } from "../helpers/process/service-process.js";
 import { temporaryDirectory } from "../helpers/recorder/recorder-harness.js";
+import { until } from "../helpers/until.js";
 
 async function makeKey(file: string, scope: string): Promise<string> {
   const { stdout, stderr } = await runCommand(["keys", "add", "--scope", scope, "--file", file]);
@@ -99,7 +100,7 @@ async function saveExport(t: Test, page: Page, url: string, key: string): Promis
   await page.evaluate(`window.showSaveFilePicker = ({ suggestedName }) => ${file("suggestedName")}`);
   await page.getByRole("button", { name: "NDJSON" }).click();
   const saved = `${file('"checks.ndjson"')}.then((one) => one.getFile()).then((one) => one.text())`;
-  await page.waitForFunction(`${saved}.then((text) => text.length > 0)`);
+  await until("the saved file", async () => (await page.evaluate<string>(saved)) !== "");
   t.equal(await page.evaluate<string>(saved), expected);
   await page.getByRole("button", { name: "NDJSON" }).waitFor();
 

@@ -28,7 +28,12 @@ export async function saveFile(
     const file = await ask.call(window, { suggestedName: name }).catch(ignoreRefusal);
     if (file === undefined) return;
     // What is there stays as it is until the stream ends. If that breaks off, nothing is written.
-    await countedStream(await bodyOf(path), onProgress).pipeTo(await file.createWritable());
+    const saved = await file.createWritable();
+    const body = await bodyOf(path).catch(async (error: Error) => {
+      await saved.abort();
+      throw error;
+    });
+    await countedStream(body, onProgress).pipeTo(saved);
     return;
   }
   const body = countedStream(await bodyOf(path), onProgress, { bytes: HELD_BYTES, error: tooLarge(path) });

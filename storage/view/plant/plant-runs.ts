@@ -7,9 +7,10 @@
  *
  * A page by program, status, outcome or a mark comes from one merged order (merged-order.ts), whatever the number of tables is.
  *
- * A page by serial number or by several cells, or by a mark that divides many blocks, costs one query for each table, and then O(log tables) for each entry. To skip to an offset, blocks of entries are skipped: if
- * each of k tables looks at the last of its next s entries, and k times s entries are to be skipped, then the table whose entry is the newest has s
- * entries that all come before the page. So O(k log(offset / k)) steps lead to any offset.
+ * A page by serial number or by several cells, or by a mark that divides many blocks, costs one query for each table, and then O(log tables) for
+ * each entry. To skip to an offset, blocks of entries are skipped: if each of k tables looks at the last of its next s entries, and k times s entries
+ * are to be skipped, then the table whose entry is the newest has s entries that all come before the page. So O(k log(offset / k)) steps lead to
+ * any offset.
  */
 import { lowerBound } from "../../../core/lower-bound.js";
 import type { ReportStatus } from "../../../core/run/quality.js";
