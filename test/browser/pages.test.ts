@@ -203,8 +203,9 @@ async function filterRuns(t: Test, cell: ConsoleCell, open: OpenPage, activeId: 
   await page.locator(".runs-table tbody .part a").first().waitFor();
   t.same(await parts(), ["SN-1"], "side by side are all of them, however the list is filtered");
   await page.setViewportSize({ width: 390, height: 844 });
-  const compared = "document.querySelector('.scroll:has(.compare-table)')";
-  t.equal(await page.evaluate(`${compared}.scrollWidth - ${compared}.clientWidth`), 0, "both are in view on a phone");
+  const compared = page.locator(".scroll:has(.compare-table)");
+  const overflowPx = await compared.evaluate((box) => box.scrollWidth - box.clientWidth);
+  t.equal(overflowPx, 0, "both are in view on a phone");
   await page.setViewportSize({ width: 1280, height: 720 });
   await page.getByRole("button", { name: "Clear" }).click();
   await page.getByLabel("Program").selectOption({ label: PROGRAM_NAME });
