@@ -1,4 +1,5 @@
 import { mkdirSync } from "node:fs";
+import type { Test } from "tap";
 import { generateUuidV7 } from "../../../core/identifiers.js";
 import type { Change } from "../../../core/link/change.js";
 import type { Random } from "../../../core/random.js";
@@ -7,9 +8,11 @@ import { withoutCaptures } from "../../../core/run/run-files.js";
 import { foldRun } from "../../../core/run/run-fold.js";
 import type { RunState, TerminalRunStatus } from "../../../core/run/run-state.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
+import type { FindingQuery } from "../../../storage/findings/finding-query.js";
 import { Log } from "../../../storage/log/log.js";
 import { encodeChanges } from "../../../storage/records/change-record.js";
 import { RecorderState } from "../../../workers/recorder/recorder-state.js";
+import { temporaryDirectory } from "../recorder/recorder-harness.js";
 
 export const MEASURED_PROGRAM = "019b76da-a800-7000-8000-0000000000aa";
 export const OTHER_PROGRAM = "019b76da-a800-7000-8000-0000000000bb";
@@ -75,6 +78,21 @@ export class MeasuredStore {
       });
     }
     return store;
+  }
+
+  /** As `create`, in a folder of the test, whose end closes it. */
+  static async createFor(t: Test, segmentBytes?: number): Promise<MeasuredStore> {
+    const store = await MeasuredStore.create(temporaryDirectory(t), segmentBytes);
+    t.teardown(() => store.close());
+    return store;
+  }
+
+  /** Asks for all runs of a program that it has now. */
+  query(bounds: Partial<FindingQuery> = {}): FindingQuery {
+    return {
+      ...{ dataDirectory: this.directory, untilSequence: this.sequence, programId: MEASURED_PROGRAM },
+      ...{ sinceUs: null, untilUs: null, serialNumber: null, check: null, ...bounds },
+    };
   }
 
   get sequence(): number {

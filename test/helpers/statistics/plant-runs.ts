@@ -1,5 +1,6 @@
+import type { Test } from "tap";
 import type { Random } from "../../../core/random.js";
-import { FIRST_US, type MeasuredRun, randomRun } from "./measured-store.js";
+import { FIRST_US, type MeasuredRun, MeasuredStore, randomRun } from "./measured-store.js";
 
 /** A run of a cell of a plant: each cell counts revisions for itself. */
 export interface PlantRun extends MeasuredRun {
@@ -52,4 +53,11 @@ export function plantRuns(random: Random, count: number, { cells = 4, oneAfterAn
   }
   shipped.push(...waiting);
   return oneAfterAnother ? states.flatMap((_, at) => shipped.filter(({ cell }) => cell === at)) : shipped;
+}
+
+/** A hub's log of such runs. */
+export async function plantStore(t: Test, random: Random, count: number, options = {}): Promise<MeasuredStore> {
+  const store = await MeasuredStore.createFor(t);
+  for (const run of plantRuns(random, count, options)) await store.add(run);
+  return store;
 }

@@ -1,29 +1,14 @@
 /** Runs by the time when they ended, whatever their order in the log, against a plain sort. */
-import t, { type Test } from "tap";
+import t from "tap";
 import { readUuid } from "../../../core/identifiers.js";
-import { createRandom, type Random } from "../../../core/random.js";
+import { createRandom } from "../../../core/random.js";
 import { nodeFileSystem } from "../../../storage/disk/file-system.js";
 import type { FindingQuery } from "../../../storage/findings/finding-query.js";
 import { runsInOrder } from "../../../storage/findings/runs-in-order.js";
 import { FindingsReader } from "../../../storage/findings/segment-findings.js";
-import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
-import { MEASURED_PROGRAM, MeasuredStore } from "../../helpers/statistics/measured-store.js";
-import { plantRuns } from "../../helpers/statistics/plant-runs.js";
+import { MeasuredStore } from "../../helpers/statistics/measured-store.js";
+import { plantStore } from "../../helpers/statistics/plant-runs.js";
 import { matchingRunsOf } from "../../helpers/statistics/statistics-model.js";
-
-async function plantStore(t: Test, random: Random, count: number, options = {}): Promise<MeasuredStore> {
-  const store = await MeasuredStore.create(temporaryDirectory(t));
-  t.teardown(() => store.close());
-  for (const run of plantRuns(random, count, options)) await store.add(run);
-  return store;
-}
-
-function queryOf(store: MeasuredStore, bounds: Partial<FindingQuery> = {}): FindingQuery {
-  return {
-    ...{ dataDirectory: store.directory, untilSequence: store.sequence, programId: MEASURED_PROGRAM },
-    ...{ sinceUs: null, untilUs: null, serialNumber: null, check: null, ...bounds },
-  };
-}
 
 /** The ids of all runs, each with the values and the texts that belong to it. */
 async function found(reader: FindingsReader, query: FindingQuery, needsDetails = true): Promise<string[]> {
@@ -62,10 +47,10 @@ t.test("the runs of several cells are in the order of their times, in any part o
     const reader = new FindingsReader(nodeFileSystem);
     const times = store.runs.map(({ completedAtUs }) => completedAtUs);
     t.not(times.join(), times.toSorted((a, b) => a - b).join(), "the log is not in order");
-    t.strictSame(await found(reader, queryOf(store)), expected(store, queryOf(store)), `seed ${seed}`);
+    t.strictSame(await found(reader, store.query()), expected(store, store.query()), `seed ${seed}`);
     for (let nth = 0; nth < 40; nth++) {
       const [a, b] = [random.pick(times) + random.integer(-1, 1), random.pick(times) + random.integer(-1, 1)];
-      const query = queryOf(store, {
+      const query = store.query({
         sinceUs: random.chance(0.8) ? Math.min(a, b) : null,
         untilUs: random.chance(0.8) ? Math.max(a, b) : null,
         ...(random.chance(0.2) && { untilSequence: random.integer(1, store.sequence) }),
@@ -73,8 +58,8 @@ t.test("the runs of several cells are in the order of their times, in any part o
       });
       t.strictSame(await found(reader, query), expected(store, query), `seed ${seed}, ${JSON.stringify(query)}`);
     }
-    t.strictSame(await found(reader, queryOf(store, { sinceUs: 5, untilUs: 5 })), []);
-    t.strictSame(await found(reader, queryOf(store, { sinceUs: times[9] as number, untilUs: 5 })), []);
+    t.strictSame(await found(reader, store.query({ sinceUs: 5, untilUs: 5 })), []);
+    t.strictSame(await found(reader, store.query({ sinceUs: times[9] as number, untilUs: 5 })), []);
   }
 });
 
@@ -86,14 +71,13 @@ t.test(
     const { length } = await reader.spans(store.directory, store.sequence);
     t.ok(length > 20, `${length} segments`);
     let largest = 0;
-    for await (const { runs } of runsInOrder(reader, queryOf(store))) largest = Math.max(largest, runs.length);
+    for await (const { runs } of runsInOrder(reader, store.query())) largest = Math.max(largest, runs.length);
     t.ok(largest < (8 * store.runs.length) / length, `at most ${largest} of ${store.runs.length} runs`);
   },
 );
 
 t.test("only segments with runs of the time are read; times come from the heads of the files", async (t) => {
-  const store = await MeasuredStore.create(temporaryDirectory(t));
-  t.teardown(() => store.close());
+  const store = await MeasuredStore.createFor(t);
   await store.fill(createRandom(45), 300);
   while (await new FindingsReader(nodeFileSystem).makeMissing(store.directory));
   const reader = new FindingsReader(nodeFileSystem);
@@ -113,21 +97,20 @@ t.test("only segments with runs of the time are read; times come from the heads 
     return read.apply(reader, asked);
   };
   const { lowUs, highUs, base } = spans[2]!;
-  const within = queryOf(store, { sinceUs: lowUs, untilUs: highUs + 1 });
+  const within = store.query({ sinceUs: lowUs, untilUs: highUs + 1 });
   t.strictSame(await found(reader, within), expected(store, within));
   t.strictSame(bases.splice(0), [base]);
-  const last = queryOf(store, { sinceUs: spans.at(-1)!.highUs });
+  const last = store.query({ sinceUs: spans.at(-1)!.highUs });
   t.equal((await found(reader, { ...last, programId: store.runs.at(-1)!.programId })).length, 1);
   t.strictSame(bases.splice(0), [spans.at(-1)!.base], "the newest segment is known without a file");
-  t.strictSame(await found(reader, queryOf(store, { sinceUs: spans.at(-1)!.highUs + 1 })), []);
+  t.strictSame(await found(reader, store.query({ sinceUs: spans.at(-1)!.highUs + 1 })), []);
   t.strictSame(bases.splice(0), []);
 });
 
 t.test("a segment without runs has no times", async (t) => {
-  const store = await MeasuredStore.create(temporaryDirectory(t));
-  t.teardown(() => store.close());
+  const store = await MeasuredStore.createFor(t);
   const reader = new FindingsReader(nodeFileSystem);
   const spans = await reader.spans(store.directory, store.sequence);
   t.strictSame(spans, [{ base: 1, nextBase: null, lowUs: Infinity, highUs: -Infinity }]);
-  t.strictSame(await found(reader, queryOf(store)), []);
+  t.strictSame(await found(reader, store.query()), []);
 });

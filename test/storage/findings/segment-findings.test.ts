@@ -21,13 +21,11 @@ import { FindingsReader } from "../../../storage/findings/segment-findings.js";
 import { encodeMessagePack } from "../../../storage/records/message-pack.js";
 import { RecordDecodeError } from "../../../storage/records/record-decode-error.js";
 import { randomValue } from "../../helpers/random-values.js";
-import { temporaryDirectory } from "../../helpers/recorder/recorder-harness.js";
 import { MeasuredStore } from "../../helpers/statistics/measured-store.js";
 
 /** A store of several sealed segments. */
 async function filledStore(t: Test): Promise<MeasuredStore> {
-  const store = await MeasuredStore.create(temporaryDirectory(t));
-  t.teardown(() => store.close());
+  const store = await MeasuredStore.createFor(t);
   await store.fill(createRandom(11), 150);
   return store;
 }
@@ -157,8 +155,7 @@ t.test("a segment that is sealed after a question was asked counts up to there",
 t.test(
   "the newest segment is read on from where it ended, and an older question still counts to its record",
   async (t) => {
-    const store = await MeasuredStore.create(temporaryDirectory(t), 64 * 1024 * 1024);
-    t.teardown(() => store.close());
+    const store = await MeasuredStore.createFor(t, 64 * 1024 * 1024);
     const random = createRandom(15);
     let bytesRead = 0;
     const counting: FileSystem = {

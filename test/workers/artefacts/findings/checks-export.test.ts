@@ -7,11 +7,8 @@ import { createRandom } from "../../../../core/random.js";
 import type { QualityCheck } from "../../../../core/run/quality.js";
 import { formatTimeUs } from "../../../../core/timestamps.js";
 import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
-import type { FindingQuery } from "../../../../storage/findings/finding-query.js";
 import { FindingsReader } from "../../../../storage/findings/segment-findings.js";
-import { CSV_HEAD } from "../../../../workers/artefacts/findings/check-rows.js";
 import {
-  aqdefStart,
   type ChecksFormat,
   EXPORT_BEGINS,
   type ExportPlace,
@@ -19,47 +16,15 @@ import {
 } from "../../../../workers/artefacts/findings/checks-export.js";
 import { programStatistics } from "../../../../workers/artefacts/findings/program-statistics.js";
 import { pythonWith, runPython, skipWithout } from "../../../helpers/captures/python-checker.js";
-import { temporaryDirectory } from "../../../helpers/recorder/recorder-harness.js";
 import { readAqdef } from "../../../helpers/statistics/aqdef-reader.js";
+import { exportPieces, exportStart } from "../../../helpers/statistics/made-exports.js";
 import { MEASURED_PROGRAM, MeasuredStore, type StoredMeasuredRun } from "../../../helpers/statistics/measured-store.js";
 import { differenceOf, matchingRunsOf } from "../../../helpers/statistics/statistics-model.js";
 
 const pandas = pythonWith("pandas", "numpy");
 
-function queryOf(store: MeasuredStore) {
-  return {
-    ...{ dataDirectory: store.directory, untilSequence: store.sequence, programId: MEASURED_PROGRAM },
-    ...{ sinceUs: null, untilUs: null, serialNumber: null as string | null, check: null as string | null },
-  };
-}
-
-/** All pieces of an export. */
-async function piecesOf(
-  store: MeasuredStore,
-  format: ChecksFormat,
-  query = queryOf(store),
-  bounds: Parameters<typeof exportPiece>[2] = {},
-): Promise<Buffer[]> {
-  const reader = new FindingsReader(nodeFileSystem);
-  const { head, namesJson } = await startOf(reader, format, query);
-  const pieces = [Buffer.from(head)];
-  for (let from: ExportPlace | null = EXPORT_BEGINS; from !== null; ) {
-    const { bytes, next } = await exportPiece(reader, { query, format, namesJson, from }, bounds);
-    pieces.push(Buffer.from(bytes));
-    from = next;
-  }
-  return pieces;
-}
-
-async function startOf(reader: FindingsReader, format: ChecksFormat, query: FindingQuery) {
-  if (format !== "dfq") return { head: Buffer.from(format === "csv" ? CSV_HEAD : ""), namesJson: "" };
-  const start = await aqdefStart(reader, query, "Cover\r\n2");
-  if (start.head === null) throw new Error("too many names");
-  return start;
-}
-
-async function textOf(store: MeasuredStore, format: ChecksFormat, query = queryOf(store)): Promise<string> {
-  return Buffer.concat(await piecesOf(store, format, query)).toString();
+async function textOf(store: MeasuredStore, format: ChecksFormat, query = store.query()): Promise<string> {
+  return Buffer.concat(await exportPieces(new FindingsReader(nodeFileSystem), format, query)).toString();
 }
 
 /** The rows that an export should have. */
@@ -80,8 +45,7 @@ function rowOf(run: StoredMeasuredRun, check: QualityCheck) {
 }
 
 async function filledStore(t: Test, seed: number): Promise<MeasuredStore> {
-  const store = await MeasuredStore.create(temporaryDirectory(t));
-  t.teardown(() => store.close());
+  const store = await MeasuredStore.createFor(t);
   await store.fill(createRandom(seed), 200);
   return store;
 }
@@ -90,7 +54,9 @@ t.test("NDJSON read line by line while it comes has every check, in order", asyn
   const store = await filledStore(t, 21);
   const rows: unknown[] = [];
   const lines = createInterface({
-    input: Readable.from(await piecesOf(store, "ndjson", queryOf(store), { mostBytes: 5_000 })),
+    input: Readable.from(
+      await exportPieces(new FindingsReader(nodeFileSystem), "ndjson", store.query(), { mostBytes: 5_000 }),
+    ),
   });
   for await (const line of lines) rows.push(JSON.parse(line));
   t.strictSame(rows, rowsOf(store));
@@ -101,7 +67,7 @@ t.test("pieces of any size make the same text", async (t) => {
   for (const format of ["csv", "ndjson", "dfq"] as const) {
     const whole = await textOf(store, format);
     for (const most of [0, 1, 300, 40_000]) {
-      const pieces = await piecesOf(store, format, queryOf(store), { mostBytes: most });
+      const pieces = await exportPieces(new FindingsReader(nodeFileSystem), format, store.query(), { mostBytes: most });
       t.equal(Buffer.concat(pieces).toString(), whole, `${format}, pieces of ${most}`);
       t.ok(most > 300 || pieces.length > 50, `${pieces.length} pieces`);
     }
@@ -112,11 +78,16 @@ t.test("a piece ends with its segment when its time is over, also where nothing 
   const store = await filledStore(t, 28);
   const segments = readdirSync(`${store.directory}/meta`).length;
   t.ok(segments > 4, `${segments} segments`);
-  const none = await piecesOf(store, "ndjson", { ...queryOf(store), serialNumber: "nobody" }, { mostMs: 0 });
+  const none = await exportPieces(
+    new FindingsReader(nodeFileSystem),
+    "ndjson",
+    store.query({ serialNumber: "nobody" }),
+    { mostMs: 0 },
+  );
   t.equal(none.length, segments + 2, "the head, a piece for each segment, and the end");
   t.equal(Buffer.concat(none).length, 0);
   for (const format of ["csv", "ndjson", "dfq"] as const) {
-    const pieces = await piecesOf(store, format, queryOf(store), { mostMs: 0 });
+    const pieces = await exportPieces(new FindingsReader(nodeFileSystem), format, store.query(), { mostMs: 0 });
     t.equal(Buffer.concat(pieces).toString(), await textOf(store, format), format);
   }
 });
@@ -125,10 +96,10 @@ t.test("AQDEF exports of different checks whose pieces take turns keep their num
   const store = await filledStore(t, 29);
   const reader = new FindingsReader(nodeFileSystem);
   const names = [...new Set(rowsOf(store).map(({ name }) => name))].slice(0, 2);
-  const queries = [queryOf(store), ...names.map((check) => ({ ...queryOf(store), check }))];
+  const queries = [store.query(), ...names.map((check) => store.query({ check }))];
   const exports = await Promise.all(
     queries.map(async (query) => {
-      const { namesJson } = await startOf(reader, "dfq", query);
+      const { namesJson } = await exportStart(reader, "dfq", query);
       return { query, namesJson, from: EXPORT_BEGINS as ExportPlace | null, text: "" };
     }),
   );
@@ -146,15 +117,14 @@ t.test("AQDEF exports of different checks whose pieces take turns keep their num
 });
 
 t.test("a run with 10,000 checks is cut into pieces", async (t) => {
-  const store = await MeasuredStore.create(temporaryDirectory(t));
-  t.teardown(() => store.close());
+  const store = await MeasuredStore.createFor(t);
   const checks = Array.from({ length: 10_000 }, (_, at) => ({
     name: `check ${at}`,
     status: "passed" as const,
     value: at,
   }));
   await store.add({ checks });
-  const pieces = await piecesOf(store, "csv");
+  const pieces = await exportPieces(new FindingsReader(nodeFileSystem), "csv", store.query());
   t.ok(pieces.length > 2 && pieces.every(({ length }) => length < 1_000_000), `${pieces.length} pieces`);
   t.equal(Buffer.concat(pieces).toString().split("\n").length, 10_002);
 });
@@ -171,18 +141,18 @@ t.test("exports know the same filters as statistics", async (t) => {
       .filter((line) => line !== "")
       .map((line) => JSON.parse(line) as unknown);
   t.strictSame(
-    read(await textOf(store, "ndjson", { ...queryOf(store), serialNumber })),
+    read(await textOf(store, "ndjson", store.query({ serialNumber }))),
     rows.filter((row) => row.serial_number === serialNumber),
   );
   t.strictSame(
-    read(await textOf(store, "ndjson", { ...queryOf(store), check })),
+    read(await textOf(store, "ndjson", store.query({ check }))),
     rows.filter((row) => row.name === check),
   );
   t.equal(
-    await textOf(store, "csv", { ...queryOf(store), check: "none" }),
+    await textOf(store, "csv", store.query({ check: "none" })),
     `${(await textOf(store, "csv")).split("\n")[0]}\n`,
   );
-  const dfq = readAqdef(await textOf(store, "dfq", { ...queryOf(store), check }));
+  const dfq = readAqdef(await textOf(store, "dfq", store.query({ check })));
   t.same(
     dfq.characteristics.map(({ fields }) => fields.description),
     [check],
@@ -190,8 +160,7 @@ t.test("exports know the same filters as statistics", async (t) => {
 });
 
 t.test("CSV keeps texts as they are, and formulas as text", async (t) => {
-  const store = await MeasuredStore.create(temporaryDirectory(t));
-  t.teardown(() => store.close());
+  const store = await MeasuredStore.createFor(t);
   const names = [
     "=1+1",
     "+SUM(A1)",
@@ -338,7 +307,7 @@ t.test(
       t.equal(found.rows, rows.length, "every row");
       t.equal(found.serials, rows.filter(({ serial_number }) => serial_number !== null).length);
       t.same(found.texts, [...new Set(rows.flatMap(({ message }) => message ?? []))].sort());
-      const answer = await programStatistics(new FindingsReader(nodeFileSystem), queryOf(store));
+      const answer = await programStatistics(new FindingsReader(nodeFileSystem), store.query());
       const { checks } = JSON.parse(Buffer.from(answer.json as Uint8Array).toString()) as {
         checks: Record<string, unknown>[];
       };

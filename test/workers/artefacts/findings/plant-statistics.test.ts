@@ -4,38 +4,19 @@ import { createRandom, type Random } from "../../../../core/random.js";
 import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
 import type { FindingQuery } from "../../../../storage/findings/finding-query.js";
 import { FindingsReader } from "../../../../storage/findings/segment-findings.js";
-import {
-  aqdefStart,
-  type ChecksFormat,
-  EXPORT_BEGINS,
-  type ExportPlace,
-  exportPiece,
-} from "../../../../workers/artefacts/findings/checks-export.js";
 import { KeptSummaries } from "../../../../workers/artefacts/findings/kept-summaries.js";
 import { programStatistics } from "../../../../workers/artefacts/findings/program-statistics.js";
-import { temporaryDirectory } from "../../../helpers/recorder/recorder-harness.js";
 import { readAqdef } from "../../../helpers/statistics/aqdef-reader.js";
-import { MEASURED_PROGRAM, MeasuredStore, randomRun } from "../../../helpers/statistics/measured-store.js";
-import { plantRuns } from "../../../helpers/statistics/plant-runs.js";
+import { exportPieces } from "../../../helpers/statistics/made-exports.js";
+import { MeasuredStore, randomRun } from "../../../helpers/statistics/measured-store.js";
+import { plantRuns, plantStore } from "../../../helpers/statistics/plant-runs.js";
 import { differenceOf, matchingRunsOf, modelStatistics } from "../../../helpers/statistics/statistics-model.js";
 
 const DAY_US = 86_400_000_000;
 
-async function emptyStore(t: Test): Promise<MeasuredStore> {
-  const store = await MeasuredStore.create(temporaryDirectory(t));
-  t.teardown(() => store.close());
-  return store;
-}
-
-async function plantStore(t: Test, random: Random, count: number, options = {}): Promise<MeasuredStore> {
-  const store = await emptyStore(t);
-  for (const run of plantRuns(random, count, options)) await store.add(run);
-  return store;
-}
-
 /** A cell whose clock is 40 days ahead for a while, until it is set back. */
 async function resetStore(t: Test, random: Random): Promise<MeasuredStore> {
-  const store = await emptyStore(t);
+  const store = await MeasuredStore.createFor(t);
   const beginUs = Date.UTC(2026, 1, 1) * 1000;
   for (let nth = 0; nth < 240; nth++) {
     const aheadUs = nth >= 80 && nth < 130 ? 40 * DAY_US : 0;
@@ -51,13 +32,6 @@ async function resetStore(t: Test, random: Random): Promise<MeasuredStore> {
   return store;
 }
 
-function queryOf(store: MeasuredStore, bounds: Partial<FindingQuery> = {}): FindingQuery {
-  return {
-    ...{ dataDirectory: store.directory, untilSequence: store.sequence, programId: MEASURED_PROGRAM },
-    ...{ sinceUs: null, untilUs: null, serialNumber: null, check: null, ...bounds },
-  };
-}
-
 async function statisticsOf(
   reader: FindingsReader,
   query: FindingQuery,
@@ -67,21 +41,8 @@ async function statisticsOf(
   return Buffer.from(json as Uint8Array).toString();
 }
 
-async function exportOf(
-  reader: FindingsReader,
-  format: ChecksFormat,
-  query: FindingQuery,
-  bounds: Parameters<typeof exportPiece>[2] = {},
-): Promise<string> {
-  const start = format === "dfq" ? await aqdefStart(reader, query, "P") : { head: new Uint8Array(0), namesJson: "" };
-  if (start.head === null) throw new Error("too many names");
-  let text = Buffer.from(start.head).toString();
-  for (let from: ExportPlace | null = EXPORT_BEGINS; from !== null; ) {
-    const { bytes, next } = await exportPiece(reader, { query, format, namesJson: start.namesJson, from }, bounds);
-    text += Buffer.from(bytes).toString();
-    from = next;
-  }
-  return text;
+async function exportOf(...asked: Parameters<typeof exportPieces>): Promise<string> {
+  return Buffer.concat(await exportPieces(...asked)).toString();
 }
 
 /** Holds the three exports against the model: which rows they have, in which order. */
@@ -140,7 +101,7 @@ for (const [seed, [name, make]] of STORES.entries()) {
       ...[{}, { sinceUs: middleUs }, { untilUs: middleUs }, { check: "check ä 0" }],
       ...[{ serialNumber: "SN 7" }, { sinceUs: inOrder[20] as number, untilUs: middleUs }],
     ]) {
-      const query = queryOf(store, bounds);
+      const query = store.query(bounds);
       const what = `seed ${50 + seed}, ${JSON.stringify(bounds)}`;
       const found = await statisticsOf(reader, query);
       t.equal(differenceOf(JSON.parse(found), modelStatistics(store.runs, query)), undefined, what);
@@ -154,9 +115,9 @@ for (const [seed, [name, make]] of STORES.entries()) {
       if (!("check" in bounds)) await assertExports(t, store, query, what);
     }
     for (const format of ["csv", "ndjson", "dfq"] as const) {
-      const whole = await exportOf(reader, format, queryOf(store));
+      const whole = await exportOf(reader, format, store.query());
       for (const pieces of [{ mostBytes: 0 }, { mostBytes: 700 }, { mostMs: 0 }])
-        t.equal(await exportOf(reader, format, queryOf(store), pieces), whole, `${format} in pieces`);
+        t.equal(await exportOf(reader, format, store.query(), pieces), whole, `${format} in pieces`);
     }
   });
 }
@@ -179,19 +140,19 @@ t.test("a time is half-open to the microsecond, in each export", async (t) => {
           [null, us + 1],
         ],
       ] as [number | null, number | null][])
-        await assertExports(t, store, queryOf(store, { sinceUs, untilUs }), `run ${at} from ${sinceUs} to ${untilUs}`);
+        await assertExports(t, store, store.query({ sinceUs, untilUs }), `run ${at} from ${sinceUs} to ${untilUs}`);
     }
   }
 });
 
 t.test("an answer that goes on has the bytes of one that begins anew, also if runs come late", async (t) => {
-  const store = await emptyStore(t);
+  const store = await MeasuredStore.createFor(t);
   const [reader, kept] = [new FindingsReader(nodeFileSystem), new KeptSummaries()];
   const random = createRandom(63);
   const runs = plantRuns(random, 300);
   while (runs.length > 0) {
     for (const run of runs.splice(0, random.integer(1, 6))) await store.add(run);
-    const query = queryOf(store, random.chance(0.3) ? { serialNumber: "SN 7" } : {});
+    const query = store.query(random.chance(0.3) ? { serialNumber: "SN 7" } : {});
     const found = await statisticsOf(reader, query, { kept });
     t.equal(found, await statisticsOf(new FindingsReader(nodeFileSystem), query), `${runs.length} runs are left`);
     if (random.chance(0.2)) t.equal(differenceOf(JSON.parse(found), modelStatistics(store.runs, query)), undefined);
@@ -202,7 +163,7 @@ t.test("a part is one part, whichever cells inspect it", async (t) => {
   const inspected = async (
     ...runs: [revision: number, createdS: number, endedS: number, "passed" | "failed" | null][]
   ) => {
-    const store = await emptyStore(t);
+    const store = await MeasuredStore.createFor(t);
     const beginUs = Date.UTC(2026, 1, 1) * 1000;
     for (const [revision, createdS, endedS, status] of runs) {
       const times = { createdAtUs: beginUs + createdS * 1e6, completedAtUs: beginUs + endedS * 1e6 };
@@ -210,7 +171,7 @@ t.test("a part is one part, whichever cells inspect it", async (t) => {
       await store.add({ serialNumber: "A", revision, ...times, checks, ...(status === null && { status: "failed" }) });
     }
     const { first_pass_yield: first, final_yield: final } = JSON.parse(
-      await statisticsOf(new FindingsReader(nodeFileSystem), queryOf(store)),
+      await statisticsOf(new FindingsReader(nodeFileSystem), store.query()),
     ) as Record<string, number | null>;
     return [first, final];
   };

@@ -6,7 +6,6 @@ import { FindingsReader } from "../../../../storage/findings/segment-findings.js
 import { KeptSummaries } from "../../../../workers/artefacts/findings/kept-summaries.js";
 import { programStatistics } from "../../../../workers/artefacts/findings/program-statistics.js";
 import { ProgramSummary } from "../../../../workers/artefacts/findings/program-summary.js";
-import { temporaryDirectory } from "../../../helpers/recorder/recorder-harness.js";
 import { MEASURED_PROGRAM, MeasuredStore, OTHER_PROGRAM } from "../../../helpers/statistics/measured-store.js";
 import { differenceOf, type ModelQuestion, modelStatistics } from "../../../helpers/statistics/statistics-model.js";
 
@@ -39,15 +38,9 @@ async function statisticsOf(store: MeasuredStore, question?: Partial<ModelQuesti
   return JSON.parse(await textOf(store, question)) as Statistics;
 }
 
-async function storeOf(t: Test): Promise<MeasuredStore> {
-  const store = await MeasuredStore.create(temporaryDirectory(t));
-  t.teardown(() => store.close());
-  return store;
-}
-
 /** A store whose runs have one check each. */
 async function storeOfChecks(t: Test, checks: readonly Partial<QualityCheck>[]): Promise<MeasuredStore> {
-  const store = await storeOf(t);
+  const store = await MeasuredStore.createFor(t);
   for (const check of checks) await store.add({ checks: [{ name: "bore", status: "passed", ...check }] });
   return store;
 }
@@ -62,7 +55,7 @@ async function checkOf(store: MeasuredStore): Promise<Statistics["checks"][numbe
 t.test("statistics of seeded histories are those of a plain model", async (t) => {
   for (const seed of [1, 2, 3]) {
     const random = createRandom(seed);
-    const store = await storeOf(t);
+    const store = await MeasuredStore.createFor(t);
     await store.fill(random, 250);
     const last = store.runs.at(-1)!;
     const middleUs = store.runs[120]!.completedAtUs;
@@ -91,7 +84,7 @@ t.test("statistics of seeded histories are those of a plain model", async (t) =>
 });
 
 t.test("statistics while runs are recorded are those of the model at that moment", async (t) => {
-  const store = await storeOf(t);
+  const store = await MeasuredStore.createFor(t);
   const random = createRandom(5);
   const reader = new FindingsReader(nodeFileSystem);
   for (let part = 0; part < 12; part++) {
@@ -111,7 +104,7 @@ t.test("statistics while runs are recorded are those of the model at that moment
 
 t.test("an answer that goes on from the one before has the bytes of one that begins anew", async (t) => {
   for (const seed of [11, 12, 13]) {
-    const store = await storeOf(t);
+    const store = await MeasuredStore.createFor(t);
     const random = createRandom(seed);
     const [reader, kept] = [new FindingsReader(nodeFileSystem), new KeptSummaries()];
     const sinceUs = Date.UTC(2026, 0, 31, 12, 20) * 1000;
@@ -143,7 +136,7 @@ t.test("an answer that goes on from the one before has the bytes of one that beg
 });
 
 t.test("an answer goes on from the one before, and reads no older segment", async (t) => {
-  const store = await storeOf(t);
+  const store = await MeasuredStore.createFor(t);
   await store.fill(createRandom(14), 300);
   const reader = new FindingsReader(nodeFileSystem);
   const kept = new KeptSummaries();
@@ -196,7 +189,7 @@ t.test("kept: where there is no room, a question must come twice in a row", asyn
 });
 
 t.test("a program without runs, and runs without checks", async (t) => {
-  const store = await storeOf(t);
+  const store = await MeasuredStore.createFor(t);
   const empty = await statisticsOf(store);
   t.match(empty, { runs: { completed: 0 }, first_pass_yield: null, final_yield: null });
   t.match(empty.duration_seconds, { count: 0, p50: null, p99: null });
@@ -298,7 +291,7 @@ t.test("unspecified units are those of the newest check", async (t) => {
 });
 
 t.test("re-inspections: the first inspection counts for one yield, the newest for the other", async (t) => {
-  const store = await storeOf(t);
+  const store = await MeasuredStore.createFor(t);
   const inspect = async (serialNumber: string | null, revision: number, status: "passed" | "failed") => {
     await store.add({ serialNumber, revision, checks: [{ name: "bore", status }] });
   };
@@ -319,7 +312,7 @@ t.test("re-inspections: the first inspection counts for one yield, the newest fo
 });
 
 t.test("a failed run between two others: its checks do not count, and the moving range passes over it", async (t) => {
-  const store = await storeOf(t);
+  const store = await MeasuredStore.createFor(t);
   const checks = (value: number) => [{ name: "bore", status: "passed" as const, value, nominal: 0, threshold: 9 }];
   await store.add({ checks: checks(1), defects: [{ type: "dent" }] });
   await store.add({ checks: checks(100), status: "failed", defects: [{ type: "dent" }] });
@@ -347,7 +340,7 @@ t.test("later records of a run, as retention writes them, count nothing twice", 
 });
 
 t.test("10,000 different names of checks: all of them, with a shorter trend each; one more is too many", async (t) => {
-  const store = await storeOf(t);
+  const store = await MeasuredStore.createFor(t);
   const checks = Array.from({ length: 10_000 }, (_, at) => ({
     name: `check ${at}`,
     status: "passed" as const,
@@ -366,13 +359,10 @@ t.test("10,000 different names of checks: all of them, with a shorter trend each
 });
 
 t.test("more values and parts than are held at a time give the same answer", async (t) => {
-  const store = await storeOf(t);
+  const store = await MeasuredStore.createFor(t);
   await store.fill(createRandom(8), 60);
   const reader = new FindingsReader(nodeFileSystem);
-  const query = {
-    ...{ dataDirectory: store.directory, untilSequence: store.sequence, programId: MEASURED_PROGRAM },
-    ...{ sinceUs: null, untilUs: null, serialNumber: null, check: null },
-  };
+  const query = store.query();
   const whole = await programStatistics(reader, query);
   for (const mostValues of [1, 70, 200, 100_000]) {
     for (const mostPartBytes of [100, 300, 100_000]) {

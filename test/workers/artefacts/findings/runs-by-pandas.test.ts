@@ -7,7 +7,6 @@ import { nodeFileSystem } from "../../../../storage/disk/file-system.js";
 import { FindingsReader } from "../../../../storage/findings/segment-findings.js";
 import { programStatistics } from "../../../../workers/artefacts/findings/program-statistics.js";
 import { pythonWith, runPython, skipWithout } from "../../../helpers/captures/python-checker.js";
-import { temporaryDirectory } from "../../../helpers/recorder/recorder-harness.js";
 import { MEASURED_PROGRAM, MeasuredStore, OTHER_PROGRAM } from "../../../helpers/statistics/measured-store.js";
 import { differenceOf } from "../../../helpers/statistics/statistics-model.js";
 
@@ -70,8 +69,7 @@ t.test(
   { skip: skipWithout(pandas, "pandas") },
   async (t) => {
     for (const seed of [61, 62, 63]) {
-      const store = await MeasuredStore.create(temporaryDirectory(t));
-      t.teardown(() => store.close());
+      const store = await MeasuredStore.createFor(t);
       const random = createRandom(seed);
       await fill(store, random);
       const [early, late] = [store.runs[RUNS / 4]!.completedAtUs, store.runs[(3 * RUNS) / 4]!.completedAtUs];
@@ -104,8 +102,7 @@ t.test(
       const expected = JSON.parse(runPython(pandas as string, SCRIPT, file, JSON.stringify(questions))) as object[];
       const reader = new FindingsReader(nodeFileSystem);
       for (const [at, [programId, sinceUs, untilUs, serialNumber]] of questions.entries()) {
-        const query = { dataDirectory: store.directory, untilSequence: store.sequence, check: null };
-        const { json } = await programStatistics(reader, { ...query, programId, sinceUs, untilUs, serialNumber });
+        const { json } = await programStatistics(reader, store.query({ programId, sinceUs, untilUs, serialNumber }));
         const found = JSON.parse(Buffer.from(json as Uint8Array).toString()) as Record<string, unknown>;
         const { runs, first_pass_yield, final_yield, duration_seconds } = found;
         const difference = differenceOf({ runs, first_pass_yield, final_yield, duration_seconds }, expected[at]);
