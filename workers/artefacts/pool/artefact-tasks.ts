@@ -20,8 +20,7 @@
  *   those of one check, twice while one is sorted; 96 MB of serial numbers; 40 MB for 10,000 names with their trends; the columns of a segment,
  *   and those that the reader keeps: 64 MiB of sealed segments, and the newest one three times; and 192 MiB of what is kept for the next
  *   answers (findings/kept-summaries.ts). Only the values of one check grow with the store without an end.
- * - aqdefStart, checksPiece: the same without values and serial numbers; half a MiB of text; and at a hub the runs that were put in order
- *   last (storage/findings/runs-in-order.ts).
+ * - aqdefStart, checksPiece: the same without values and serial numbers; half a MiB of text; at a hub the runs put in order last.
  * - makeFindings: a segment's columns, three times, and its texts as strings.
  * - verify: 1 MiB, twice if a long extent comes after a short one.
  */
